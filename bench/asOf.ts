@@ -1,6 +1,7 @@
 /**
- * `npm run past` compares the latency of past pages (`as_of`) with the latency of current pages, over 100,000 runners
- * that have ten versions each. The database is kept for the next run. The service's caches are off.
+ * `npm run past` compares the latency of requests with `as_of` to the latency of requests for current data. The table
+ * contains 100,000 intraday runners with ten versions each. The database is kept for later runs. The service's caches
+ * are disabled.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -20,7 +21,9 @@ const [warmups, repetitions] = [200, 400]
 
 const marker = join(dataFolder, "as-of.json")
 
-/** Fills the table, then changes every row nine times. Returns ten moments, each while one version was current. */
+/**
+ * Fills the table, then updates every row nine times. Returns ten timestamps, one at which each version was current.
+ */
 const fill = async (url: string) => {
   const steps = readFileSync(join(import.meta.dirname, "data.sql"), "utf8").split(/^-- step: /m)
   const client = new pg.Client({ connectionString: url })
@@ -37,7 +40,7 @@ const fill = async (url: string) => {
   }
   await addMoment()
   for (let version = 2; version <= versions; version += 1) {
-    // Each transaction changes a hundred tickers, as a load does.
+    // Each transaction changes a hundred tickers, like a real load.
     for (let first = 1; first <= tickers; first += 100) {
       const symbols = Array.from({ length: 100 }, (_, at) => makeTickerSymbol(first + at))
       await client.query("update intraday_runners set volume = volume + 1 where ticker = any ($1)", [symbols])
@@ -52,7 +55,7 @@ const fill = async (url: string) => {
 
 const runners = "/v1/intraday-runners"
 
-/** Returns the path of each request. `number` varies the ticker or the month. */
+/** Functions that return the path of a request, by description. `number` varies the ticker or the month. */
 const requests: Readonly<Record<string, (number: number) => string>> = {
   "one ticker": (number) => `${runners}?ticker=${makeTickerSymbol(1 + number % tickers)}`,
   "ten tickers": (number) =>
@@ -96,7 +99,7 @@ try {
   ] as const
   for (const [name, path] of Object.entries(requests)) {
     const timings = states.map(() => [] as Array<number>)
-    // The states take turns, so that other load on the machine affects all of them.
+    // Requests for the different versions alternate, so that other load on the machine affects all versions equally.
     for (let number = 0; number < warmups + repetitions; number += 1) {
       for (const [index, [, parameter]] of states.entries()) {
         const took = await time(path(number) + parameter)

@@ -1,43 +1,46 @@
-/** The benchmark cases: the requests that are sent to every server. */
+/** The benchmark cases. Each case defines requests that are sent to all servers. */
 import { chainsOf12, chainsOf3, makeChainSymbol, makeRandomGenerator, makeTickerSymbol, shuffle } from "./symbols.ts"
 
 /**
- * `miss`: requests that were not sent before. `hit`: 1,000 popular requests. `304`: popular requests from a client that
- * has the response already.
+ * The kind of requests to send. `miss`: requests that have not been sent before. `hit`: 1,000 popular requests. `304`:
+ * popular requests from a client that already has the response.
  */
 export type Mode = "miss" | "hit" | "304"
 
 export type QueryParameters = Readonly<Record<string, string>>
 
-/** Requests of one kind, which are sent to every server. */
+/** A set of similar requests. */
 export interface BenchmarkCase {
   readonly name: string
   readonly path: string
   readonly modes: ReadonlyArray<Mode>
   /**
-   * The requests of the mode `miss`, in order. Those that contain `counterPlaceholder` differ each time they are sent.
+   * The requests for the `miss` mode, in order. A request that contains `counterPlaceholder` is different each time it
+   * is sent.
    */
   readonly misses: ReadonlyArray<QueryParameters>
-  /** The requests of the modes `hit` and `304`, the most popular first. */
+  /** The requests for the `hit` and `304` modes, most popular first. */
   readonly popular: ReadonlyArray<QueryParameters>
-  /** Whether the client accepts gzip, and the servers compress. */
+  /** Whether the client accepts gzip and the servers compress their responses. */
   readonly isCompressed: boolean
-  /** Whether only Tickerline is measured, because the other servers lack the feature. */
+  /** Set if only Tickerline is measured, because the other servers do not have the feature. */
   readonly isOwn?: true
 }
 
-/** Stands for ten digits that differ in every request. */
+/** A placeholder for ten digits that differ in every request. */
 export const counterPlaceholder = "\x1A"
 
-/** A filter value below all gaps, so that the filter excludes no row. It differs in every request. */
+/**
+ * A filter value that is lower than every gap, so the filter excludes no rows. The value is different in every request.
+ */
 const belowAll = `-9000.${counterPlaceholder}`
 
 const popularCount = 1000
 const missCount = 20_000
-/** How many tickers have runners in the database `bench`. */
+/** The number of tickers that have runners in the `bench` database. */
 export const tickers = 5000
 
-/** Returns random tickers whose numbers are `first` or greater. */
+/** Returns random tickers, drawn from the `among` tickers whose numbers start at `first`. */
 const drawTickers = (among: number, seed: number, first = 1) => {
   const chance = makeRandomGenerator(seed)
   return Array.from(
@@ -48,7 +51,7 @@ const drawTickers = (among: number, seed: number, first = 1) => {
 
 const countFrom = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-/** Returns a thousand of the tickers, in random order. */
+/** Returns a thousand of the first `among` tickers, in random order. */
 const choosePopularTickers = (among: number) =>
   shuffle(countFrom(1, among), makeRandomGenerator(1)).slice(0, popularCount).map(makeTickerSymbol)
 
@@ -72,7 +75,7 @@ const runners = (
 
 const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
 
-/** Returns filters for a range of thirty days, and for gaps in a range of twenty percentage points. */
+/** Returns random filters: each covers thirty days, and gaps within twenty percentage points. */
 const ranges = (
   seed: number,
   digits: string,
@@ -93,7 +96,10 @@ const ranges = (
   })
 }
 
-/** Builds a case of shuffled symbols: the first 1,000 are the popular ones, and the others are the misses. */
+/**
+ * Builds a case from shuffled symbols. The first 1,000 symbols are the popular requests, and the remaining symbols are
+ * the misses.
+ */
 const lineage = (
   name: string,
   { first, symbols }: typeof chainsOf3,
@@ -120,7 +126,7 @@ const sectors = [
   "Industrials",
   "Utilities",
 ]
-/** Values of the parameter `sort`. */
+/** The values of the `sort` parameter. */
 export const sorts = [
   "-gain_1_day",
   "-short_float",
@@ -130,7 +136,7 @@ export const sorts = [
   "fee_rate",
 ]
 
-/** Returns every combination of the screener's filters. `least` is the lower bound of the gain. */
+/** Returns every combination of the screener filters. `least` is the lower limit for the gain. */
 const combineScreens = (least: string): ReadonlyArray<QueryParameters> =>
   exchanges.flatMap((exchange) =>
     sectors.flatMap((sector) =>
@@ -149,37 +155,38 @@ const combineScreens = (least: string): ReadonlyArray<QueryParameters> =>
 
 const missAndHit: ReadonlyArray<Mode> = ["miss", "hit"]
 
-/** Ten runners of one ticker. */
+/** Requests for ten runners of one ticker. */
 export const runners10 = runners("runners-10", ["miss", "hit", "304"], {})
 
-/** The same case for the database `bench_small`, which has a tenth of the rows. */
+/** The `runners-10` case for the `bench_small` database, which has a tenth of the rows. */
 export const runners10Small = runners(
   "runners-10",
   ["miss", "hit", "304"],
   {},
   500,
 )
-/** A hundred runners of one ticker, for `bench_small`. */
+/** Requests for a hundred runners of one ticker, for the `bench_small` database. */
 export const runners100Small = runners("runners-100", ["miss"], {
   limit: "100",
 }, 500)
 
 /**
- * `data.sql` has chains of twelve ticker changes whose thirteen symbols, consecutive tickers of the first half, have
- * runners. The tickers of the second half have no changes.
+ * The number of symbols per company in `followedRunners`. In `data.sql`, each chain of twelve ticker changes links
+ * thirteen consecutive tickers from the first half of the tickers that have runners. The tickers in the second half
+ * have no ticker changes.
  */
 const symbolsOfFollowed = 13
 const half = tickers / 2
 const followedTickers = Math.floor(half / symbolsOfFollowed) * symbolsOfFollowed
 
-/** The runners of a company with thirteen symbols, to compare with `runners-10`. */
+/** Requests for the runners of a company that has had thirteen symbols, for comparison with `runners-10`. */
 const followedRunners: BenchmarkCase = {
   ...runners("runners-followed", ["miss"], { follow_lineage: "true" }, followedTickers),
   popular: countFrom(1, popularCount).map((number) => ({ ticker: makeTickerSymbol(number), follow_lineage: "true" })),
   isOwn: true,
 }
 
-/** Tickers without runners. */
+/** Requests for tickers that have no runners. */
 const runners0: BenchmarkCase = {
   ...runners10,
   name: "runners-0",
@@ -188,7 +195,7 @@ const runners0: BenchmarkCase = {
   popular: countFrom(1 + tickers, popularCount).map((number) => ({ ticker: makeTickerSymbol(number) })),
 }
 
-/** The cases of `npm run bench`. */
+/** The cases that `npm run bench` measures. */
 export const cases: ReadonlyArray<BenchmarkCase> = [
   runners0,
   runners10,
@@ -217,14 +224,15 @@ export const cases: ReadonlyArray<BenchmarkCase> = [
     name: "float",
     path: "/v1/historical-float-pro",
     modes: missAndHit,
-    // Companies without ticker changes. The hand-written servers read the closes of no other symbol.
+    // The tickers belong to companies without ticker changes, because the handwritten servers read the closes of only
+    // one symbol.
     misses: drawTickers(half, 9, 1 + half).map((ticker) => ({ ticker, min_float: `-${counterPlaceholder}` })),
     popular: countFrom(1 + half, popularCount).map((number) => ({ ticker: makeTickerSymbol(number) })),
     isCompressed: false,
   },
 ]
 
-/** Returns the path and the query of a request. */
+/** Returns the path and query of a request. */
 export const requestTarget = ({ path }: Pick<BenchmarkCase, "path">, parameters: QueryParameters) =>
   `${path}?${Object.entries(parameters).map(([name, value]) => `${name}=${value}`).join("&")}`
 

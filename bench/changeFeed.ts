@@ -1,6 +1,6 @@
 /**
- * `npm run feed` writes 10,000 changes per second in transactions of 1 to 2,000 changes, while 100 clients follow the
- * stream of changes. It prints the delay from the commit of a change to its receipt, and the memory of the service.
+ * `npm run feed` writes 10,000 changes per second, in transactions of 1 to 2,000 changes, while 100 clients follow the
+ * change stream. It prints the delay between the commit of a change and its receipt, and the service's memory usage.
  */
 import { spawn } from "node:child_process"
 import { join } from "node:path"
@@ -18,25 +18,29 @@ import { makeRandomGenerator } from "./symbols.ts"
 const { clients, rate: changesPerSecond, seconds } = options
 const reportSeconds = 10
 
-/** Numbers of rows in a transaction, which are chosen at random. */
+/** The numbers of rows per transaction. One is chosen at random for each transaction. */
 const sizes = [1, 10, 100, 500, 1_000, 2_000]
 
-/** What `changeFeedClients.ts` prints each second. */
+/** A report that `changeFeedClients.ts` prints every second. */
 interface ClientReport {
-  /** How many streams were opened and how many have ended since the start. */
+  /** The number of streams opened since the start. `ended` is the number of streams that have ended. */
   readonly opened: number
   readonly ended: number
-  /** Bytes since the start: of the client that has received the fewest, and the most. */
+  /**
+   * The number of bytes received since the start by the client that received the fewest. `most` is the number for the
+   * client that received the most.
+   */
   readonly least: number
   readonly most: number
-  /** Delay of the changes in the last second, in milliseconds. */
+  /** The median delay of the changes received in the last second, in milliseconds. */
   readonly p50: number
   readonly p99: number
   readonly max: number
 }
 
 /**
- * Writes until it is stopped: in one transaction the rows of a new symbol, and in the next a correction of each row.
+ * Writes changes until stopped: one transaction inserts the rows for a new symbol, and the next updates each of those
+ * rows.
  */
 const startWriter = async (url: string) => {
   const client = new pg.Client({ connectionString: url })
@@ -45,7 +49,7 @@ const startWriter = async (url: string) => {
   const began = performance.now()
   const written = { changes: 0, transactions: 0 }
   const state = { isStopped: false }
-  /** Writes at the wanted rate: sleeps while more is written than is due. */
+  /** Writes at the configured rate, by sleeping whenever more changes than due have been written. */
   const write = async () => {
     for (let number = 0; !state.isStopped; number += 1) {
       const size = sizes[Math.floor(chance() * sizes.length)] ?? 1
@@ -73,7 +77,7 @@ const startWriter = async (url: string) => {
   }
 }
 
-/** Starts all clients in one process of their own. */
+/** Starts all clients in a single separate process. */
 const startClients = (port: number, key: string) => {
   const child = spawn(process.execPath, [
     join(import.meta.dirname, "changeFeedClients.ts"),
@@ -137,7 +141,7 @@ try {
     cpu = used
   }
   await writer.stop()
-  // All clients have received everything once their byte counts are equal and no longer grow.
+  // All clients have received everything once their byte counts are equal and no longer increase.
   const isComplete = () => {
     const [before, last] = reports.slice(-2)
     return before !== undefined && last !== undefined && last.least === last.most && last.most === before.most

@@ -1,6 +1,6 @@
 /**
- * The clients of `changeFeed.ts`, in a process of their own. Arguments: port, key, number of clients. Prints a line of
- * JSON about each second.
+ * The client process of `changeFeed.ts`. Arguments: port, API key, number of clients. Prints a line of JSON every
+ * second.
  */
 import { request } from "node:http"
 import process from "node:process"
@@ -15,8 +15,8 @@ let delays: Array<number> = []
 let [opened, ended] = [0, 0]
 
 /**
- * Returns the delay of the change whose marker is at a position of the chunk, in milliseconds. Returns undefined
- * without a marker (-1), or if the chunk ends within the time after it.
+ * Returns the delay, in milliseconds, of the change whose marker is at offset `at` of the chunk. Returns undefined if
+ * `at` is -1, or if the chunk ends before the timestamp does.
  */
 const readDelay = (chunk: Buffer, at: number, now: number) => {
   const start = at + marker.length
@@ -33,7 +33,8 @@ for (let client = 0; client < Number(clients); client += 1) {
     response.on("data", (chunk: Buffer) => {
       bytes[client] = (bytes[client] ?? 0) + chunk.length
       const now = Date.now()
-      // Samples the oldest and the newest change of the chunk. Parsing every change would take longer than sending it.
+      // Samples only the oldest and the newest change in the chunk. Parsing every change would take longer than sending
+      // it.
       for (const at of [chunk.indexOf(marker), chunk.lastIndexOf(marker)]) {
         const delay = readDelay(chunk, at, now)
         if (delay !== undefined) delays.push(delay)

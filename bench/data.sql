@@ -1,5 +1,6 @@
--- Generates the benchmark data, which are fictional and the same in every run. {{tickers}} tickers have runners.
--- Every value is a hash of its row number, so it does not depend on the order in which PostgreSQL reads rows.
+-- Generates the benchmark data. The data is fictional and the same in every run. {{tickers}} tickers have runners.
+-- Each value is derived from a hash of the row number, so it does not depend on the order in which PostgreSQL reads
+-- rows.
 
 -- step: tools
 create function pg_temp.unit(place bigint, salt bigint) returns float8 language sql immutable
@@ -8,7 +9,8 @@ return (hashint8extended(place, salt) & 9007199254740991)::float8 / 900719925474
 create function pg_temp.pick(words text[], share float8) returns text language sql immutable
 return words[1 + floor(share * cardinality(words))::int];
 
--- Symbols of four and six letters. The factors are prime, so every number has a different symbol. The same as symbols.ts.
+-- Functions that return symbols of four and six letters, as in symbols.ts. The factors are prime, so every number has a
+-- different symbol.
 create function pg_temp.symbol4(n bigint) returns text language sql immutable
 return (
   select chr(65 + (m % 26)::int) || chr(65 + (m / 26 % 26)::int) || chr(65 + (m / 676 % 26)::int)
@@ -127,8 +129,9 @@ select
 from chains cross join lateral generate_series(0, length - 1) as event;
 
 -- step: ticker_changes of tickers with runners
--- Chains of twelve links between thirteen consecutive tickers of the first half, while these tickers have runners. The
--- others have no changes, so that the market cap of a filing needs no more than the closes of its own symbol (D32).
+-- Chains of twelve ticker changes, which link thirteen consecutive tickers from the first half of the tickers that have
+-- runners. The changes take place during the period of the runners. The tickers in the second half have no ticker
+-- changes, so that computing the market cap of a filing requires the closes of only one symbol (D32).
 insert into ticker_changes (old_ticker, new_ticker, effective_date, status)
 select
   pg_temp.symbol4(chain * 13 + event + 1),

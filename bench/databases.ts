@@ -1,6 +1,6 @@
 /**
- * The two databases of the benchmark, `bench` and `bench_small`, which has a tenth of the rows. The service's
- * migrations create the tables. The data is kept for later runs, until `data.sql` changes.
+ * Prepares the two benchmark databases: `bench`, and `bench_small`, which has a tenth of the rows. The service's
+ * migrations create the tables. The data is kept for later runs until `data.sql` changes.
  */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -21,13 +21,13 @@ const steps = source.split(/^-- step: /m).slice(1).map((text) => {
   return { name: text.slice(0, end).trim(), sql: text.slice(end) }
 })
 
-/** The number of tickers with runners in each database, and the steps of `data.sql` that fill it. */
+/** For each database, the number of tickers that have runners, and the steps of `data.sql` that fill the database. */
 const plans = {
   bench: { tickers: 5000, only: steps.map(({ name }) => name) },
   bench_small: { tickers: 500, only: ["tools", "intraday_runners"] },
 }
 
-/** Runs a command of the service on a database. Returns what it prints. */
+/** Runs a Tickerline command on a database, and returns the command's output. */
 export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =>
   runToEnd({
     program: process.execPath,
@@ -36,7 +36,7 @@ export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =
     env: { DATABASE_URL: url },
   })
 
-/** Runs the steps of `data.sql` that fill a database. */
+/** Fills a database by running its steps of `data.sql`. */
 const fill = async (url: string, database: Database) => {
   const { only, tickers } = plans[database]
   const client = new pg.Client({ connectionString: url })
@@ -57,7 +57,7 @@ const fill = async (url: string, database: Database) => {
   }
 }
 
-/** Creates the databases that do not exist or have outdated data. Returns an API key for each. */
+/** Creates the databases that do not exist or whose data is outdated. Returns an API key for each database. */
 export const prepareBenchmarkDatabases = async (
   postgres: Postgres,
   wanted: ReadonlyArray<Database> = databases,

@@ -1,7 +1,7 @@
-/** Measures for how long a process is kept from its event loop. */
+/** Measures how long the event loop of a process is blocked. */
 import { createHistogram, type RecordableHistogram } from "node:perf_hooks"
 
-/** How late a timer of the process fired, in milliseconds: the 99.9th percentile, and the maximum. */
+/** How late a timer of the process fired, in milliseconds: the 99.9th percentile and the maximum. */
 export interface EventLoopDelay {
   readonly p999: number
   readonly max: number
@@ -10,17 +10,17 @@ export interface EventLoopDelay {
 const intervalMillis = 1
 const nanosPerMilli = 1e6
 
-/** Returns the delays that a histogram in nanoseconds has recorded. */
+/** Converts a histogram of delays in nanoseconds. */
 export const readDelay = (delays: RecordableHistogram): EventLoopDelay => ({
   p999: delays.percentile(99.9) / nanosPerMilli,
   max: delays.count === 0 ? 0 : delays.max / nanosPerMilli,
 })
 
 /**
- * Records how late a timer fires. Returns a function that returns the delays recorded since its last call.
+ * Continuously records how late a timer fires. Returns a function that returns the delays recorded since its last call.
  *
- * `monitorEventLoopDelay` cannot be used: on Deno it sees no delays, and with `samplePerIteration` it misses the time
- * in which Node handles sockets.
+ * `monitorEventLoopDelay` is not suitable: on Deno it does not detect delays, and with `samplePerIteration` it misses
+ * the time that Node spends handling sockets.
  */
 export const watchEventLoop = () => {
   let delays = createHistogram()

@@ -1,6 +1,6 @@
 /**
- * Loaded into each measured server before its own modules. On SIGUSR2, writes the delay of its event loop to the file
- * `EVENT_LOOP_FILE`. The rename ensures that nobody reads an incomplete file.
+ * Loaded into each measured server before its own modules. On SIGUSR2, writes the event loop delay to the file
+ * `EVENT_LOOP_FILE`. The file is renamed into place, so it is never incomplete when it is read.
  */
 import { renameSync, writeFileSync } from "node:fs"
 import process from "node:process"

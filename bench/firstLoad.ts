@@ -1,6 +1,6 @@
 /**
- * `npm run first-load` loads the archives that `edgar_archives.py` has made in `--folder`, while a client sends
- * requests at a constant rate. It prints the latency before, during and after the load.
+ * `npm run first-load` loads the archives that `edgar_archives.py` created in `--folder`, while a client sends requests
+ * at a constant rate. It prints the latency before, during, and after the load.
  */
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -21,7 +21,7 @@ const { folder, rate: requestsPerSecond, seconds: reportSeconds } = options
 
 const endpoints = ["news", "registrations", "float-outstanding", "historical-float-pro", "screener"]
 
-/** Starts a server in place of the SEC: it has the ticker list, but no other document. */
+/** Starts a stub for the SEC's server. It serves the ticker list, but no other document. */
 const startSecStub = async () => {
   const path = "/files/company_tickers_exchange.json"
   const list = readFileSync(join(folder, path))
@@ -40,8 +40,8 @@ const startSecStub = async () => {
 }
 
 /**
- * Sends requests at a constant rate, however long the responses take. The latency counts from the moment at which a
- * request is due, so that a stalled client does not hide a stall of the service.
+ * Sends requests at a constant rate, regardless of how long the responses take. Latency is measured from the time at
+ * which a request was due, so a stalled client does not hide a stall of the service.
  */
 const startClient = (port: number, key: string, symbols: ReadonlyArray<string>) => {
   const chance = makeRandomGenerator(3)
@@ -60,7 +60,7 @@ const startClient = (port: number, key: string, symbols: ReadonlyArray<string>) 
     }
   }, 2)
   return {
-    /** Returns the figures since the last call. */
+    /** Formats the latencies and failures since the last call. */
     report: () => {
       const sorted = times.toSorted((a, b) => a - b)
       const quantile = (share: number) => (sorted[Math.floor(sorted.length * share)] ?? Number.NaN).toFixed(1)

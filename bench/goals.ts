@@ -1,24 +1,25 @@
-/** Tickerline's performance goals, and whether the results of a run meet them. */
+/** Tickerline's performance goals. Determines whether the results of a run meet them. */
 import type { Mode } from "./cases.ts"
 import { formatMarkdownTable, medianOf, type Outcome, pairRatios, type Result, spreadOf } from "./outcome.ts"
 import { median, quartiles } from "./statistics.ts"
 
-/** A figure of a run, and the limit that it must keep. */
+/** A metric of a run, and the limit for its value. */
 interface Goal {
   readonly name: string
   readonly measure: (outcome: Outcome) => Measured
-  /** Undefined if the value is only shown. */
+  /** The limit, or undefined if the value is only reported. */
   readonly limit: number | undefined
-  /** Whether the limit is a maximum. Otherwise it is a minimum. */
+  /** Whether the limit is a maximum. If not set, the limit is a minimum. */
   readonly isMaximum?: true
   readonly unit: string
 }
 
 interface Measured {
-  /** NaN if it was not measured. */
+  /** The value, or NaN if it was not measured. */
   readonly value: number
   /**
-   * Shown after the value: the result that decides, if there are several, or the middle half of the rounds of a ratio.
+   * Text to show after the value. If the value is the worst of several results, identifies that result; if it is a
+   * median of ratios, gives their interquartile range.
    */
   readonly detail?: string
 }
@@ -27,7 +28,7 @@ const notMeasured: Measured = { value: Number.NaN }
 
 type ServerName = Result["server"]
 
-/** Finds a result. Returns undefined if the case was not measured, or if one of its rounds failed. */
+/** Finds a result. Returns undefined if the case was not measured or if any of its rounds failed. */
 const find = ({ results }: Outcome, server: ServerName, name: string, mode: Mode, connections: number) => {
   const found = results.find((result) =>
     result.server === server && result.case === name && result.mode === mode && result.connections === connections
@@ -35,7 +36,7 @@ const find = ({ results }: Outcome, server: ServerName, name: string, mode: Mode
   return found === undefined || found.failures.length > 0 ? undefined : found
 }
 
-/** Returns the median of the ratios of the pairs in which `server` and its rival were measured. */
+/** Returns the median of the ratios between `server` and its rival, over all pairs in which both were measured. */
 const comparePairs = (
   server: ServerName,
   rival: Result | undefined,
@@ -46,16 +47,16 @@ const comparePairs = (
   return { value: median(ratios), detail: quartiles(ratios).map((ratio) => ratio.toFixed(2)).join(" to ") }
 }
 
-/** A goal for the ratio of two request rates: one of our servers divided by another server. */
+/** A goal for the ratio of two request rates: the rate of a Tickerline server divided by the rate of its rival. */
 interface Comparison {
   readonly case: string
   readonly mode: Mode
   readonly rival: ServerName
   readonly server: ServerName
-  /** What the rival is called in the table. */
+  /** The name of the rival in the table. */
   readonly title: string
   readonly limit: Goal["limit"]
-  /** The maximum for the ratio of the 99th percentiles of the latency, if there is such a goal. */
+  /** The maximum ratio of the 99th-percentile latencies, if there is such a goal. */
   readonly tail?: number
 }
 
@@ -99,7 +100,7 @@ const measureComparison = (
   figure?: "p99",
 ) => comparePairs(server, find(outcome, rival, name, mode, 32), figure)
 
-/** Returns by what factor the 99th percentile of the latency exceeds the median, at 256 connections. */
+/** Returns the ratio of the 99th-percentile latency to the median latency, at 256 connections. */
 const measureTail = (mode: Mode) => (outcome: Outcome): Measured => {
   const found = find(outcome, "tickerline", "runners-10", mode, 256)
   if (found === undefined) return notMeasured
@@ -108,13 +109,16 @@ const measureTail = (mode: Mode) => (outcome: Outcome): Measured => {
   }
 }
 
-/** Returns the value that decides whether the goal is met: the largest for a maximum, the smallest for a minimum. */
+/**
+ * Returns the value that decides whether the goal is met: the largest value if the limit is a maximum, and the smallest
+ * if it is a minimum.
+ */
 const selectWorst = (measured: ReadonlyArray<Measured>, isMaximum: boolean) =>
   measured.filter(({ value }) => !Number.isNaN(value)).toSorted((one, other) =>
     isMaximum ? other.value - one.value : one.value - other.value
   )[0] ?? notMeasured
 
-/** Returns the largest spread among the ratios of the comparisons, in percent. */
+/** Returns the largest spread of the ratios of any comparison, in percent. */
 const measureSpread = (outcome: Outcome) =>
   selectWorst(
     comparisons.map(({ case: name, mode, rival, server }) => {
@@ -128,7 +132,8 @@ const measureSpread = (outcome: Outcome) =>
   )
 
 /**
- * Returns the lowest ratio of Deno's rate to Node's. The pairs have Node's rate divided by Deno's, so it is inverted.
+ * Returns the lowest ratio of the request rate on Deno to the rate on Node. The measured pairs contain the inverse,
+ * Node divided by Deno.
  */
 const measureDeno = (outcome: Outcome) =>
   selectWorst(
@@ -141,7 +146,7 @@ const measureDeno = (outcome: Outcome) =>
     false,
   )
 
-/** Returns the 99.9th percentile of the delay of the event loop, in milliseconds. */
+/** Returns the 99.9th percentile of the event loop delay, in milliseconds. */
 const measureDelay = (outcome: Outcome): Measured => {
   const found = find(outcome, "tickerline", "runners-10", "hit", 32)
   return found === undefined ? notMeasured : { value: medianOf(found, "delayP999") }
@@ -220,7 +225,7 @@ const judge = ({ isMaximum, limit }: Goal, value: number) => {
   return (isMaximum ? value <= limit : value >= limit) ? "met" : "**not met**"
 }
 
-/** Formats the goals, with what was measured, as a Markdown table. */
+/** Formats the goals and the measured values as a Markdown table. */
 export const formatGoals = (outcome: Outcome) =>
   formatMarkdownTable(
     ["Tickerline on Node, at 32 connections", "measured", "goal", ""],

@@ -1,17 +1,17 @@
-/** A minimal HTTP client for requests that are not timed. */
+/** A minimal HTTP client for requests whose latency is not measured. */
 import { Agent, request } from "node:http"
 
 /** A complete response. */
 export interface HttpResponse {
   readonly status: number
-  /** The names as the server sent them, and the values. */
+  /** Pairs of header name and value, with the names spelled as the server sent them. */
   readonly headers: ReadonlyArray<readonly [string, string]>
   readonly body: Buffer
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 
-/** Sends a request to a server on this machine: POST if there is a body, otherwise GET. */
+/** Sends a request to a server on this machine. The method is POST if there is a body, otherwise GET. */
 export const sendRequest = (
   port: number,
   path: string,
@@ -44,17 +44,17 @@ export const sendRequest = (
     outgoing.end(body)
   })
 
-/** Returns the value of a header; undefined if the response lacks it. */
+/** Returns the value of a header, or undefined if the response does not have it. */
 export const getHeader = ({ headers }: HttpResponse, lowerCaseName: string) =>
   headers.find(([name]) => name.toLowerCase() === lowerCaseName)?.[1]
 
-/** Returns the headers of a request for JSON with an API key. */
+/** Returns request headers that contain an API key and ask for JSON. */
 export const authorizationHeaders = (key: string) => ({
   accept: "application/json",
   authorization: `Bearer ${key}`,
 })
 
-/** Runs `one` for all items concurrently. The agent limits the number of connections. */
+/** Calls `one` for all items concurrently. The HTTP agent limits the number of connections. */
 export const mapConcurrently = <A, B>(
   items: ReadonlyArray<A>,
   one: (item: A) => Promise<B>,

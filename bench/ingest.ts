@@ -1,6 +1,6 @@
 /**
- * `npm run ingest` turns 2 GB of ownership filings into rows, and prints the rate and the memory use over time. The
- * filings are the bytes that the SEC would send: copies of the recordings of the tests, made in this process.
+ * `npm run ingest` converts 2 GB of ownership filings to rows, and prints the throughput and the memory usage over
+ * time. The filings are generated in this process from recorded SEC responses, which the tests use too.
  */
 import { Result } from "effect"
 import { globSync, readFileSync } from "node:fs"
@@ -14,7 +14,7 @@ const bytesPerReport = 200_000_000
 
 const recordings = fileURLToPath(new URL("../test/ingest/edgar/recordings/", import.meta.url))
 
-/** Returns the text of the first element with one of these names, separated by `|`. */
+/** Returns the text of the first element whose name is one of `elements`, a list separated by `|`. */
 const findText = (xml: string, elements: string) => new RegExp(`<(?:${elements})>([^<]*)`).exec(xml)?.[1]?.trim() ?? ""
 
 const documents = globSync(`${recordings}{ownership,schedule13}/*.xml`).toSorted().map((file) => {
@@ -29,7 +29,10 @@ const documents = globSync(`${recordings}{ownership,schedule13}/*.xml`).toSorted
   }
 })
 
-/** Yields the documents in turn, without end. Each contains another number, so that no two texts are equal. */
+/**
+ * Yields the documents in turn, endlessly. A different number is inserted into each document, so that no two texts are
+ * equal.
+ */
 const generateFilings = function* () {
   for (let number = 0;; number += 1) {
     const document = documents[number % documents.length]
@@ -50,7 +53,7 @@ const count = { filings: 0, bytes: 0, rows: 0, rejected: 0 }
 
 const start = { time: performance.now(), cpu: process.cpuUsage() }
 
-/** Prints the rates since the start. */
+/** Prints the throughput since the start. */
 const report = () => {
   const seconds = (performance.now() - start.time) / 1000
   const { system, user } = process.cpuUsage(start.cpu)

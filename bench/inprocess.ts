@@ -1,6 +1,7 @@
 /**
- * `npm run inprocess` measures the CPU time of one request without sockets and without a real PostgreSQL. The client,
- * and a simulated PostgreSQL that sends recorded replies, are in the process of the service. See README.md.
+ * `npm run inprocess` measures the CPU time of a single request without sockets and without a real PostgreSQL server.
+ * The client and a simulated PostgreSQL server, which replays recorded replies, run in the same process as the service.
+ * See README.md.
  */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -22,7 +23,7 @@ import { median, quartiles } from "./statistics.ts"
 const root = join(import.meta.dirname, "..")
 const file = join(dataFolder, "inprocess.json")
 
-/** Returns a hash of all files on which a recorded statement depends. */
+/** Returns a hash of all files that the recording depends on. */
 const computeVersion = () => {
   const hash = createHash("sha256")
   const patterns = [
@@ -38,7 +39,7 @@ const computeVersion = () => {
   return hash.digest("hex")
 }
 
-/** Records the replies of a real PostgreSQL, unless there is a recording for the current files. */
+/** Records the replies of a real PostgreSQL server, unless a recording for the current files exists. */
 const record = async () => {
   const version = computeVersion()
   if (
@@ -59,16 +60,17 @@ const hasTaskset = () => {
   }
 }
 
-/** Returns the memory settings with which `npm start` runs Node. */
+/** Returns the memory flags that `npm start` passes to Node. */
 const memorySettings = () => {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
   return String(scripts.start).split(" ").filter((word) => /^--(max|heap)/.test(word))
 }
 
 /**
- * Runs Node with these arguments in a process of its own, which reads the recording. Returns the JSON that it prints.
+ * Runs Node with the given arguments in a separate process, which reads the recording. Parses the JSON that the process
+ * prints.
  *
- * @param isPinned whether the process stays on the last core
+ * @param isPinned whether the process is pinned to the last core
  */
 const measure = async (
   isPinned: boolean,
@@ -103,11 +105,11 @@ const measureHeap = (isPinned: boolean): Promise<CachedLineageMemory> =>
 
 type Runs = ReadonlyArray<ReadonlyArray<Measured>>
 
-/** Groups the figures from all processes by the title of the case, for one part of the benchmark. */
+/** Groups the results of all processes by case title, for requests or for steps. */
 const groupCases = (runs: Runs, part: Measured["part"]) =>
   Array.from(Map.groupBy(runs.flat().filter((one) => one.part === part), ({ title }) => title))
 
-/** Returns by how much the medians of the processes differ, in percent of the lowest. */
+/** Returns the largest difference between the medians of the processes, in percent of the lowest median. */
 const compareProcesses = (all: ReadonlyArray<Measured>) => {
   const medians = all.map(({ micros }) => median(micros))
   return 100 * (Math.max(...medians) / Math.min(...medians) - 1)
@@ -133,8 +135,8 @@ const formatTimeTable = (title: string, part: Measured["part"], runs: Runs) =>
 const formatMillis = (values: ReadonlyArray<number>, value: number) => values.length === 0 ? "–" : value.toFixed(1)
 
 /**
- * How much garbage the requests leave, and for how long collecting it, and everything else, keeps other requests
- * waiting.
+ * Formats a table that shows how much garbage the requests create, how long its collection pauses the process, and how
+ * long the event loop is blocked.
  */
 const formatPauseTable = (runs: Runs) =>
   formatMarkdownTable(

@@ -1,4 +1,4 @@
-/** `npm run bench` and the other commands of `package.json`, with their options. */
+/** Defines `npm run bench` and the other benchmark commands of `package.json`, with their options. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect } from "effect"
 import { CliOutput, Command } from "effect/cli"
@@ -9,13 +9,14 @@ type Load = () => Promise<unknown>
 type Flags = Partial<typeof flags>
 
 /**
- * Returns a function that imports a module. The path is not a literal, so that the type check of the tests, which
- * import this file, does not need the packages of the benchmark.
+ * Returns a function that imports a module. The path is not a string literal, because the tests import this file, and
+ * their type check must not require the benchmark's dependencies.
  */
 const run = (file: string): Load => () => import(`./${file}`)
 
 /**
- * Creates a command. Its module does everything when it is imported, which `onChosen` does once the options are set.
+ * Creates a command. Importing the command's module runs it. `onChosen` receives a function that imports the module,
+ * after the options have been set.
  */
 const makeCommand = (onChosen: (load: Load) => void) => (name: string, description: string, flags: Flags, load: Load) =>
   Command.make(name, flags, (values) =>
@@ -24,7 +25,7 @@ const makeCommand = (onChosen: (load: Load) => void) => (name: string, descripti
       onChosen(load)
     })).pipe(Command.withDescription(description))
 
-/** Creates all commands. `isQuick` changes the defaults of some options. */
+/** Creates all commands. With `isQuick`, some options have different defaults. */
 const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
   const make = makeCommand(onChosen)
   const { fresh, only, quick, rounds, rows, seconds, tickerline, warmup } = flags
@@ -98,7 +99,7 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
       { write: flags.write },
       () => import("./capacity/tables.ts").then(({ printTables }) => printTables(options.write)),
     ),
-    // These run in processes that other commands start.
+    // The following commands run in processes that other commands start.
     make("measure", "Measure the cases of `inprocess`", { only, batches }, run("inprocess/measure.ts")).pipe(
       Command.unlisted,
     ),
@@ -111,7 +112,7 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
   ]))
 }
 
-/** Prints help with the options after `--`, as npm needs them, and without the flags that every Effect command has. */
+/** Prints help that shows options after `--`, as npm requires. The flags that every Effect command has are left out. */
 const presenter = CliOutput.layerPresenter({
   present: (event) => {
     if (event._tag === "Version") return CliOutput.defaultPresenter.present(event)
@@ -129,7 +130,8 @@ const presenter = CliOutput.layerPresenter({
 })
 
 /**
- * Parses the arguments. Prints help or an error message. Returns the exit code, and a function that runs the command.
+ * Parses the arguments, and prints help or an error message if appropriate. Returns the exit code, and a function that
+ * runs the selected command.
  */
 export const chooseCommand = (args: ReadonlyArray<string>) =>
   Effect.gen(function* () {

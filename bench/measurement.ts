@@ -1,4 +1,4 @@
-/** Measures one server with one case, mode and number of connections. */
+/** Measures one server for a combination of case, mode, and number of connections. */
 import { authorizationHeaders, mapConcurrently, sendRequest } from "./httpClient.ts"
 import { type BenchmarkCase, type Mode, requestTarget } from "./cases.ts"
 import { runWrk, type WrkResult } from "./wrk.ts"
@@ -12,34 +12,35 @@ import { checkCounters, readRequestCounters } from "./requestCounters.ts"
 import { type RequestPlan, writeRequestPlan } from "./requestFiles.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
 
-/** What is measured with every server. */
+/** A combination of case, mode, and number of connections, which is measured for every server. */
 export interface Task {
   readonly benchmarkCase: BenchmarkCase
   readonly mode: Mode
   readonly connections: number
 }
 
-/** What all measurements need. */
+/** Data that all measurements share. */
 export interface MeasurementContext {
   readonly postgres: Postgres
   readonly key: string
-  /** ETags of the popular responses. */
+  /** The ETags of the popular responses. */
   readonly tags: ReadonlyArray<string>
-  /** Average size of the verified bodies in bytes. */
+  /** Returns the average size of the verified response bodies, in bytes. */
   readonly bytes: (server: string, benchmarkCase: BenchmarkCase) => number
 }
 
 const plans = new Map<string, RequestPlan>()
-/** Number of requests sent so far, by process, case and mode. */
+/** The number of requests sent so far, by process, case, and mode. */
 const cursors = new Map<string, number>()
 
 /**
- * Maximum number of requests in a plan, because wrk holds them in memory. After this many requests, lineages are
- * requested again. By then they are no longer in Tickerline's cache, as the request counters confirm.
+ * The maximum number of requests in a plan. It is limited because wrk holds the plan in memory. When all requests have
+ * been sent, the same lineages are requested again. By that time, Tickerline's cache no longer contains them, which the
+ * request counters confirm.
  */
 const maxRequests = 100_000
 
-/** Returns the requests of a task, which are written to files the first time. */
+/** Returns the request plan for a task. On first use, writes the requests to files. */
 const getPlan = (
   server: Server,
   { benchmarkCase, mode }: Task,
@@ -55,7 +56,9 @@ const getPlan = (
   return plan
 }
 
-/** Sends each request three times: the second time fills the query cache, and the third the response cache. */
+/**
+ * Sends each request three times: the second time fills the query cache, and the third time fills the response cache.
+ */
 const fillCaches = async ({ port }: Server, benchmarkCase: BenchmarkCase, key: string) => {
   for (const _ of [1, 2, 3]) {
     await mapConcurrently(
@@ -65,7 +68,10 @@ const fillCaches = async ({ port }: Server, benchmarkCase: BenchmarkCase, key: s
   }
 }
 
-/** Fails if responses are much shorter than the verified ones, as if they were cut off, or if a 304 has a body. */
+/**
+ * Fails if the responses are much shorter than the verified ones, which suggests truncation, or if a 304 response has a
+ * body.
+ */
 const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   const wrong = mode === "304" ? perResponse > 1500 : perResponse < 0.8 * verified
   if (wrong) {
@@ -75,7 +81,10 @@ const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   }
 }
 
-/** Sends requests until the server has served enough of them: V8 compiles functions only after many calls. */
+/**
+ * Sends requests until the server has served the configured number. The warm-up is needed because V8 compiles functions
+ * only after many calls.
+ */
 const warmUp = async (
   send: (seconds: number, connections: number) => Promise<WrkResult>,
   connections: number,
@@ -87,10 +96,13 @@ const warmUp = async (
   }
 }
 
-/** How long the server may need for the requests that the load generator left unfinished, in milliseconds. */
+/** The time in milliseconds that the server has to complete requests that the load generator abandoned. */
 const unfinishedMillis = 250
 
-/** Returns a function that fails unless the service has since counted exactly the requests that the task sent. */
+/**
+ * Reads the service's request counters. Returns a function that fails unless the service has counted exactly the
+ * requests sent since.
+ */
 const watchCounters = async ({ metricsPort }: Server, task: Task) => {
   if (metricsPort === undefined) return () => Promise.resolve()
   const read = () => sleep(unfinishedMillis).then(() => readRequestCounters(metricsPort))
@@ -98,7 +110,7 @@ const watchCounters = async ({ metricsPort }: Server, task: Task) => {
   return async (requests: number) => checkCounters(before, await read(), { ...task, requests })
 }
 
-/** Warms the server up if necessary, then measures it for some seconds. */
+/** Warms up the server if necessary, and then measures it for the given number of seconds. */
 export const measureServer = async (
   server: Server,
   task: Task,
@@ -134,7 +146,9 @@ export const measureServer = async (
   }
 }
 
-/** Measures the statement of the case with pgbench, which reports no latencies but the average. */
+/**
+ * Measures the SQL statement of the case with pgbench. pgbench does not report latency percentiles, only the average.
+ */
 export const measurePgbench = async (
   { benchmarkCase, connections }: Task,
   { postgres }: MeasurementContext,

@@ -1,5 +1,6 @@
 /**
- * Measures the memory after many requests, and how the size of a table affects a request, each with servers of its own.
+ * Measures memory usage after many requests, and how the size of a table affects request rates. Each measurement starts
+ * its own servers.
  */
 import { cases, runners10, runners10Small } from "./cases.ts"
 import { runWrk } from "./wrk.ts"
@@ -15,7 +16,7 @@ type Keys = Readonly<Record<"bench" | "bench_small", string>>
 
 const requestsPerCase = 500_000
 
-/** Measures the memory of the service after 500,000 requests for rows, and as many for lineages. */
+/** Measures the service's memory usage after 500,000 requests for rows and 500,000 requests for lineages. */
 export const measureMemory = async (
   postgres: Postgres,
   keys: Keys,
@@ -53,7 +54,10 @@ export const measureMemory = async (
   }
 }
 
-/** Compares a large and a small table. They take turns, so that other load on the machine affects both equally. */
+/**
+ * Compares request rates for a large table and a small table. The measurements alternate, so that other load on the
+ * machine affects both equally.
+ */
 export const compareTableSizes = async (
   postgres: Postgres,
   keys: Keys,

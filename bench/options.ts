@@ -1,6 +1,6 @@
 /**
- * The options of all commands. `main.ts` decides which options a command has, and sets their values before it starts
- * the command.
+ * The options of all benchmark commands. `main.ts` determines which options each command has, and sets their values
+ * before the command runs.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Option } from "effect"
@@ -22,7 +22,7 @@ const boolean = (name: string, description: string) =>
 const folder = (name: string, description: string) =>
   Flag.map(text(name, description), (path) => path === undefined ? undefined : resolve(path))
 
-/** Defines an option whose value is a whole number above 0. */
+/** Defines an option whose value is a positive integer. */
 export const count = (name: string, description: string, value: number) =>
   Flag.Int(name).pipe(
     Flag.filter((found) => found > 0, () => "Expected a whole number above 0"),
@@ -32,7 +32,7 @@ export const count = (name: string, description: string, value: number) =>
 
 const project = fileURLToPath(new URL("..", import.meta.url))
 
-/** All options, with the defaults of most commands. */
+/** All options. A command may use a different default. */
 export const flags = {
   only: list("only", "What to measure, separated by commas (default: everything)"),
   servers: list("servers", "The servers to measure, such as tickerline,fastify (default: all)"),
@@ -42,9 +42,8 @@ export const flags = {
     Flag.filter((counts) => counts?.every((one) => one > 0) ?? true, () => "Expected numbers above 0"),
   ),
   rounds: count("rounds", "Rounds of each measurement", 5),
-  // wrk accepts whole seconds only.
+  // wrk accepts only whole seconds.
   seconds: count("seconds", "Seconds of each measurement", 3),
-  /** Seconds of warm-up before each measurement. */
   warmup: count("warmup", "Seconds of warm-up before each measurement", 1),
   warmupRequests: count("warmup-requests", "Requests that a server serves before a case is measured", 10_000),
   rows: count("rows", "Rows of a dataset, or requests of an account", 1_000_000),
@@ -71,10 +70,10 @@ export const flags = {
 
 type Options = { readonly [Name in keyof typeof flags]: typeof flags[Name] extends Flag.Flag<infer A> ? A : never }
 
-/** The options of the command that runs. Those that it does not have keep their defaults. */
+/** The options of the current command. Options that the command does not have are set to their defaults. */
 export let options: Options
 
-/** Sets the options that the command line gives. */
+/** Sets the options given on the command line. */
 export const setOptions = (values: Partial<Options>) => {
   options = { ...options, ...values }
 }

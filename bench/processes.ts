@@ -1,4 +1,4 @@
-/** Runs programs to their end, or starts them in the background and stops them later. */
+/** Runs programs to completion, or runs them in the background until they are stopped. */
 import { spawn } from "node:child_process"
 import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -10,7 +10,7 @@ export interface Command {
   readonly args: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** The user that runs it, if not the current one. */
+  /** The user that runs the program. Defaults to the current user. */
   readonly account?: { readonly uid: number; readonly gid: number } | undefined
 }
 
@@ -20,7 +20,7 @@ const optionsOf = ({ account, cwd, env }: Command) => ({
   env: { ...process.env, ...env },
 })
 
-/** Runs a program and returns its output. Fails with its error output if the exit code is not 0. */
+/** Runs a program to completion and returns its output. If the exit code is not 0, fails with the error output. */
 export const runToEnd = (command: Command) =>
   new Promise<string>((resolve, reject) => {
     const child = spawn(command.program, command.args, {
@@ -43,16 +43,16 @@ export const runToEnd = (command: Command) =>
     )
   })
 
-/** A program that runs in the background. */
+/** A program that is running in the background. */
 export interface Running {
   readonly pid: number
-  /** Sends a signal, by default SIGTERM, and waits until the program has ended. */
+  /** Sends a signal, by default SIGTERM, and waits until the program has exited. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
 /**
- * Starts a program in a session of its own, whose output goes to the file `log`. So Ctrl-C reaches only the benchmark,
- * which then stops its programs in order.
+ * Starts a program in a separate session, and writes its output to the file `log`. Because of the separate session,
+ * Ctrl-C reaches only the benchmark, which then stops its programs in an orderly way.
  */
 export const startInBackground = (command: Command, log: string) =>
   new Promise<Running>((resolve, reject) => {
@@ -77,7 +77,7 @@ export const startInBackground = (command: Command, log: string) =>
     )
   })
 
-/** Whether a process exists. */
+/** Returns whether a process exists. */
 export const isAlive = (pid: number) => {
   try {
     return process.kill(pid, 0)
@@ -86,10 +86,13 @@ export const isAlive = (pid: number) => {
   }
 }
 
-/** Resolves after some milliseconds. */
+/** Resolves after the given number of milliseconds. */
 export const sleep = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-/** Waits until a condition holds. Fails with the end of the log after two minutes, or if the process has ended. */
+/**
+ * Waits until a condition is true. Fails after two minutes, or if the process has ended. The error message contains the
+ * end of the log.
+ */
 export const waitUntil = async (
   what: string,
   { pid }: { readonly pid: number },
@@ -107,7 +110,7 @@ export const waitUntil = async (
   }
 }
 
-/** Returns a port that no program listens on. */
+/** Returns a TCP port that is not in use. */
 export const findFreePort = () =>
   new Promise<number>((resolve, reject) => {
     const server = createServer().on("error", reject).listen(
@@ -124,12 +127,13 @@ export const findFreePort = () =>
     )
   })
 
-/** What must be done at the end. The steps run in reverse order. */
+/** Cleanup steps, which run in reverse order at the end. */
 export type CleanupSteps = Array<() => Promise<void> | void>
 
 /**
- * Creates a list of cleanup steps, and `cleanUp`, which runs them once, in reverse order. So does the cleanup of
- * `outer`; without `outer`, so do SIGINT and SIGTERM, which then end the process.
+ * Returns a list of cleanup steps, and a function `cleanUp` that runs them once, in reverse order. The steps also run
+ * when the cleanup of `outer` runs. If `outer` is not given, they also run on SIGINT and SIGTERM, and the process then
+ * exits.
  */
 export const makeCleanup = (outer?: CleanupSteps) => {
   const cleanupSteps: CleanupSteps = []

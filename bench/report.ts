@@ -10,7 +10,7 @@ import { options } from "./options.ts"
 import { runToEnd } from "./processes.ts"
 import { serverTitles } from "./servers/names.ts"
 
-/** Formats a number; NaN as a dash. */
+/** Formats a number. NaN is shown as a dash. */
 const formatNumber = (value: number, digits = 0) =>
   Number.isNaN(value) ? "–" : value.toLocaleString("en", {
     maximumFractionDigits: digits,
@@ -31,7 +31,7 @@ const head = [
   "wrk of a core",
 ]
 
-/** Formats the cells of a result. If every round failed, they say why. */
+/** Formats the table cells for a result. If all rounds failed, the cells contain the error instead. */
 const formatCells = (result: Result) => {
   const { failures, rounds, server } = result
   if (rounds.length === 0) {
@@ -109,7 +109,7 @@ const describeEnvironment = async () => {
   }
 }
 
-/** Describes the two measurements that take long: memory, and the size of a table. */
+/** Describes the results of the two longest measurements: memory usage and table size. */
 const describeLongMeasurements = ({ growth, memory }: Outcome) => [
   ...(memory === undefined ? [] : [
     `After ${formatNumber(memory.requests)} different requests Tickerline on Node uses ${
@@ -124,8 +124,8 @@ const describeLongMeasurements = ({ growth, memory }: Outcome) => [
 ]
 
 /**
- * Writes the report as Markdown and as JSON. Returns the path without an extension, the Markdown, and its table of
- * goals.
+ * Writes the report as Markdown and as JSON. Returns the file path without the extension, the Markdown text, and the
+ * table of goals.
  */
 export const writeBenchmarkReport = async (outcome: Outcome) => {
   const about = await describeEnvironment()

@@ -1,8 +1,11 @@
-/** Reads the request counters of Tickerline, to check whether the measured responses came from a cache. */
+/** Reads Tickerline's request counters, to check whether the measured responses came from a cache. */
 import type { BenchmarkCase, Mode } from "./cases.ts"
 import { sendRequest } from "./httpClient.ts"
 
-/** Numbers of requests by endpoint, status and origin, such as `/v1/screener 200 cached`. */
+/**
+ * The numbers of requests, by endpoint, status, and whether the response was cached. A key looks like `/v1/screener 200
+ * cached`.
+ */
 export type RequestCounters = ReadonlyMap<string, number>
 
 const sample = /^tickerline_http_requests_total\{(.*)\} (\d+)$/gm
@@ -22,22 +25,23 @@ export const readRequestCounters = async (metricsPort: number): Promise<RequestC
 }
 
 /**
- * The maximum share of the responses of a cached case that may come from a query, as the first ones after midnight do.
+ * In a case that is served from the cache, the maximum share of responses that may come from a query. Some do, such as
+ * the first ones after midnight.
  */
 const maxUncachedShare = 0.01
 
-/** What the load generator sent. */
+/** The requests that the load generator sent. */
 interface Sent {
   readonly benchmarkCase: BenchmarkCase
   readonly mode: Mode
   readonly connections: number
-  /** Number of responses that the load generator received. */
+  /** The number of responses that the load generator received. */
   readonly requests: number
 }
 
 /**
- * Fails unless all misses were queried, and all hits and 304 came from the cache. The load generator ends by closing
- * its connections, so each of them may have had one more request.
+ * Fails unless all misses were answered by a query, and all hits and 304 responses came from the cache. The load
+ * generator closes its connections at the end, so the service may have counted one additional request per connection.
  */
 export const checkCounters = (
   before: RequestCounters,

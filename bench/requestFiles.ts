@@ -6,7 +6,7 @@ import { dataFolder } from "./postgres.ts"
 import { makeRandomGenerator, makeZipfNumbers } from "./symbols.ts"
 
 /**
- * Formats an HTTP request; `tag` is the ETag for `If-None-Match`. PostGraphile has a formatter of its own, because its
+ * Formats an HTTP request. `tag` is the ETag for `If-None-Match`. PostGraphile needs a different formatter, because its
  * API is GraphQL.
  */
 export type RequestFormatter = (
@@ -15,20 +15,20 @@ export type RequestFormatter = (
   tag: string | undefined,
 ) => string
 
-/** The files that tell wrk what to send. */
+/** The files that specify the requests for wrk. */
 export interface RequestPlan {
-  /** File with the requests. */
+  /** The path of the file that contains the requests. */
   readonly requests: string
-  /** File with the order of the requests, or "" to send them in the order of `requests`. */
+  /** The path of the file that contains the order of the requests. An empty string means the order in `requests`. */
   readonly order: string
-  /** Maximum number of requests to send. It is limited if the requests would otherwise be repeated. */
+  /** The maximum number of requests to send. It is finite if sending more would repeat requests. */
   readonly most: number
 }
 
 const folder = join(dataFolder, "requests")
 const separator = "\x1E"
 
-/** Returns the formatter for all servers but PostGraphile. */
+/** Returns the request formatter for all servers except PostGraphile. */
 export const formatRestRequest = (key: string): RequestFormatter => (benchmarkCase, parameters, tag) =>
   [
     `GET ${requestTarget(benchmarkCase, parameters)} HTTP/1.1`,
@@ -41,11 +41,14 @@ export const formatRestRequest = (key: string): RequestFormatter => (benchmarkCa
     "",
   ].join("\r\n")
 
-/** Whether the requests differ each time they are sent. */
+/** Returns whether the requests of the case are different each time they are sent. */
 export const hasCounter = ({ misses: [first] }: BenchmarkCase) =>
   Object.values(first ?? {}).some((value) => value.includes(counterPlaceholder))
 
-/** Writes the files for a case and a mode. `tags` has the ETags of the popular responses, for the mode `304`. */
+/**
+ * Writes the request files for a case and a mode. `tags` contains the ETags of the popular responses, for the mode
+ * `304`.
+ */
 export const writeRequestPlan = (
   name: string,
   benchmarkCase: BenchmarkCase,

@@ -1,10 +1,10 @@
-/** Checks that the programs that the benchmark needs are installed. */
+/** Checks that the programs required by the benchmark are installed. */
 import { accessSync, constants, existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { runToEnd } from "./processes.ts"
 
-/** Programs and the Debian packages that contain them. */
+/** The required programs, and the Debian packages that contain them. */
 const packages = { wrk: "wrk", pgbench: "postgresql" }
 
 const isInstalled = (program: string) =>
@@ -17,7 +17,9 @@ const isInstalled = (program: string) =>
     }
   })
 
-/** Installs missing programs if this runs as root on Debian. Otherwise fails, and says how to install them. */
+/**
+ * Installs missing programs if the benchmark runs as root on Debian. Otherwise, fails with installation instructions.
+ */
 export const checkRequirements = async () => {
   if (Number(process.versions.node.split(".")[0]) < 24) {
     throw new Error(

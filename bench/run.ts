@@ -1,4 +1,4 @@
-/** `npm run bench` compares the servers (see README.md). */
+/** `npm run bench` compares Tickerline with other servers (see README.md). */
 import process from "node:process"
 import { cases, type Mode } from "./cases.ts"
 import { prepareBenchmarkDatabases } from "./databases.ts"
@@ -15,7 +15,7 @@ import { serverNames, serverTitles } from "./servers/names.ts"
 import { type MeasurementContext, measurePgbench, measureServer, type Task } from "./measurement.ts"
 import { readETags, verifySameResponses } from "./verify.ts"
 
-/** Fails if an option names something that does not exist, because nothing would be measured. */
+/** Fails if an option lists an unknown name, because nothing would be measured for it. */
 const checkNames = (option: string, named: ReadonlyArray<string> = [], known: ReadonlyArray<string>) => {
   const unknown = named.filter((name) => !known.includes(name))
   if (unknown.length > 0) throw new Error(`--${option}: ${unknown.join(", ")} is none of ${known.join(", ")}`)
@@ -44,7 +44,7 @@ const tasks: ReadonlyArray<Task> = cases.flatMap((benchmarkCase) =>
 )
 const chosen = cases.filter((benchmarkCase) => tasks.some((task) => task.benchmarkCase === benchmarkCase))
 
-/** Programs to stop at the end, in reverse order. */
+/** The programs to stop at the end, in reverse order. */
 const running: Array<{ readonly stop: () => Promise<void> }> = []
 let stopping: Promise<void> | undefined
 const stopAll = () =>
@@ -67,13 +67,16 @@ const formatFigures = (figures: Measurement) => {
     `loop ${delayMax?.toFixed(1) ?? "–"} ms  CPU ${cpu} µs`
 }
 
-/** A server that takes part in a task, with what it has reached. */
+/** A server that a task is measured with, and its results so far. */
 interface Contender {
   readonly result: Result & { readonly rounds: Array<Round>; readonly failures: Array<string> }
   readonly measureOnce: () => Promise<Measurement>
 }
 
-/** The servers that every rival is compared with. They are measured right before each rival. */
+/**
+ * Returns whether this is a Tickerline server that all rivals are compared with. These servers are measured immediately
+ * before each rival.
+ */
 const isOwn = (name: string) => name === "tickerline" || name === "tickerline-lineage"
 
 /** Returns the servers that a task is measured with. */
@@ -93,7 +96,10 @@ const makeContenders = (
     }]
   })
 
-/** Measures a server once, and adds the figures or the error to its result. Returns undefined if it failed. */
+/**
+ * Measures a server once, and adds the measurement or the error to the server's result. Returns undefined if the
+ * measurement failed.
+ */
 const measureRound = async (round: number, { measureOnce, result }: Contender, beside: Round["beside"]) => {
   const what = `${round}/${options.rounds} ${result.case} ${result.mode} ${result.connections} ${result.server}`
   try {
@@ -109,10 +115,10 @@ const measureRound = async (round: number, { measureOnce, result }: Contender, b
 }
 
 /**
- * In every round, measures each rival right after our own servers, so that both run under the same conditions: the rate
- * of a single server varies much more between rounds than the ratio of two servers measured one after the other. In the
- * same way, compares requests for the runners of a company with thirteen symbols with requests for one symbol
- * (`runners-10`).
+ * Measures all tasks. In every round, each rival is measured immediately after the Tickerline servers, so that they run
+ * under the same conditions: a server's rate varies much more between rounds than the ratio of two servers that are
+ * measured in succession. In the same way, requests for the runners of a company with thirteen symbols are compared
+ * with requests for a single symbol (`runners-10`).
  */
 const measureAll = async (
   servers: ReadonlyArray<Server>,
@@ -122,7 +128,8 @@ const measureAll = async (
   const symbol = groups.find(({ task: { benchmarkCase, connections, mode } }) =>
     benchmarkCase.name === "runners-10" && mode === "miss" && connections === 32
   )
-  // Each block measures `own` first, and then the `rivals` that are compared with them.
+  // A block consists of servers to measure. The `own` servers are measured first, and then the `rivals` that are
+  // compared with them.
   const blocks = groups.flatMap(({ contenders, task }) => {
     const own = contenders.filter(({ result }) => isOwn(result.server))
     const rivals = contenders.filter(({ result }) => !isOwn(result.server))

@@ -1,6 +1,9 @@
-/** Computes the statistics in the reports. */
+/** Computes the statistics for the benchmark reports. */
 
-/** Returns the value below which this share of the values lies, interpolated between neighbors. NaN without values. */
+/**
+ * Returns the quantile for the given share of the values, interpolated between neighboring values. Returns NaN if there
+ * are no values.
+ */
 export const quantile = (values: ReadonlyArray<number>, share: number) => {
   const sorted = values.toSorted((left, right) => left - right)
   const at = (sorted.length - 1) * share
@@ -8,8 +11,8 @@ export const quantile = (values: ReadonlyArray<number>, share: number) => {
   return below + (at % 1) * ((sorted[Math.ceil(at)] ?? Number.NaN) - below)
 }
 
-/** Returns the median. NaN without values. */
+/** Returns the median. Returns NaN if there are no values. */
 export const median = (values: ReadonlyArray<number>) => quantile(values, 0.5)
 
-/** Returns the bounds of the middle half of the values, which a few outliers do not widen. */
+/** Returns the first and third quartiles. A few outliers do not affect them. */
 export const quartiles = (values: ReadonlyArray<number>) => [quantile(values, 0.25), quantile(values, 0.75)] as const

@@ -1,4 +1,4 @@
-/** Makes the symbols that `data.sql` makes from numbers, and random numbers that are the same in every run. */
+/** Generates the same symbols from numbers as `data.sql`, and random numbers that are reproducible across runs. */
 
 const letters = (mixed: number, length: number) => {
   let symbol = ""
@@ -8,18 +8,18 @@ const letters = (mixed: number, length: number) => {
   return symbol
 }
 
-/** Returns the symbol of the nth ticker, which has runners, a screener row and filings. */
+/** Returns the symbol of the nth ticker. These tickers have runners, screener rows, and filings. */
 export const makeTickerSymbol = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
-/** Returns the nth symbol in the chains of ticker changes. */
+/** Returns the nth symbol of the ticker change chains. */
 export const makeChainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
-/** The numbers of the symbols in the chains of three events, which have four symbols each. */
+/** The symbol numbers of the chains with three events. Each chain has four symbols. */
 export const chainsOf3 = { first: 0, symbols: 200_000 }
-/** The numbers of the symbols in the chains of twelve events, which have thirteen symbols each. */
+/** The symbol numbers of the chains with twelve events. Each chain has thirteen symbols. */
 export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
-/** Returns a function that returns random numbers from 0 to 1 (Mulberry32). */
+/** Creates a generator of random numbers from 0 (inclusive) to 1 (exclusive), using the Mulberry32 algorithm. */
 export const makeRandomGenerator = (seed: number) => {
   let state = seed >>> 0
   return () => {
@@ -37,7 +37,9 @@ export const shuffle = <A>(
 ): ReadonlyArray<A> =>
   items.map((item) => ({ item, at: chance() })).toSorted((left, right) => left.at - right.at).map(({ item }) => item)
 
-/** Returns random numbers below `size` with a Zipf distribution: the nth is 1/n times as frequent as the first. */
+/**
+ * Returns random numbers below `size` with a Zipf distribution: the nth number is 1/n times as frequent as the first.
+ */
 export const makeZipfNumbers = (
   size: number,
   length: number,

@@ -1,14 +1,14 @@
-/** Checks, before anything is measured, that all servers send the same responses. */
+/** Checks that all servers send the same responses. This happens before anything is measured. */
 import { gunzipSync } from "node:zlib"
 import { authorizationHeaders, getHeader, sendRequest } from "./httpClient.ts"
 import { type BenchmarkCase, fillCounter, type QueryParameters, requestTarget } from "./cases.ts"
 import { isFloor, isFromMemory, isMeasured, isMeasuredWith, isTickerline, type Server } from "./servers/index.ts"
 import * as PostGraphile from "./servers/graphqlQueries.ts"
 
-/** How many requests of each kind are compared. */
+/** The number of requests of each kind to compare. */
 const sampleSize = 16
 
-/** Returns some requests of each kind. The misses have counters that no measurement uses. */
+/** Returns a sample of the requests of each kind. The counters in the misses have values that no measurement uses. */
 const sampleOf = ({ misses, popular }: BenchmarkCase) => ({
   popular: popular.slice(0, sampleSize),
   misses: misses.slice(-sampleSize).map((parameters, at): QueryParameters =>
@@ -20,14 +20,14 @@ const sampleOf = ({ misses, popular }: BenchmarkCase) => ({
   ),
 })
 
-/** Shows the place where two texts begin to differ. */
+/** Shows where two texts begin to differ. */
 const showFirstDifference = (left: string, right: string) => {
   const at = Array.from(left).findIndex((letter, place) => letter !== right[place])
   const from = Math.max(0, (at < 0 ? left.length : at) - 60)
   return `  …${left.slice(from, from + 160)}…\n  …${right.slice(from, from + 160)}…`
 }
 
-/** Requests the text of a response, and its size as it was sent. */
+/** Sends a request, and returns the response text and the size of the body as transmitted. */
 const requestBody = async (server: Server, benchmarkCase: BenchmarkCase, parameters: QueryParameters, key: string) => {
   const response = await sendRequest(
     server.port,
@@ -42,15 +42,15 @@ const requestBody = async (server: Server, benchmarkCase: BenchmarkCase, paramet
   return { text: gunzipSync(body).toString(), size: body.length }
 }
 
-/** What the comparison found out. */
+/** The result of the comparison. */
 export interface Verified {
-  /** Average size of the sent bodies, by server and case. */
+  /** The average size of the transmitted bodies, by server and case. */
   readonly bytes: ReadonlyMap<string, number>
-  /** Differences between the servers that the report must mention. */
+  /** Differences between the servers that must be mentioned in the report. */
   readonly notes: ReadonlyArray<string>
 }
 
-/** Compares the responses of all servers in a case, and adds their average size to `bytes`. */
+/** Compares the responses of all servers for a case, and adds the average body sizes to `bytes`. */
 const verifyCase = async (
   benchmarkCase: BenchmarkCase,
   servers: ReadonlyArray<Server>,
@@ -87,7 +87,7 @@ const verifyCase = async (
   }
 }
 
-/** Compares all servers with the first chosen one, which is Tickerline unless it is excluded. */
+/** Compares all servers with the first selected server, which is Tickerline unless Tickerline is excluded. */
 export const verifySameResponses = async (
   chosen: ReadonlyArray<BenchmarkCase>,
   servers: ReadonlyArray<Server>,
@@ -113,7 +113,10 @@ export const verifySameResponses = async (
   return { bytes, notes: [...new Set(notes)] }
 }
 
-/** Returns the ETags of the popular responses, if Tickerline sends any. Fails if an ETag does not get a 304. */
+/**
+ * Returns the ETags of the popular responses, or an empty list if Tickerline sends none. Fails if a request with one of
+ * these ETags does not get a 304 response.
+ */
 export const readETags = async (
   servers: ReadonlyArray<Server>,
   benchmarkCase: BenchmarkCase,

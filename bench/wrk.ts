@@ -1,25 +1,25 @@
-/** Runs the load generator wrk with one thread. */
+/** Runs the load generator wrk with a single thread. */
 import { join } from "node:path"
 import { runToEnd } from "./processes.ts"
 import type { RequestPlan } from "./requestFiles.ts"
 
-/** What wrk measured. */
+/** The results of a wrk run. */
 export interface WrkResult {
   readonly requests: number
   readonly perSecond: number
-  /** Latencies in milliseconds. */
+  /** Latency percentiles in milliseconds. */
   readonly p50: number
   readonly p99: number
   readonly p999: number
   readonly max: number
   readonly bytesPerResponse: number
-  /** How many requests of the plan were sent so far, in this run and earlier ones. */
+  /** The number of requests of the plan that have been sent so far, in this run and all earlier runs. */
   readonly cursor: number
-  /** CPU use of wrk, in cores. */
+  /** The CPU usage of wrk, in cores. */
   readonly generator: number
 }
 
-/** What `wrk.lua` prints. Latencies are in microseconds, and `ticks` are CPU time in hundredths of a second. */
+/** The output of `wrk.lua`. Latencies are in microseconds, and `ticks` is the CPU time in hundredths of a second. */
 interface Result {
   readonly requests: number
   readonly microseconds: number
@@ -37,11 +37,11 @@ interface Result {
 export interface WrkOptions {
   readonly port: number
   readonly plan: RequestPlan
-  /** How many requests of the plan were sent before. */
+  /** The number of requests of the plan that earlier runs sent. */
   readonly cursor: number
   readonly connections: number
   readonly seconds: number
-  /** The error status that all responses must have. Without it, all must be successful. */
+  /** The error status that all responses must have. If not set, all responses must be successful. */
   readonly expect?: number
 }
 

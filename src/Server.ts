@@ -1,6 +1,6 @@
 /**
- * The table of contents of the service: its endpoints, its background jobs, what else it serves, and the layers below.
- * The metrics server and the admin API listen on ports of their own, which the command `serve` opens.
+ * Assembles the service: its endpoints, its background jobs, the documentation site, the MCP server, and the layers
+ * that they depend on. The metrics server and the admin API listen on separate ports, which the `serve` command opens.
  */
 import { Effect, Layer, type Option } from "effect"
 import { Api } from "./contract/Api.ts"
@@ -77,7 +77,7 @@ import { webhookSenderJob } from "./outbox/webhooks/WebhookSender.ts"
 import * as Site from "./site/Http.ts"
 import * as Mcp from "./site/mcp/Http.ts"
 
-/** The handlers of all endpoints, by their group in the contract. If one is missing, this does not compile. */
+/** The handlers of all endpoints, by endpoint group. The code does not compile if a handler is missing. */
 const endpoints = Effect.all({
   tickerChanges: tickerChangesHandlers,
   historicalTickers: historicalTickersHandlers,
@@ -107,7 +107,7 @@ const endpoints = Effect.all({
   corrections: correctionsHandlers,
 }) satisfies Effect.Effect<HandlersOf<typeof Api.groups>, unknown, unknown>
 
-/** Background jobs. Each runs in one process at a time. */
+/** Background jobs. Each job runs in only one process at a time. */
 const jobs = [
   emailSenderJob,
   budgetNoticesJob,
@@ -132,10 +132,13 @@ export const backgroundJobsLayer = Jobs.jobRunnerLayer<
   Effect.Services<Preparation | Option.Option.Value<Effect.Success<Preparation>>>
 >(jobs)
 
-/** What the service serves besides the endpoints: the documentation site, and tools for language models. */
+/**
+ * Everything that the service serves in addition to the endpoints: the documentation site, and tools for language
+ * models (MCP).
+ */
 const surfaces = Layer.merge(Site.layer, Mcp.layer)
 
-/** Rate limits, usage, prices and balances. */
+/** Rate limiting, usage metering, prices, and account balances. */
 const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer).pipe(
   Layer.provideMerge(PrepaidBalances.layer),
 )
@@ -153,7 +156,7 @@ const caches = Layer.mergeAll(
 
 const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 
-/** Everything needed to respond to requests, from the listener down to the database. Requires `SqlClient`. */
+/** Everything that request handling needs, from the HTTP listener down to the database. Requires `SqlClient`. */
 const services = NodeListener.layer.pipe(
   Layer.provide(RequestPipeline.layer(Api, endpoints)),
   Layer.provide(surfaces),
@@ -167,10 +170,13 @@ const services = NodeListener.layer.pipe(
   Layer.provideMerge(caches),
   Layer.provideMerge(Reader.layer),
   Layer.provideMerge(ReadRouter.layer),
-  // Released last, because the layers above write to the database when they are released, and could hang without the
-  // probe.
+  // Must be released last: the layers above write to the database during their release, and those writes could hang
+  // without the health probe.
   Layer.provideMerge(HealthProbe.layer),
 )
 
-/** The service for a Node server: its request listener, and what the rest of the process needs from it. */
+/**
+ * The service as a layer for a Node server: provides the request listener, and the services that the rest of the
+ * process uses.
+ */
 export const layer = Layer.provide(services, Tracing.layer)

@@ -1,6 +1,7 @@
 /**
- * The entry point. Runs the command line, sets the exit code, and handles signals and a closed standard output.
- * `operate/cli/preflight.js` runs first and checks Node and the dependencies.
+ * The program's entry point: runs the command line, sets the exit code, and handles signals and a closed standard
+ * output.
+ * `operate/cli/preflight.js` runs before this module and checks the Node version and the installed dependencies.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -15,12 +16,12 @@ const onServe = Effect.sync(() => {
   isServing = true
 })
 
-/** The exit code after a signal: 128 plus the number of the first signal, as shells expect. */
+/** The exit code after a signal: 128 plus the number of the first signal received, as is customary in shells. */
 let signalExitCode: number | undefined
 process.once("SIGINT", () => signalExitCode ??= 130)
 process.once("SIGTERM", () => signalExitCode ??= 143)
-// The terminal was closed. Stops as for SIGTERM, so that the embedded PostgreSQL stops too. The shell and the kernel
-// may each send the signal; without a listener, the second one would kill the process while it stops.
+// The terminal was closed. Shuts down as for SIGTERM, which also stops the embedded PostgreSQL. The shell and the
+// kernel may each send SIGHUP; without this listener, the second signal would kill the process during shutdown.
 process.on("SIGHUP", () => {
   signalExitCode ??= 129
   process.emit("SIGTERM")
@@ -29,22 +30,23 @@ process.on("SIGHUP", () => {
 /** The exit code after a failed write to standard output. */
 let outputExitCode: number | undefined
 
-// EPIPE: the program that reads the output, such as `head`, has exited. The service continues; any other command stops.
+// EPIPE means that the program reading the output, such as `head`, has exited. `serve` keeps running; any other command
+// stops.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (outputExitCode !== undefined) return
   const isReaderGone = error.code === "EPIPE"
   if (!isReaderGone) console.error(`tickerline: ${describeOutputError(error, isServing)}`)
   outputExitCode = isReaderGone ? 141 : 1
   if (isServing) return
-  // For a command that had already succeeded when its last write failed.
+  // The command may already have succeeded when its last write fails, so the exit code must be set here.
   process.exitCode = outputExitCode
   process.emit("SIGTERM")
 })
 
-// There is nowhere left to report this failure. Without a listener, it would end the process.
+// If standard error fails, there is nowhere left to report it. Without a listener, the failure would end the process.
 process.stderr.on("error", () => undefined)
 
-/** A signal is the normal way to stop the service, but an error for any other command. */
+/** Returns the exit code. Stopping on a signal is a success for `serve`, but a failure for any other command. */
 const getExitCode = (exit: Exit.Exit<unknown, unknown>) => {
   if (!isServing && outputExitCode !== undefined) return outputExitCode
   if (Exit.isSuccess(exit)) return 0

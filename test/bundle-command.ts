@@ -1,6 +1,6 @@
 /**
- * Bundles `src/main.ts` into the folder given as the argument. `TEST_COMMAND=<folder>/main.js` makes tests start this
- * bundle, which takes half the CPU time of a start from the sources.
+ * Bundles `src/main.ts` into the folder given as the argument. With `TEST_COMMAND=<folder>/main.js`, tests start this
+ * bundle, which uses half the CPU time of starting from source.
  */
 import process from "node:process"
 import { pathToFileURL } from "node:url"
@@ -14,7 +14,7 @@ const bundle = await rolldown({
   platform: "node",
   plugins: [{
     name: "keep-urls",
-    // Keeps the original module URLs, because modules find files such as migrations and guides relative to them.
+    // Preserves the original module URLs, because modules locate files such as migrations and guides relative to them.
     transform: (code, id) =>
       code.includes("import.meta.url")
         ? code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href))

@@ -1,6 +1,7 @@
 /**
- * Compares the service on Node with the service on Deno: both use one database, and every response to the same request
- * must have the same status, headers and bytes. Prints each difference, and exits with 1 if there is one.
+ * Compares the service running on Node with the service running on Deno. Both use the same database, and every response
+ * to the same request must have the same status, headers and bytes. Prints each difference, and exits with 1 if there
+ * are any.
  */
 import { request } from "node:http"
 import { connect } from "node:net"
@@ -41,12 +42,12 @@ const requests: ReadonlyArray<TestRequest> = [
   { target: "/enterprise/v1/news?limit=1" },
 ]
 
-/** Headers that differ between two responses to the same request. */
+/** Headers whose values may differ between two responses to the same request. */
 const volatileHeaders = new Set(["date", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
 interface TestResponse {
   readonly status: number
-  /** One line per header or trailer, with its value unless it is volatile. */
+  /** One line per header or trailer. The value is left out if it is volatile. */
   readonly headers: ReadonlyArray<string>
   readonly body: string
 }
@@ -65,7 +66,7 @@ const send = ({ key, origin }: RuntimeService, { headers, target }: TestRequest)
         const bytes = Buffer.concat(chunks)
         resolve({
           status: response.statusCode ?? 0,
-          // The runtimes contain different versions of zlib, so compressed sizes differ.
+          // The runtimes include different versions of zlib, so compressed sizes differ.
           headers: isCompressed ? lines.filter((line) => !line.startsWith("content-length")) : lines,
           body: (isCompressed ? gunzipSync(bytes) : bytes).toString("base64"),
         })
@@ -73,7 +74,7 @@ const send = ({ key, origin }: RuntimeService, { headers, target }: TestRequest)
     }).on("error", reject).end()
   })
 
-/** Describes the differences between the responses. */
+/** Describes the differences between two responses. */
 const compare = (onNode: TestResponse, onDeno: TestResponse) => [
   ...(onNode.status === onDeno.status ? [] : [`status ${onNode.status} on Node, ${onDeno.status} on Deno`]),
   ...onNode.headers.filter((line) => !onDeno.headers.includes(line)).map((line) => `only on Node: ${line}`),
@@ -83,7 +84,7 @@ const compare = (onNode: TestResponse, onDeno: TestResponse) => [
 
 const head = "Host: x\r\nConnection: close\r\nX-Request-Id: compare-runtimes\r\n"
 
-/** Requests that the runtime's parser rejects, or whose method is not a standard one. */
+/** Requests that the runtime's parser rejects, or that have an unusual method. */
 const unusualRequests = [
   ...["FOO", "get", "PROPFIND", "M-SEARCH", "SETUP", "SOURCE", "CONNECT"].flatMap((method) =>
     ["/v1/news", "/v1/historical-tickers?ticker=FB", "/v1/nothing", "/health/live", "*"].map(
@@ -98,7 +99,10 @@ const unusualRequests = [
   `GET /v1/news HTTP/1.1\r\n${head}X-Long: ${"x".repeat(20_000)}\r\n\r\n`,
 ]
 
-/** Sends bytes and returns everything until the service closes the connection, without times and random ids. */
+/**
+ * Sends raw bytes and returns everything received until the service closes the connection, with times and random ids
+ * masked.
+ */
 const exchange = ({ origin }: RuntimeService, bytes: string) =>
   new Promise<string>((resolve, reject) => {
     const socket = connect(Number(new URL(origin).port), "127.0.0.1")
@@ -110,20 +114,20 @@ const exchange = ({ origin }: RuntimeService, bytes: string) =>
 
 const heartbeats = /: heartbeat\n(id: .*\n)?\n/g
 
-/** Removes the heartbeats of a stream, because each service sends them at its own times. */
+/** Removes heartbeats from a stream, because each service sends them at different times. */
 const withoutHeartbeats = ({ body, ...response }: TestResponse) => ({
   ...response,
   body: Buffer.from(body, "base64").toString("utf8").replaceAll(heartbeats, ""),
 })
 
 const { close, home } = await openServiceHome()
-// The documents contain the base URL, so both services need the same one.
+// Documents contain the base URL, so both services need the same value.
 const settings = { BASE_URL: "https://api.example.com" }
 const onNode = await startServiceOnRuntime("node", home, settings)
 const onDeno = await startServiceOnRuntime("deno", home, settings)
 let failures = 0
 const statuses = new Map<number, number>()
-/** One stream from each service. A stream ends when its service stops. */
+/** One event stream from each service. A stream ends when its service stops. */
 const streams = Promise.all(
   [onNode, onDeno].map((service) => send(service, { target: "/v1/changes/stream?ticker=NXH" })),
 )

@@ -1,5 +1,6 @@
 /**
- * The layout rules (ARCHITECTURE.md): which folder may import which, how long a line may be, and what may build HTML.
+ * Tests the rules for the source layout (ARCHITECTURE.md): which folders may import which, the maximum line length, and
+ * which files may build HTML.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi } from "effect/http-api"
@@ -12,7 +13,9 @@ import { Api } from "../src/contract/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
-/** The folders and files of the project. A file may import files from its own folder and from the folders above it. */
+/**
+ * The project's folders and files. A file may import files from its own folder and from folders above it in this list.
+ */
 const order = [
   "src/contract",
   "src/client",
@@ -33,10 +36,10 @@ const order = [
   "test",
 ]
 
-/** Returns the entry of the list that contains the file. */
+/** Returns the list entry that contains the file. */
 const folderOf = (file: string) => order.find((name) => file === name || file.startsWith(`${name}/`))
 
-/** Paths of all source files, such as `src/contract/Api.ts`. */
+/** The paths of all source files, such as `src/contract/Api.ts`. */
 const files = globSync(["src", "samples", "clients", "test", "bench"].map((folder) => `${folder}/**/*.{ts,js}`), {
   cwd: root,
   exclude: ["**/node_modules/**", "**/.*/**", "clients/typescript/dist/**", "test/judges/programs/**"],
@@ -46,7 +49,9 @@ const sourceFiles = files.filter((file) => file.startsWith("src/"))
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 
-/** Returns the module names in imports (also of types), dynamic imports and `export … from`. Ignores comments. */
+/**
+ * Returns the module names in imports (including type imports), dynamic imports and `export … from`. Ignores comments.
+ */
 const specifiersOf = (text: string) => {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "")
   const patterns = [
@@ -64,7 +69,7 @@ const importsOf = new Map(files.map((file) => [
 
 const imports = (file: string) => importsOf.get(file) ?? []
 
-/** The imports that lead to a file of the project. */
+/** Returns the imports that resolve to a file of the project. */
 const fileImports = (file: string) => imports(file).filter((name) => files.includes(name))
 
 describe("The import scanner", () => {
@@ -137,14 +142,14 @@ describe("By the layout rules,", () => {
         const [, version, segment = ""] = endpoint.path.split("/")
         if (version !== "v1") return
         segments.push(segment)
-        // Some endpoints without a key, such as /v1/changelog, are in other folders.
+        // Collects only endpoints that need a key. Some of the others, such as /v1/changelog, are in other folders.
         if (Array.from(middleware).some(({ key }) => key === AuthenticationMiddleware.key)) withKey.push(segment)
       },
     })
     assert.isAbove(handlers.length, 20)
     assert.deepStrictEqual(handlers.filter((name) => !segments.includes(name)), [])
     assert.deepStrictEqual(handlers.filter((name) => !declarations.includes(name)), [])
-    // Endpoints with the same rows share a file, which is named after the shorter path.
+    // Endpoints with the same rows share a file. It is named after the shorter path.
     const withoutFile = withKey.filter((segment) =>
       !handlers.some((name) => segment === name || segment.startsWith(`${name}-`))
     )
@@ -175,7 +180,7 @@ describe("By the layout rules,", () => {
 
   it("errors are Schema.Error in responses and Data.TaggedError elsewhere (ARCHITECTURE.md)", () => {
     const other = /\bclass \w+(?:<[^>]*>)?\s+extends\s+(?!Data\.TaggedError\(|Schema\.Error<)[\w.]*Error\b/
-    // The Promise client's callers need not know Effect, so its one error is a class that extends `Error`.
+    // Users of the Promise client need not know Effect, so the client's only error is a class that extends `Error`.
     assert.deepStrictEqual(sourceFiles.filter((file) => other.test(textOf(file))), ["src/client/TickerlineError.ts"])
   })
 
@@ -197,7 +202,9 @@ describe("By the layout rules,", () => {
   })
 })
 
-/** Returns the strings in a file, also the parts of templates, except in templates with the tag `markup`. */
+/**
+ * Returns the strings in a file, including the literal parts of template strings. Excludes templates tagged `markup`.
+ */
 const stringsOf = (file: string) => {
   const strings: Array<string> = []
   const visit = (node: unknown): void => {
@@ -214,12 +221,12 @@ const stringsOf = (file: string) => {
 describe("HTML", () => {
   const filesWith = (pattern: RegExp) => sourceFiles.filter((file) => pattern.test(textOf(file)))
   const markupModule = "src/site/browser/markup.js"
-  /** The feed is XML, which a folder above `src/site` writes. */
+  /** The feed is XML. It is written in a folder that is above `src/site` in the list and cannot import from it. */
   const feed = "src/api/changelog/AtomFeed.ts"
 
   it("is written only in templates that escape every value (SECURITY.md, documentation pages)", () => {
     const tag = /(?<!\(\?)<\/?[a-z][a-z0-9-]*(?=\s|\/?>|$)|<!doctype/i
-    // Stands for an API key in messages. Names of groups in regular expressions are no tags either.
+    // A placeholder for an API key in messages. Named groups in regular expressions are not HTML tags, either.
     const placeholder = "<key>"
     const found = sourceFiles.filter((file) => file !== markupModule && file !== feed).flatMap((file) =>
       stringsOf(file).filter((text) => tag.test(text.replaceAll(placeholder, ""))).map((text) => `${file}: ${text}`)

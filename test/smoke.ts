@@ -1,13 +1,13 @@
 /**
- * Smoke test, run as `npx node test/smoke.ts node` or `… deno`, or as `deno task smoke`: starts the service with a new
- * home folder, sends requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
+ * Smoke test, run as `npx node test/smoke.ts node` or `… deno`, or as `deno task smoke`. Starts the service with a new
+ * home folder, sends requests and stops the service. Prints one line per check, and exits with 1 if any check fails.
  */
 import process from "node:process"
 import { openServiceHome, startServiceOnRuntime } from "./support/RuntimeService.ts"
 
 const [runtime = "node"] = process.argv.slice(2)
 
-/** Reads a value inside JSON by keys and indexes. */
+/** Reads a nested JSON value by a path of keys and indexes. */
 const at = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, key) => typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,

@@ -1,16 +1,22 @@
-/** No test may depend on the speed of the machine: no upper bound on elapsed time, no pause in place of a condition. */
+/**
+ * Tests that no test depends on the speed of the machine: tests must not set an upper bound on elapsed time, or pause
+ * instead of waiting for a condition.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path/posix"
 import { projectRoot } from "./support/Processes.ts"
 
-/** The functions that may pause or bound the time, with the reasons in `test/README.md`. At most five. */
+/**
+ * The only functions that may pause or limit elapsed time, for the reasons given in `test/README.md`. There may be at
+ * most five.
+ */
 const exceptions: Readonly<Record<string, ReadonlyArray<string>>> = {
   "test/support/Pauses.ts": ["holdFault", "paceWorkload", "waitUntilOldDataExpires", "waitAtMost"],
   "test/support/Service.ts": ["waitForResponseStatus"],
 }
 
-/** From this number of seconds on, a timeout only ends a wait that would otherwise last forever. */
+/** The minimum timeout in seconds. A timeout this long only ends waits that would otherwise last forever. */
 const minTimeoutSeconds = 20
 
 interface Finding {
@@ -21,7 +27,7 @@ interface Finding {
 const findAll = (text: string, pattern: RegExp): ReadonlyArray<Finding> =>
   Array.from(text.matchAll(pattern), ({ 0: found, index }) => ({ offset: index, found }))
 
-/** Returns the top-level arguments of a call, from the offset after its opening parenthesis. */
+/** Returns the top-level arguments of a call. `offset` is the position after the opening parenthesis. */
 const readArguments = (text: string, offset: number): ReadonlyArray<string> => {
   const found = [""]
   let depth = 0
@@ -37,7 +43,7 @@ const readArguments = (text: string, offset: number): ReadonlyArray<string> => {
 
 const clockCall = /performance\.now\(\)|Date\.now\(\)|currentTimeMillis|process\.hrtime/
 
-/** Finds the names of variables that hold a time or a duration of this machine's clock. */
+/** Finds the names of variables that contain a time or duration measured with the machine's clock. */
 const findClockNames = (text: string) => {
   const names = new Set(["seconds", "milliseconds", "elapsed", "taken", "slowest", "longest"])
   for (const [, name = ""] of text.matchAll(/\[(\w+)[^\]\n]*\] = yield\* Effect\.timed\(/g)) names.add(name)
@@ -48,7 +54,10 @@ const findClockNames = (text: string) => {
   return names
 }
 
-/** Whether an expression is a time, or the difference of times. Calls that only take one as an argument are not. */
+/**
+ * Returns whether an expression is a time or a difference between times. Calls that only take a time as an argument do
+ * not count.
+ */
 const holdsTime = (expression: string, names: ReadonlySet<string>) =>
   clockCall.test(expression) ||
   (expression.replaceAll(/"[^"]*"/g, "").match(/(?<![\w:])[\w.]+(?![\w(:])/g) ?? []).some((word) =>
@@ -64,7 +73,7 @@ const findBounds = (text: string): ReadonlyArray<Finding> => {
   })
 }
 
-/** Finds timeouts that are too short to be only a safeguard against waiting forever. */
+/** Finds timeouts that are too short to be mere safeguards against waiting forever. */
 const findShortTimeouts = (text: string) =>
   findAll(text, /\bEffect\.timeout\w*\(/g).filter(({ found, offset }) => {
     const argument = readArguments(text, offset + found.length).at(-1)?.trim() ?? ""
@@ -74,7 +83,7 @@ const findShortTimeouts = (text: string) =>
     return isUnknown || (count !== "" && Number(count) / (unit === "milli" ? 1000 : 1) < minTimeoutSeconds)
   })
 
-/** Finds pauses, except in files whose tests all have a test clock, and in steps of loops that advance that clock. */
+/** Finds pauses. Ignores files in which all tests use a test clock, and steps of loops that advance a test clock. */
 const findPauses = (text: string) => {
   const hasTestClock = text.includes("TestClock") && !/excludeTestServices|it\.live\b/.test(text)
   const step = /TestClock\.withLive\(Effect\.sleep\("\d\d? millis"\)\)/g
@@ -90,7 +99,7 @@ const findAllUses = (text: string) =>
     name: Array.from(text.slice(0, offset + found.length).matchAll(/^export const (\w+)/gm)).at(-1)?.[1] ?? "",
   }))
 
-// The programs in these folders measure the outages of a cluster, and poll the tools of others.
+// Skips these folders, because their programs measure a cluster's outages and poll third-party tools.
 const files = globSync("test/**/*.ts", { cwd: projectRoot }).map((file) => file.replaceAll("\\", "/")).filter((file) =>
   !/node_modules|^test\/(cluster|judges)\/|^test\/wall-clock/.test(file)
 )

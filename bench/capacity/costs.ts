@@ -1,6 +1,6 @@
 /**
- * `npm run costs` measures the CPU, network and WAL of one request, which are inputs of SCALING.md. CPU times hardly
- * depend on other load, so the machine may be busy.
+ * `npm run costs` measures the CPU time, network traffic, and WAL of a single request. The results are inputs for
+ * SCALING.md. The machine may be busy during the measurement, because CPU times hardly depend on other load.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
@@ -20,15 +20,15 @@ import { formatRestRequest, type RequestFormatter, writeRequestPlan } from "../r
 import { fillCaches, type Service, startService, startTestbed, type Testbed } from "./services.ts"
 
 interface RequestCosts {
-  /** CPU time of the service per request, in microseconds. */
+  /** The service's CPU time per request, in microseconds. */
   readonly service: number
-  /** CPU time of all PostgreSQL processes per request, in microseconds. */
+  /** The CPU time of all PostgreSQL processes per request, in microseconds. */
   readonly database: number
-  /** Bytes of the response, with its headers. */
+  /** The size of the response in bytes, including headers. */
   readonly bytes: number
-  /** Bytes of WAL per request. */
+  /** The amount of WAL written per request, in bytes. */
   readonly wal: number
-  /** Pages of 8 KiB that PostgreSQL read per request, from its own memory or from the kernel. */
+  /** The number of 8 KiB pages that PostgreSQL read per request, from its own cache or from the operating system. */
   readonly pages: number
   /** Requests per second. */
   readonly perSecond: number
@@ -39,11 +39,11 @@ interface Scenario {
   readonly benchmarkCase: BenchmarkCase
   readonly mode: Mode
   readonly write: RequestFormatter
-  /** The status that every response must have, if not 200. */
+  /** The status that every response must have. Defaults to 200. */
   readonly expect?: number
 }
 
-/** Reads how much WAL PostgreSQL has written so far, and how many pages it has read. */
+/** Reads how much WAL PostgreSQL has written in total, and how many pages it has read. */
 const readCounters = async ({ url }: Testbed) => {
   const [row] = await query(
     url,
@@ -53,10 +53,13 @@ const readCounters = async ({ url }: Testbed) => {
   return { wal: Number(row?.["wal"]), pages: Number(row?.["pages"]) }
 }
 
-/** The number of requests of a plan that each service has received, so that no `miss` is ever sent to it twice. */
+/**
+ * The number of requests of each plan that a service has received so far. It ensures that a `miss` is never sent to the
+ * same service twice.
+ */
 const cursors = new Map<string, number>()
 
-/** Measures a scenario in several rounds. Returns the median of each figure. */
+/** Measures a scenario in several rounds, and returns the median of each metric. */
 const measureCosts = async (
   testbed: Testbed,
   service: Service,
@@ -79,7 +82,7 @@ const measureCosts = async (
     cursors.set(place, sent.cursor)
     return sent
   }
-  // V8 optimises code after a number of calls, so the warm-up counts requests instead of seconds.
+  // The warm-up is measured in requests, not seconds, because V8 optimizes a function after a certain number of calls.
   let before = 0
   for (let second = 0; before < 10_000 && second < 20; second += options.warmup) {
     before += (await send(options.warmup)).requests
@@ -93,7 +96,7 @@ const measureCosts = async (
   while (rounds.length < options.rounds) {
     const before = await readTotals()
     const sent = await send(options.seconds)
-    // Waits until the service has written its usage rows.
+    // Gives the service time to write its usage rows.
     await sleep(600)
     const after = await readTotals()
     const perRequest = (name: keyof typeof before) => (after[name] - before[name]) / sent.requests
@@ -118,8 +121,8 @@ const measureCosts = async (
 }
 
 /**
- * Measures the CPU time of an idle service and its PostgreSQL, in microseconds per second. Takes the lowest of three
- * measurements, because autovacuum may run during the others.
+ * Measures the CPU time of an idle service and of its PostgreSQL server, in microseconds per second. Returns the lowest
+ * of three measurements, because autovacuum may run during some of them.
  */
 const measureIdle = async ({ postgres }: Testbed, { pid }: Service) => {
   let lowest = { service: Infinity, database: Infinity }
@@ -132,7 +135,7 @@ const measureIdle = async ({ postgres }: Testbed, { pid }: Service) => {
   return lowest
 }
 
-/** Measures the cost of each row in an export of 50,000 rows: CPU time in microseconds, and bytes. */
+/** Measures the cost per row of an export of 50,000 rows: CPU time in microseconds, and bytes. */
 const measureExport = async ({ key, postgres }: Testbed, { pid, port }: Service) => {
   const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
   let [rows, bytes] = [0, 0]
@@ -154,8 +157,8 @@ const measureExport = async ({ key, postgres }: Testbed, { pid, port }: Service)
 }
 
 /**
- * Measures PostgreSQL's CPU time for synchronizing the token bucket of one account, in microseconds. Sends batches of a
- * hundred accounts, as service processes do.
+ * Measures the PostgreSQL CPU time for synchronizing one account's token bucket, in microseconds. Sends batches of a
+ * hundred accounts, as the service does.
  */
 const measureBuckets = ({ postgres, url }: Testbed) =>
   Effect.gen(function* () {
@@ -187,7 +190,7 @@ const countConnections = async ({ url }: Testbed) =>
 const formatWithoutKey: RequestFormatter = (benchmarkCase, parameters, tag) =>
   formatRestRequest("")(benchmarkCase, parameters, tag).replace(/Authorization: .*\r\n/, "")
 
-/** Formats requests that accept gzip. */
+/** Formats requests that accept gzip compression. */
 const withCompression = (write: RequestFormatter): RequestFormatter => (benchmarkCase, parameters, tag) =>
   write(benchmarkCase, parameters, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
 
@@ -222,7 +225,7 @@ const main = async () => {
     await service.stop()
     const strict = await startService("costs-limited", testbed.url, { RATE_LIMIT_ULTIMATE: "1" })
     cleanupSteps.push(strict.stop)
-    // These two exhaust the rate limit, so that every later request gets 429.
+    // These two requests exhaust the rate limit, so every later request gets a 429 response.
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
     const limited: Scenario = { name: "limited", benchmarkCase: runners10Small, mode: "hit", write, expect: 429 }

@@ -1,6 +1,6 @@
 /**
- * `npm run machines` compares two services with one. Each is confined to a small share of a core, so that PostgreSQL
- * and the load generator are not the bottleneck.
+ * `npm run machines` compares two services with one. Each service is limited to a small share of a core, so that
+ * neither PostgreSQL nor the load generator is the bottleneck.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
 import { type CpuQuota, createCpuQuota } from "./cpuQuota.ts"
 import { fillCaches, type Service, startService, startTestbed, type Testbed } from "./services.ts"
 
-/** A case that alternates between new and popular requests. The popular ones follow a Zipf distribution. */
+/** A case in which new and popular requests alternate. The popular requests follow a Zipf distribution. */
 const mixed: BenchmarkCase = (() => {
   const order = makeZipfNumbers(runners10Small.popular.length, runners10Small.misses.length, makeRandomGenerator(11))
   const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
@@ -31,15 +31,15 @@ const scenarios = [
 interface Measured {
   readonly machines: number
   readonly perSecond: number
-  /** CPU time of the services per request, in microseconds. */
+  /** The CPU time of all services per request, in microseconds. */
   readonly service: number
-  /** CPU time of PostgreSQL per request, in microseconds. */
+  /** The CPU time of PostgreSQL per request, in microseconds. */
   readonly database: number
-  /** CPU use of the load generators, in cores. */
+  /** The CPU usage of the load generators, in cores. */
   readonly generator: number
-  /** The 99th percentile of the latency, in milliseconds. */
+  /** The 99th percentile of the latency, in milliseconds. With several machines, the highest of their values. */
   readonly p99: number
-  /** Share of the scheduling periods in which the service used up its CPU quota. */
+  /** The share of the scheduling periods in which a service exhausted its CPU quota. */
   readonly throttled: number
 }
 
@@ -48,10 +48,13 @@ interface Machine {
   readonly quota: CpuQuota
 }
 
-/** How many requests of each plan each service has received, so that no `miss` is ever sent to it twice. */
+/**
+ * The number of requests of each scenario that a service has received so far. It ensures that a `miss` is never sent to
+ * the same service twice.
+ */
 const cursors = new Map<string, number>()
 
-/** Measures a scenario on all of these machines at the same time, with a load generator for each. */
+/** Measures a scenario on all the given machines at the same time, with one load generator per machine. */
 const measure = async (
   { key, postgres }: Testbed,
   machines: ReadonlyArray<Machine>,
@@ -67,7 +70,7 @@ const measure = async (
     }))
   const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + readCpu(pid), 0)
   await send(options.warmup)
-  // Resets the share of throttled time, so that the next call covers only the measurement.
+  // Resets the throttling statistics, so that the next call covers only the measurement.
   machines.forEach(({ quota }) => quota.throttled())
   const [service, database] = [cpu(), readTreeCpu(postgres.pid)]
   const sent = await send(options.seconds)
@@ -83,7 +86,10 @@ const measure = async (
   }
 }
 
-/** Starts a service without a CPU quota, so that V8 optimises its code soon, and then sets the quota. */
+/**
+ * Starts a service and sets its CPU quota after the warm-up, because V8 would take long to optimize the code under the
+ * quota.
+ */
 const startMachine = async (
   name: string,
   testbed: Testbed,
@@ -91,8 +97,8 @@ const startMachine = async (
 ) => {
   const service = await startService(name, testbed.url)
   let quota: CpuQuota | undefined
-  // Registered before the long warm-up, so that an interruption stops the service. The service ends first, because a
-  // control group can only be removed when no process runs in it.
+  // This step is registered before the long warm-up, so that an interruption stops the service. The service stops
+  // first, because a control group can be removed only when it contains no process.
   cleanupSteps.push(async () => {
     await service.stop()
     quota?.remove()
@@ -113,7 +119,7 @@ const columns = ["perSecond", "service", "database", "generator", "p99", "thrott
 
 type ScenarioResult = Measured & { readonly scenario: string }
 
-/** Measures each scenario on one machine and on two. Returns the medians of all rounds. */
+/** Measures each scenario on one machine and on two machines. Returns the medians over all rounds. */
 const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
   const machines: Array<Machine> = []
   const found: Array<ScenarioResult> = []
@@ -125,7 +131,8 @@ const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
     for (const scenario of scenarios) {
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]
       for (let round = 0; round < options.rounds; round += 1) {
-        // Alternates, so that other load on the machine affects both counts equally.
+        // Measurements with one and with two machines alternate, so that other load on the computer affects both
+        // equally.
         for (const count of [1, 2]) {
           const measured = await measure(testbed, machines.slice(0, count), scenario)
           console.log(`${scenario.name}, ${count}: ${measured.perSecond.toFixed(0)} per second`)
@@ -153,7 +160,9 @@ const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
   return found
 }
 
-/** Formats the results as Markdown. `times one` is the rate of two machines divided by the rate of one. */
+/**
+ * Formats the results as a Markdown table. `times one` is the request rate of two machines divided by the rate of one.
+ */
 const formatReport = (found: ReadonlyArray<ScenarioResult>) => {
   const rows = found.map((one, at) => {
     const before = found[at - 1]

@@ -1,57 +1,61 @@
 /**
- * The capacity model of SCALING.md: which resources a request rate needs, calculated from the measured costs of single
- * requests.
+ * The capacity model behind SCALING.md: calculates the resources that a request rate needs from the measured costs of
+ * single requests.
  */
 import figures from "./figures.json" with { type: "json" }
 
-/** `measured` by a script in this folder, `calculated` from measured figures, or `assumed`, to be replaced by yours. */
+/**
+ * The origin of a figure. `measured` figures come from a script in this folder, and `calculated` figures are derived
+ * from them. `assumed` figures should be replaced with your own.
+ */
 export type FigureKind = "assumed" | "measured" | "calculated"
 
-/** An input of the model. */
+/** An input parameter of the model. */
 export interface Figure {
   readonly name: string
   readonly value: number | null
   readonly unit: string
   readonly kind: string
-  /** How it was measured, or its source. */
+  /** How the value was measured, or where it comes from. */
   readonly how: string
-  /** The day of the measurement; `–` for an assumption. */
+  /** The date of the measurement, or `–` for an assumption. */
   readonly when: string
 }
 
-/** The inputs of the model, by the names that this file uses. */
+/** The input parameters of the model, by the names that this module uses. */
 export const figuresByName: Readonly<Record<keyof typeof figures, Figure>> = figures
 
-/** Throws for a figure that has not been measured yet. */
+/** Returns the value of an input parameter. Throws if it has not been measured yet. */
 const value = (name: keyof typeof figures) => {
   const { value } = figuresByName[name]
   if (value === null) throw new Error(`${name} has not been measured yet`)
   return value
 }
 
-/** Requests per second for which the tables of SCALING.md are calculated. */
+/** The request rates, in requests per second, for which the tables in SCALING.md are calculated. */
 export const rates = [1_000, 10_000, 100_000, 1_000_000] as const
-/** Total numbers of cores for which they are calculated. */
+/** The total numbers of cores for which the tables are calculated. */
 export const totalCores = [4, 16, 64] as const
-/** Shares of the requests that the response cache serves. */
+/** The cache hit rates for which the tables are calculated. */
 export const hitShares = [0, 0.5, 0.95] as const
 
-/** Returns the number of busy cores at a rate, from the microseconds of CPU per request. */
+/** Returns the number of busy cores, given the request rate and the CPU time per request in microseconds. */
 const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 
-/** Returns the maximum utilization of a core, between 0 and 1. */
+/** Returns the maximum core utilization, between 0 and 1. */
 const filled = () => value("utilization")
 
-/** A number of equal machines. */
+/** A group of identical machines. */
 export interface Machines {
   readonly count: number
-  /** The cores of each machine. */
+  /** The number of cores per machine. */
   readonly size: number
 }
 
 /**
- * Returns the machines for a number of busy cores: `atLeast` small ones if they suffice, otherwise enough ordinary
- * ones. If there are several, the others still suffice when one fails.
+ * Returns the machines that can handle the given number of busy cores. Returns `atLeast` small machines if they
+ * suffice, and otherwise enough machines of the usual size. If `atLeast` is more than one, the remaining machines still
+ * suffice if one fails.
  */
 const machines = (busy: number, atLeast: number): Machines => {
   const count = (size: number) =>
@@ -60,59 +64,62 @@ const machines = (busy: number, atLeast: number): Machines => {
   return count(small) === atLeast ? { count: atLeast, size: small } : { count: count(usual), size: usual }
 }
 
-/** Returns the total number of cores. */
+/** Returns the total number of cores of all machines. */
 const sumCores = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
 
-/** What a request rate needs. `service` to `balancing` are numbers of busy cores. */
+/** The resources that a request rate needs. The fields from `service` to `balancing` are numbers of busy cores. */
 export interface ResourceNeed {
   /** Requests per second. */
   readonly rate: number
-  /** The share of the requests that the response cache serves. */
+  /** The cache hit rate: the share of requests that the response cache serves. */
   readonly hits: number
   readonly service: number
-  /** PostgreSQL, for reading data. */
+  /** PostgreSQL cores for reading data. */
   readonly reading: number
-  /** PostgreSQL, for recording usage. */
+  /** PostgreSQL cores for recording usage. */
   readonly writing: number
-  /** PostgreSQL, for the token buckets of the rate limits. */
+  /** PostgreSQL cores for the token buckets of the rate limits. */
   readonly limiting: number
-  /** The load balancers. */
+  /** Load balancer cores. */
   readonly balancing: number
   readonly processes: number
   readonly connections: number
-  /** Gbit/s of responses without compression. */
+  /** Network traffic in Gbit/s if responses are not compressed. */
   readonly network: number
-  /** Gbit/s of compressed responses. */
+  /** Network traffic in Gbit/s if responses are compressed. */
   readonly compressed: number
-  /** MB of WAL per second. */
+  /** WAL volume in MB per second. */
   readonly wal: number
-  /** GB of usage per day. */
+  /** Usage records in GB per day. */
   readonly usage: number
   readonly services: Machines
   readonly primaries: Machines
   readonly replicas: Machines
   readonly loadBalancers: Machines
-  /** USD per million requests, for the machines. */
+  /** The cost of the machines, in USD per million requests. */
   readonly computing: number
-  /** USD per million requests, for storing their usage. */
+  /** The cost of storing the usage records, in USD per million requests. */
   readonly storing: number
-  /** USD per million requests, for sending the responses. */
+  /** The cost of sending the responses, in USD per million requests. */
   readonly sending: number
 }
 
 /**
- * Returns the service's CPU time per request, in µs. Only a miss must be compressed: the cache keeps compressed
- * responses.
+ * Returns the service's CPU time per request, in µs. Only cache misses incur the cost of compression, because the cache
+ * stores compressed responses.
  */
 const serviceCpu = (hits: number) =>
   hits * value("serviceHit") + (1 - hits) * (value("serviceMiss") + value("serviceCompressing"))
 
-/** Returns PostgreSQL's CPU time for reading, in µs: a cache miss minus a cache hit, which only records usage. */
+/**
+ * Returns PostgreSQL's CPU time for reading data, in µs. It is the difference between a cache miss and a cache hit,
+ * because a hit only records usage.
+ */
 const readingCpu = () => value("postgresMiss") - value("postgresHit")
 
 /**
- * What recording a request costs PostgreSQL: CPU time in µs, and bytes of WAL and on disk, for three sizes of the
- * batches that a process writes. In a larger batch, more requests come from the same account and share a row.
+ * The cost of recording one request in PostgreSQL: CPU time in µs, bytes of WAL, and bytes on disk. Each is given for
+ * three batch sizes. In a larger batch, more requests come from the same account and share a row.
  */
 const usageCosts = {
   cpu: [[25, "usageCpuSmall"], [250, "usageCpuMedium"], [2000, "usageCpuLarge"]],
@@ -120,7 +127,7 @@ const usageCosts = {
   bytes: [[25, "usageBytesSmall"], [250, "usageBytesMedium"], [2000, "usageBytesLarge"]],
 } as const
 
-/** Returns what recording one request costs in a batch of this size, interpolated on logarithmic scales. */
+/** Returns the cost of recording one request in a batch of the given size, interpolated on logarithmic scales. */
 const costOfUsage = (kind: keyof typeof usageCosts, batch: number) => {
   const [small, medium, large] = usageCosts[kind]
   const [[from, start], [to, end]] = batch < medium[0] ? [small, medium] : [medium, large]
@@ -128,7 +135,10 @@ const costOfUsage = (kind: keyof typeof usageCosts, batch: number) => {
   return value(start) * (value(end) / value(start)) ** position
 }
 
-/** Returns the share of the requests that each account sends: the nth sends 1/n as many as the first (Zipf). */
+/**
+ * Returns each account's share of the requests. The shares follow a Zipf distribution: the nth account sends 1/n as
+ * many requests as the first.
+ */
 const computeAccountShares = () => {
   const weights = Array.from({ length: value("accounts") }, (_, index) => 1 / (index + 1))
   const total = weights.reduce((sum, weight) => sum + weight, 0)
@@ -136,13 +146,14 @@ const computeAccountShares = () => {
 }
 
 /**
- * Returns how many token buckets all processes synchronize per second. After synchronizing an account's bucket, a
- * process does so again at the account's first request that comes at least a quarter of a second later.
+ * Returns the number of token buckets that all processes together synchronize per second. After a process has
+ * synchronized an account's bucket, it synchronizes the bucket again at the account's first request that arrives at
+ * least a quarter of a second later.
  */
 const countSynchronizedBuckets = (rate: number, processes: number) =>
   computeAccountShares().reduce((sum, share) => sum + share * rate / (1 + share * rate / processes / 4), 0)
 
-/** Returns what a rate needs. `hits` is the share of the requests that the response cache serves. */
+/** Returns the resources that a request rate needs. `hits` is the share of requests that the response cache serves. */
 export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   const serving = cores(rate, serviceCpu(hits))
   const idle = value("serviceIdle") / 1e6
@@ -150,13 +161,13 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   const service = serving + processes * idle
   const polling = processes * value("postgresIdle") / 1e6
   const reading = cores(rate, (1 - hits) * readingCpu()) + polling
-  // Each process writes four batches a second.
+  // Each process writes four batches per second.
   const batch = rate / processes / 4
   const usageBytes = costOfUsage("bytes", batch)
   const writing = cores(rate, costOfUsage("cpu", batch))
   const limiting = cores(countSynchronizedBuckets(rate, processes), value("bucketCpu"))
   const balancing = cores(rate, value("loadBalancer"))
-  // Enough machines remain if one fails; the first replica can replace the primary.
+  // Enough machines remain if one fails. If the primary fails, the first replica replaces it.
   const services = machines(service, 2)
   const primaries = machines(writing + limiting, 1)
   const replicas = machines(reading, rate > rates[0] ? 2 : 1)
@@ -183,22 +194,25 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
     replicas,
     loadBalancers,
     computing: sumCores([services, primaries, replicas, loadBalancers]) * value("coreHour") / millionsAnHour,
-    // Usage is stored for its retention, on the primary and each copy.
+    // Usage records are stored for the retention period, on the primary and on each copy.
     storing: usageBytes * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
     sending: bytes * 1e6 / 1e9 * value("gigabyteSent"),
   }
 }
 
-/** A single resource that limits the request rate. */
+/** A resource that limits the request rate. */
 export interface Ceiling {
   readonly what: string
-  /** Requests per second at which the resource is exhausted, for each of `hitShares`. */
+  /** The request rates per second at which the resource is exhausted, one for each of `hitShares`. */
   readonly at: ReadonlyArray<number>
-  /** What to add when it is exhausted. */
+  /** What to add when the resource is exhausted. */
   readonly add: string
 }
 
-/** Returns the highest rate whose need fits, found by bisection with an error of 0.01%. */
+/**
+ * Returns the highest request rate whose resource needs satisfy `fits`. The rate is found by bisection with an error of
+ * at most 0.01%.
+ */
 const findHighestRate = (hits: number, fits: (need: ResourceNeed) => boolean) => {
   let [low, high] = [1, 1e8]
   while (high / low > 1.0001) {
@@ -209,7 +223,7 @@ const findHighestRate = (hits: number, fits: (need: ResourceNeed) => boolean) =>
   return low
 }
 
-/** Returns the need at the highest rate that machines with this many cores in total can handle. */
+/** Returns the resource needs at the highest request rate that machines with `count` cores in total can handle. */
 export const computeNeedOfCores = (count: number, hits: number) =>
   computeNeed(
     findHighestRate(hits, ({ balancing, limiting, reading, service, writing }) =>
@@ -220,7 +234,10 @@ export const computeNeedOfCores = (count: number, hits: number) =>
 const forEachShare = (compute: (hits: number) => number) => hitShares.map(compute)
 const forEveryShare = (rate: number) => forEachShare(() => rate)
 
-/** Lists single resources and the rate at which each is exhausted, in ascending order at 50% hits. */
+/**
+ * Lists the resources that limit the request rate, sorted by the rate at which they are exhausted if 50% of requests
+ * are cache hits.
+ */
 export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")

@@ -1,4 +1,4 @@
-/** Starts PostgreSQL and services for `costs.ts`, `machines.ts` and `../growth/usage.ts`. */
+/** Starts PostgreSQL and the services that `costs.ts`, `machines.ts`, and `../growth/usage.ts` measure. */
 import { join } from "node:path"
 import process from "node:process"
 import { authorizationHeaders, getHeader, mapConcurrently, sendRequest } from "../httpClient.ts"
@@ -8,7 +8,7 @@ import { options } from "../options.ts"
 import { dataFolder, type Postgres, startPostgres } from "../postgres.ts"
 import { findFreePort, type Running, startInBackground, waitUntil } from "../processes.ts"
 
-/** A PostgreSQL with the database `bench_small`, and a key that the services on it accept. */
+/** A PostgreSQL server with the database `bench_small`, and an API key for services that use it. */
 export interface Testbed {
   readonly postgres: Postgres
   readonly url: string
@@ -16,7 +16,7 @@ export interface Testbed {
   readonly end: () => Promise<void>
 }
 
-/** Starts PostgreSQL, and fills `bench_small` unless it is filled already. */
+/** Starts PostgreSQL, and fills `bench_small` unless that was done before. */
 export const startTestbed = async (): Promise<Testbed> => {
   const postgres = await startPostgres()
   try {
@@ -34,11 +34,11 @@ export interface Service extends Running {
 }
 
 /**
- * Starts a service with the command that `npm start` runs. Waits until it is ready.
+ * Starts a service with the command that `npm start` runs, and waits until the service is ready.
  *
- * @param name the name of its log file
- * @param env settings, in addition to a rate limit that is never reached
- * @param folder the checkout whose service is started
+ * @param name the base name of the log file
+ * @param env settings for the service, in addition to a rate limit that is never reached
+ * @param folder the checkout that contains the service
  */
 export const startService = async (
   name: string,
@@ -57,7 +57,10 @@ export const startService = async (
   return { ...running, port }
 }
 
-/** Sends all popular requests three times, so that the response cache has all responses. Returns their ETags. */
+/**
+ * Sends all popular requests three times, so that the response cache contains all their responses. Returns the ETags of
+ * the responses.
+ */
 export const fillCaches = async (port: number, key: string, benchmarkCase: BenchmarkCase = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {

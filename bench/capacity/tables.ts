@@ -1,6 +1,6 @@
 /**
- * `npm run capacity` prints the tables of SCALING.md. With `--write`, it also writes each into the document, between
- * the comments `<!-- table NAME -->` and `<!-- end -->`.
+ * `npm run capacity` prints the tables of SCALING.md. With `--write`, it also updates each table in the document,
+ * between the comments `<!-- table NAME -->` and `<!-- end -->`.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -30,7 +30,7 @@ const formatRounded = (value: number) =>
     ? "0"
     : value.toPrecision(2)
 
-/** Whether a column contains text, which is left-aligned. Numbers are right-aligned. */
+/** Returns whether a column contains text. Text columns are left-aligned, and number columns are right-aligned. */
 const isText = (name: string) => /^(Figure|Unit|Kind|How|When|What .*)$/.test(name)
 
 const formatTable = (
@@ -40,7 +40,7 @@ const formatTable = (
 
 const scenarios = rates.flatMap((rate) => hitShares.map((hits) => computeNeed(rate, hits)))
 
-/** The first two cells of a row. */
+/** Returns the first two cells of a row: the request rate and the hit rate. */
 const nameCells = (
   { hits, rate }: ResourceNeed,
 ) => [rate.toLocaleString("en"), `${100 * hits}%`]
@@ -54,7 +54,7 @@ const figureCells = (figure: Figure) => [
   figure.when,
 ]
 
-/** Formats all tables, by their names in the document. */
+/** Formats all tables. The keys are the table names used in the document. */
 export const formatTables = (): Readonly<Record<string, string>> => ({
   inputs: formatTable(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],
@@ -155,7 +155,10 @@ export const formatTables = (): Readonly<Record<string, string>> => ({
   ),
 })
 
-/** Replaces the tables in the text of SCALING.md with current ones. Throws if a table has no place. */
+/**
+ * Replaces the tables in the text of SCALING.md with current ones. Throws if the text has no markers for one of the
+ * tables.
+ */
 export const replaceTables = (text: string) =>
   Object.entries(formatTables()).reduce((whole, [name, table]) => {
     const place = new RegExp(
@@ -170,7 +173,7 @@ export const replaceTables = (text: string) =>
     )
   }, text)
 
-/** Prints all tables, and writes them into the document if `isWritten`. */
+/** Prints all tables. If `isWritten` is true, also writes them to the document. */
 export const printTables = (isWritten: boolean) => {
   for (const [name, table] of Object.entries(formatTables())) console.log(`## ${name}\n\n${table}\n`)
   if (isWritten) writeFileSync(document, replaceTables(readFileSync(document, "utf8")))

@@ -1,7 +1,7 @@
--- Generates {{rows}} rows: copies of the 20,000 rows that `../data.sql` generated, with different tickers and days.
+-- Generates {{rows}} rows by copying the 20,000 rows that `../data.sql` generated, with different tickers and days.
 
 -- step: tools
--- The trading days of twenty years. The newest has the number 0.
+-- The trading days of twenty years, numbered backward from the newest day, which has the number 0.
 create temporary table trading as
 select (row_number() over (order by day desc) - 1)::int as back, day::date as day
 from generate_series(date '2006-11-01', date '2026-10-30', interval '1 day') as day
@@ -9,8 +9,8 @@ where extract(isodow from day) < 6 and to_char(day, 'MM-DD') not in ('01-01', '0
 create unique index on trading (back);
 analyze trading;
 
--- The number of days that a ticker was listed has a Zipf distribution: the ticker n was listed for 1/n of the longest
--- period (at most all days), and none for less than a quarter of the average.
+-- The number of days for which a ticker was listed follows a Zipf distribution: ticker n was listed for 1/n of the
+-- longest period, limited to the number of days. No ticker was listed for less than a quarter of the average.
 create temporary table listed as
 select n, pg_temp.symbol4(n) as ticker, least(days, ceil(days * whole / n))::int as sessions
 from (select count(*) as days, greatest(1, {{rows}} / count(*) / 2.386) as whole from trading) as total
@@ -23,7 +23,7 @@ select row_number() over () - 1 as place, * from intraday_runners order by ticke
 create unique index on base (place);
 analyze base;
 truncate intraday_runners;
--- Inserts the rows day by day, as in production. A twentieth of the rows is hidden from the API.
+-- The rows are inserted in day order, as in production. The API does not return a twentieth of them.
 set local enable_mergejoin = off;
 set local work_mem = '256MB';
 insert into intraday_runners
@@ -50,7 +50,8 @@ analyze base;
 truncate historical_float_pro;
 set local enable_mergejoin = off;
 set local work_mem = '256MB';
--- 5,000 tickers with the same number of filings each, spread evenly over ten years and filed 40 days after the report.
+-- 5,000 tickers have the same number of filings each. The filings are spread evenly over ten years, and were filed 40
+-- days after the reported date.
 insert into historical_float_pro
 select
   filing.ticker, filing.day + 40, form_type, 'https://filings.example/' || filing.ticker || '/' || filing.number,
@@ -64,7 +65,8 @@ from (
 drop table base;
 
 -- step: news
--- Words have a Zipf distribution: the most frequent is in a third of the texts, and most are in one of thousands.
+-- Word frequencies follow a Zipf distribution: the most frequent word occurs in a third of the texts, but most words
+-- occur in only one of several thousand texts.
 create temporary table base as
 with words as (
   select place, array(
@@ -76,7 +78,7 @@ with words as (
   select place, is_filing,
     array_to_string(words[1:9 + (place % 5)::int], ' ') as title,
     case when not is_filing then array_to_string(words[10:30 + (place % 40)::int], ' ') end as summary,
-    -- About one of seven texts has a body, with 2,000 characters on average.
+    -- About one in seven texts has a body, whose average length is 2,000 characters.
     case when not is_filing and place % 2 = 0
       then (select string_agg(md5(place::text || n), ' ') from generate_series(1, 20 + place % 80) as n) end as body,
     case when is_filing
@@ -98,7 +100,7 @@ truncate news;
 alter table news alter column search drop expression;
 set local enable_mergejoin = off;
 set local work_mem = '256MB';
--- The rows are spread evenly over twenty years. Their 20,000 tickers have a Zipf distribution.
+-- The rows are spread evenly over twenty years. Their 20,000 tickers follow a Zipf distribution.
 insert into news (id, ticker, tickers, form_type, title, summary, body, author, publisher, tags, accession_number,
   document_url, filed_at, filed_at_time, created_at, last_updated, search)
 select

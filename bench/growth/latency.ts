@@ -1,4 +1,4 @@
-/** Measures the latency of requests to large tables, with cold and with warm caches. */
+/** Measures the latency of requests to large tables, with cold caches and with warm caches. */
 import { spawnSync } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -12,8 +12,8 @@ const folder = join(dataFolder, "growth")
 const log = join(dataFolder, "postgres.log")
 
 /**
- * Removes the tables from PostgreSQL's cache and from the kernel's. Files of up to a megabyte, such as the tables of
- * PostgreSQL's catalog, stay in the kernel's cache.
+ * Evicts the tables from PostgreSQL's buffer cache and from the operating system's page cache. Files of up to 1 MB,
+ * such as the PostgreSQL system catalogs, remain in the page cache.
  */
 export const dropCaches = async (client: pg.Client) => {
   await client.query("checkpoint")
@@ -22,12 +22,12 @@ export const dropCaches = async (client: pg.Client) => {
     "select oid::text from pg_database where datname = current_database()",
   )
   const files = join(folder, "base", found?.oid ?? "")
-  // With `count=0`, `dd` writes nothing, but `oflag=nocache` makes the kernel drop its cached pages of the file.
+  // With `count=0`, `dd` writes nothing, but `oflag=nocache` makes the kernel drop the cached pages of the file.
   const forget = `find "$0" -size +1M -exec dd of={} oflag=nocache conv=notrunc count=0 status=none \\;`
   spawnSync("sh", ["-c", forget, files], { stdio: "inherit" })
 }
 
-/** A node of a plan, as `explain (format json)` prints it. */
+/** A node of a query plan, in the format of `explain (format json)`. */
 interface Plan {
   readonly "Node Type": string
   readonly "Index Name"?: string
@@ -41,7 +41,7 @@ interface Explained {
   readonly plan: Plan
 }
 
-/** Reads the plans that `auto_explain` has logged after an offset in the log file. */
+/** Reads the query plans that `auto_explain` has written to the log file after the given offset. */
 const plansSince = (from: number): ReadonlyArray<Explained> => {
   const text = readFileSync(log).subarray(from).toString()
   return Array.from(
@@ -60,7 +60,7 @@ const plansSince = (from: number): ReadonlyArray<Explained> => {
   )
 }
 
-/** Lists the nodes of a plan from the top, without the month in the names of partitions. */
+/** Lists the nodes of a query plan from the top. The month is removed from the names of partition indexes. */
 const allSteps = (plan: Plan): ReadonlyArray<string> => [
   plan["Index Name"] === undefined
     ? plan["Node Type"]
@@ -68,28 +68,28 @@ const allSteps = (plan: Plan): ReadonlyArray<string> => [
   ...(plan.Plans ?? []).flatMap(allSteps),
 ]
 
-/** Returns the distinct steps of a plan, because monthly partitions repeat the same ones. */
+/** Returns the distinct nodes of a query plan, because a plan repeats the same nodes for each monthly partition. */
 const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
 
-/** What a request to a large table costs. */
+/** The result of measuring a request to a large table. */
 export interface RequestTiming {
   readonly name: string
   readonly path: string
   readonly status: number
   readonly bytes: number
-  /** Milliseconds until the response is complete, with cold caches. */
+  /** The time in milliseconds until the response was complete, with cold caches. */
   readonly cold: number
-  /** The best of the warm requests that follow the cold one, in milliseconds. */
+  /** The shortest time of the warm requests that followed the cold request, in milliseconds. */
   readonly best: number
-  /** The median of these warm requests, in milliseconds. */
+  /** The median time of the warm requests, in milliseconds. */
   readonly median: number
-  /** CPU time of PostgreSQL per warm request, in milliseconds. */
+  /** PostgreSQL's CPU time per warm request, in milliseconds. */
   readonly database: number
-  /** Pages of 8 KiB that the cold request used. Undefined if its plan was not logged. */
+  /** The number of 8 KiB pages that the cold request used. Undefined if the query plan was not logged. */
   readonly touched: number | undefined
-  /** How many of these pages were not in PostgreSQL's memory. */
+  /** The number of those pages that were not in PostgreSQL's buffer cache. */
   readonly read: number | undefined
-  /** The steps of the plan, the last one first. */
+  /** The nodes of the query plan, outermost first. */
   readonly plan: string | undefined
 }
 
@@ -100,7 +100,7 @@ interface LatencyContext {
   readonly key: string
 }
 
-/** Sends a request once with cold caches, and then repeatedly with warm ones. */
+/** Sends a request once with cold caches, and then repeatedly with warm caches. */
 export const measureRequest = async (
   { client, key, port, postgres }: LatencyContext,
   { name, path }: NamedRequest,
@@ -116,7 +116,7 @@ export const measureRequest = async (
   const [longest] = plansSince(from).toSorted((one, other) => other.milliseconds - one.milliseconds)
   const before = readTreeCpu(postgres.pid)
   const warm: Array<number> = []
-  // A very slow request is repeated only once.
+  // A very slow request is sent only once with warm caches.
   const times = cold.took > 10_000 ? 1 : 5
   while (warm.length < times) warm.push((await once()).took)
   const sorted = warm.toSorted((one, other) => one - other)
@@ -136,7 +136,10 @@ export const measureRequest = async (
   }
 }
 
-/** Runs a statement three times with `explain analyze`. Returns the best time in milliseconds and the pages it used. */
+/**
+ * Runs a statement three times with `explain analyze`. Returns the shortest time in milliseconds, and the number of
+ * pages that this run used.
+ */
 export const measureStatement = async (client: pg.Client, sql: string) => {
   const found: Array<{ readonly took: number; readonly plan: Plan }> = []
   while (found.length < 3) {

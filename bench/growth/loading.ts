@@ -1,4 +1,4 @@
-/** Measures how fast rows are loaded: with `copy` into tables without indexes, and with the command `load`. */
+/** Measures how fast rows are loaded, both with `copy` into tables without indexes and with the `load` command. */
 import { rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -9,23 +9,23 @@ import { dataFolder, type Postgres } from "../postgres.ts"
 import { runToEnd } from "../processes.ts"
 import type { Dataset } from "./tables.ts"
 
-/** How fast a file was loaded. */
+/** The result of loading a file. */
 export interface LoadTiming {
-  /** How it was loaded. */
+  /** How the file was loaded. */
   readonly what: string
   readonly rows: number
-  /** The size of the file. */
+  /** The size of the file in bytes. */
   readonly bytes: number
   readonly seconds: number
-  /** CPU time of PostgreSQL per row, in microseconds. */
+  /** PostgreSQL's CPU time per row, in microseconds. */
   readonly database: number
 }
 
 const file = (name: string) => join(dataFolder, "growth", name)
 
 /**
- * Returns the columns of a table but the generated `search`. `written` selects the value as `load` reads it: a list as
- * JSON, and a boolean as `true` or `false`.
+ * Returns the columns of a table, except for the generated column `search`. `written` is the SQL expression for the
+ * value in the format that `load` reads: lists are JSON, and booleans are `true` or `false`.
  */
 const columnsOf = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly generated: boolean }>(
@@ -53,7 +53,7 @@ const timed = async (what: string, rows: number, path: string, postgres: Postgre
   return timing
 }
 
-/** Measures `copy` of a million rows, or of all rows of a smaller table, with and without WAL. */
+/** Measures `copy` with a million rows, or with all rows of a smaller table, both with and without WAL. */
 export const measureCopy = async (
   client: pg.Client,
   table: Dataset,
@@ -77,7 +77,7 @@ export const measureCopy = async (
   }
 }
 
-/** Measures `load` in a database of its own, with 0.5, 1 and 2 million rows. */
+/** Measures `load` in a separate database, with 0.5, 1, and 2 million rows. */
 export const measureLoad = async (
   client: pg.Client,
   url: string,

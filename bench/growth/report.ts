@@ -1,9 +1,9 @@
-/** Formats the results of `run.ts` for a dataset as Markdown tables. */
+/** Formats the results of `run.ts` for one dataset as Markdown tables. */
 import type { RequestTiming } from "./latency.ts"
 import type { LoadTiming } from "./loading.ts"
 import type { FillTiming, TableSize } from "./tables.ts"
 
-/** What `npm run growth` measures for a dataset, and saves as JSON. */
+/** The results of `npm run growth` for one dataset. They are saved as JSON. */
 export interface GrowthResult {
   readonly date: string
   readonly dataset: string
@@ -12,7 +12,7 @@ export interface GrowthResult {
     FillTiming & { readonly sizes: ReadonlyArray<TableSize> }
   >
   readonly requests: ReadonlyArray<RequestTiming>
-  /** SQL statements that might be faster than the statements that the service sends. */
+  /** The results for SQL statements that might be faster than the statements that the service sends. */
   readonly alternatives: ReadonlyArray<
     {
       readonly name: string
@@ -21,13 +21,13 @@ export interface GrowthResult {
       readonly plan: string
     }
   >
-  /** Rows that came in with `copy`. */
+  /** The results of loading rows with `copy`. */
   readonly copied: ReadonlyArray<LoadTiming>
-  /** Rows that came in with the command `load`. */
+  /** The results of loading rows with the `load` command. */
   readonly loaded: ReadonlyArray<LoadTiming>
 }
 
-/** A cell of a table; undefined is shown as a dash. */
+/** The content of a table cell. Undefined is shown as a dash. */
 export type Cell = string | number | undefined
 
 const formatCell = (cell: Cell) =>
@@ -35,7 +35,7 @@ const formatCell = (cell: Cell) =>
     maximumFractionDigits: cell < 10 ? 2 : cell < 100 ? 1 : 0,
   })
 
-/** Formats a Markdown table; an empty text if it has no rows. */
+/** Formats a Markdown table. Returns an empty string if there are no rows. */
 export const formatTable = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,
@@ -48,7 +48,7 @@ export const formatTable = (
     "",
   ].join("\n")
 
-/** Formats the report, in which parts that are not measured yet are missing. */
+/** Formats the report. Sections that have not been measured yet are left out. */
 export const formatGrowthReport = (
   {
     alternatives,

@@ -1,8 +1,10 @@
-/** The requests to large tables, and SQL statements that might be faster than the ones that the service sends. */
+/**
+ * The requests to send to large tables, and alternative SQL statements that might be faster than those of the service.
+ */
 import { makeTickerSymbol } from "../symbols.ts"
 import type { Dataset } from "./tables.ts"
 
-/** A request and its name in the report. */
+/** A request with its name in the report. */
 export interface NamedRequest {
   readonly name: string
   readonly path: string
@@ -16,7 +18,7 @@ export interface Alternative {
 
 const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => makeTickerSymbol(first + at)).join(",")
 
-/** Returns the query parameters of the page of 100 rows that follows this many rows. */
+/** Returns the query parameters for the page of 100 rows that starts after `rows` rows. */
 const pageAfter = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
 
 const runners = "/v1/intraday-runners?"
@@ -25,14 +27,14 @@ const usage = "/v1/usage?"
 const floats = "/v1/historical-float-pro?"
 const estimateOf = (path: string) => `/estimate?endpoint=${path.replace("?", "&")}`
 
-/** Returns requests for pages ever deeper in a list, the last after nine tenths of all rows. */
+/** Returns requests for increasingly deep pages of a list. The last page starts after nine tenths of all rows. */
 const listDeepPages = (path: string, rows: number): ReadonlyArray<NamedRequest> =>
   [10_000, 100_000, 1_000_000, 10_000_000, Math.floor(0.9 * rows)].filter((depth) => depth < rows).map((depth) => ({
     name: `100 rows after ${depth.toLocaleString("en")}`,
     path: `${path}${pageAfter(depth)}`,
   }))
 
-/** Returns the requests for a dataset. Ticker 1 has the most rows, and the higher the number, the fewer rows. */
+/** Returns the requests for a dataset. Ticker 1 has the most rows; tickers with higher numbers have fewer. */
 export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArray<NamedRequest> => {
   switch (dataset) {
     case "intraday_runners":
@@ -60,7 +62,7 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
         { name: "estimate, everything", path: estimateOf(runners) },
         { name: "limit=all, one ticker", path: `${runners}ticker=${makeTickerSymbol(4)}&limit=all&format=csv` },
         { name: "limit=all, a month", path: `${runners}date_from=2016-06-01&date_to=2016-06-30&limit=all&format=csv` },
-        // An export of everything is skipped for large tables, because PostgreSQL first writes all rows to disk.
+        // An export of everything is skipped for large tables, because PostgreSQL would first write all rows to disk.
         ...(rows > 2_000_000 ? [] : [{ name: "limit=all, everything", path: `${runners}limit=all&format=csv` }]),
       ]
     case "news":
@@ -107,7 +109,7 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
   }
 }
 
-/** Returns the day in New York that many days ago, which `requested_at_from` and `requested_at_to` accept. */
+/** Returns the date in New York that many days ago, in the format of `requested_at_from` and `requested_at_to`. */
 const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000 - 18_000_000).toISOString().slice(0, 10)
 
 const days = (first: number, last: number) =>
@@ -132,8 +134,8 @@ const listUsageRequests = (day: string, hundredThousand: string): ReadonlyArray<
 ]
 
 /**
- * The accounts whose usage `usage.sql` generates. The newest request of the account with a thousand a second was sent
- * 12 hours ago.
+ * The accounts for which `usage.sql` generates usage, and the requests to send for each. The newest request of
+ * `thousand a second` was sent 12 hours ago.
  */
 export const usageAccounts = [
   { name: "a minute", requests: listUsageRequests(days(30, 30), days(75, 6)) },
@@ -143,7 +145,7 @@ export const usageAccounts = [
 
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
-/** Returns alternative statements for deep pages. */
+/** Returns alternative statements for fetching deep pages. */
 export const listAlternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
   dataset !== "intraday_runners" ? [] : [
     {

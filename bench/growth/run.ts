@@ -1,4 +1,4 @@
-/** `npm run growth` fills large tables, and measures requests to them and loading (see ../README.md). */
+/** `npm run growth` fills large tables, and measures requests and loading (see ../README.md). */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -26,17 +26,22 @@ const withClient = async <A>(url: string, work: (client: pg.Client) => Promise<A
   }
 }
 
-/** Settings while tables are filled: little WAL, because the rows can be generated again, and no autovacuum. */
+/**
+ * PostgreSQL settings for filling tables. Little WAL is written, because the rows can be regenerated, and autovacuum is
+ * off.
+ */
 const whileFilling = {
   wal_level: "minimal",
   max_wal_senders: 0,
   autovacuum: "off",
   synchronous_commit: "off",
-  // Otherwise the first vacuum would write every page to the WAL.
+  // With full-page writes, the first vacuum would write every page to the WAL.
   full_page_writes: "off",
 }
 
-/** Settings while requests are measured: PostgreSQL logs the plan of every statement that takes a millisecond. */
+/**
+ * PostgreSQL settings for measuring requests. The plan of every statement that takes at least a millisecond is logged.
+ */
 const whileMeasuring = {
   shared_preload_libraries: "auto_explain",
   "auto_explain.log_min_duration": "1ms",
@@ -53,7 +58,10 @@ const marker = (dataset: Dataset) => join(dataFolder, "growth", `${dataset}.json
 
 const outer = makeCleanup()
 
-/** Fills a dataset, unless it already has the requested number of rows. Drops the data of all datasets first. */
+/**
+ * Fills a dataset, unless it already has the requested number of rows. Before filling, drops the databases of all
+ * datasets.
+ */
 const fillUnlessFilled = async (dataset: Dataset) => {
   const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
   if (kept?.rows === options.rows) return kept.fillings
@@ -83,7 +91,7 @@ const fillUnlessFilled = async (dataset: Dataset) => {
   }
 }
 
-/** Measures all requests for a dataset, with the caches of the service off. */
+/** Measures all requests for a dataset, with the service's caches disabled. */
 const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
   const url = postgres.url(`growth_${dataset}`)
   const key = (await runServiceCommand(url, "keys", "create", "--account", "growth", "--tier", "ultimate")).trim()
@@ -106,7 +114,7 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
   }
 }
 
-/** Measures a dataset. Passes each part of the result to `keep` as soon as it is known: the later parts take long. */
+/** Measures a dataset. Later measurements take long, so each result is passed to `keep` as soon as it is available. */
 const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResult>) => void) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileMeasuring })

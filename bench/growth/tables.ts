@@ -1,27 +1,27 @@
-/** Fills the large tables: first the rows, then the indexes, as `load` does. */
+/** Fills the large tables. Like `load`, inserts the rows first and builds the indexes afterwards. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
 
-/** The datasets that can be made large. */
+/** The datasets for which large tables can be generated. */
 export const datasets = ["intraday_runners", "news", "historical_float_pro"] as const
 export type Dataset = typeof datasets[number]
 
 interface DatasetSource {
-  /** Steps of `../data.sql` that generate the rows to multiply. */
+  /** The steps of `../data.sql` that generate the original rows, which `fill.sql` multiplies. */
   readonly from: ReadonlyArray<string>
-  /** Tables in the order in which they are filled. The step of `fill.sql` with the table's name fills it. */
+  /** The tables, in the order in which they are filled. The step of `fill.sql` with the same name fills the table. */
   readonly tables: ReadonlyArray<string>
 }
 
-/** How each dataset is generated. */
+/** How to generate each dataset. */
 export const datasetSources: Readonly<Record<Dataset, DatasetSource>> = {
   intraday_runners: { from: ["tools", "intraday_runners"], tables: ["intraday_runners"] },
   news: { from: ["tools"], tables: ["news"] },
   historical_float_pro: { from: ["tools", "daily_prices", "historical_float_pro"], tables: ["historical_float_pro"] },
 }
 
-/** Reads the SQL steps of a file, by name. Each begins with `-- step: name`. */
+/** Reads the steps of an SQL file, by name. Each step begins with `-- step: name`. */
 export const readSteps = (file: string) =>
   new Map(
     readFileSync(join(import.meta.dirname, file), "utf8").split(/^-- step: /m).slice(1).map((text) => {
@@ -39,7 +39,7 @@ const step = (steps: ReadonlyMap<string, string>, name: string) => {
   return found
 }
 
-/** Runs a step and measures its duration in seconds. */
+/** Runs a step, and returns how many seconds it took. */
 const timed = async (what: string, work: () => Promise<unknown>) => {
   const began = performance.now()
   await work()
@@ -49,8 +49,9 @@ const timed = async (what: string, work: () => Promise<unknown>) => {
 }
 
 /**
- * Returns the indexes of a table, with the statements that drop and rebuild each. For a primary key or a unique
- * constraint, the statements drop and rebuild the constraint. `on only` would leave out the partitions.
+ * Returns the indexes of a table, with the statements to drop and rebuild each of them. For a primary key or a unique
+ * constraint, the statements drop and add the constraint. `ON ONLY` is removed from the definitions, because it would
+ * leave out the partitions.
  */
 const readIndexes = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly drop: string; readonly make: string }>(
@@ -67,17 +68,17 @@ const readIndexes = async (client: pg.Client, table: string) => {
   return rows
 }
 
-/** How long filling a table took. */
+/** How long it took to fill a table. */
 export interface FillTiming {
   readonly table: string
   readonly rows: number
-  /** Durations in seconds: of inserting the rows, of building each index, and of `vacuum (analyze)`. */
+  /** The seconds spent on inserting the rows, on building each index, and on `vacuum (analyze)`. */
   readonly times: ReadonlyArray<{ readonly what: string; readonly seconds: number }>
 }
 
 /**
- * Fills a table, and builds its indexes afterwards. `fill.sql` truncates the table in the same transaction, so with
- * `wal_level=minimal` PostgreSQL writes no WAL for the rows.
+ * Fills a table, and builds its indexes afterwards. `fill.sql` truncates the table in the same transaction. With
+ * `wal_level=minimal`, PostgreSQL therefore writes no WAL for the rows.
  */
 const fillTable = async (client: pg.Client, table: string, rows: number): Promise<FillTiming> => {
   const indexes = await readIndexes(client, table)
@@ -94,7 +95,7 @@ const fillTable = async (client: pg.Client, table: string, rows: number): Promis
   return { table, rows, times: [filled, ...built, cleaned] }
 }
 
-/** Fills the tables of a dataset. */
+/** Fills all tables of a dataset. */
 export const fillDataset = async (
   client: pg.Client,
   dataset: Dataset,
@@ -111,7 +112,7 @@ export const fillDataset = async (
   return fillings
 }
 
-/** The size of a part of a table. */
+/** The size of one component of a table. */
 export interface TableSize {
   /** `heap`, `toast`, or the name of an index. */
   readonly name: string
@@ -119,8 +120,9 @@ export interface TableSize {
 }
 
 /**
- * Reads the sizes of a table and its partitions: heap, TOAST and each index. The sizes of an index in all partitions
- * are added up: the names differ only in the month and in a number at the end.
+ * Reads the sizes of the heap, the TOAST table, and each index of a table, including its partitions. The sizes of
+ * corresponding partition indexes are added up. They are recognized by their names, which differ only in the month and
+ * in a trailing number.
  */
 export const readTableSizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<TableSize>> => {
   const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(

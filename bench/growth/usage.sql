@@ -1,5 +1,6 @@
--- Usage of three accounts, as processes write it four times a second: one request a minute for 13 months, one a second
--- for 31 days, and {{rows}} requests in sessions of 100 seconds with a thousand a second, spread over 13 months.
+-- Generates the usage of three accounts, in the batches that the service writes four times per second. The first
+-- account sent one request per minute for 13 months, and the second sent one per second for 31 days. The third sent
+-- {{rows}} requests, at a thousand per second, in sessions of 100 seconds spread over 13 months.
 
 -- step: requests
 insert into accounts (name, tier, balance_microdollars)
@@ -25,7 +26,7 @@ select account_id, date_trunc('milliseconds', around + floor(every_ms * pg_temp.
   case status when 1 then 500 + floor(19000 * pg_temp.unit(number, 306)) else 0 end::bigint as bytes,
   case status when 1 then ceil((500 + floor(19000 * pg_temp.unit(number, 306))) / 100) else 0 end::bigint as cost,
   power(100, pg_temp.unit(number, 303))::int as duration, number % 4096 as id_number, status,
-  -- A busy process writes 250 requests at once, in rows of at most 100 requests.
+  -- A busy process writes batches of 250 requests, in rows of up to 100 requests.
   case when every_ms = 1 then number / 250 else number end as write,
   case when every_ms = 1 then number % 250 / 100 else 0 end as part
 from times join accounts using (name) cross join lateral (
@@ -65,7 +66,7 @@ return substr(int4send(number::int), 3);
 create function pg_temp.pack(number bigint) returns bytea language sql immutable
 return case when number = 0 then '\x00' when number < 256 then '\x01'::bytea || substr(int4send(number::int), 4)
   else '\x02'::bytea || pg_temp.two_bytes(number) end;
--- Requests with a row of their own.
+-- Requests that are each stored in a separate row.
 insert into usage_batches
 select account_id, requested_at, 1, number, 0, 1, 0, pg_temp.pack(kind_id), '\x0101', '\x0101', pg_temp.pack(bytes),
   pg_temp.pack(cost), '\x00', '\x00', '\x010a', pg_temp.pack(bytes), pg_temp.pack(cost), pg_temp.pack(duration),
@@ -73,7 +74,7 @@ select account_id, requested_at, 1, number, 0, 1, 0, pg_temp.pack(kind_id), '\x0
 from requests join usage_request_kinds using (endpoint, status_code)
 where account_id <> (select account_id from accounts where name = 'thousand a second')
 order by requested_at;
--- Requests that share rows.
+-- Requests that are stored together, several per row.
 with grouped as (
   select *, dense_rank() over (partition by write, part order by kind_id) - 1 as group_place
   from requests join usage_request_kinds using (endpoint, status_code)

@@ -1,6 +1,6 @@
 /**
- * `npm run usage` measures how usage is written and read, and with `--against` compares that with another version (see
- * ../README.md).
+ * `npm run usage` measures writing and reading of usage records. With `--against`, it also compares the results with
+ * another version (see ../README.md).
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -22,9 +22,9 @@ import {
 } from "./usageReport.ts"
 import type { WritingCosts, WritingScenario } from "./usageWriting.ts"
 
-/** A checkout of the service that is measured, and the database that it uses. */
+/** A checkout of the service to measure, and the database that it uses. */
 interface Version {
-  /** `before` for the version in `--against`, otherwise `after`. */
+  /** `before` for the version given by `--against`, otherwise `after`. */
   readonly name: string
   readonly folder: string
   readonly url: string
@@ -48,7 +48,7 @@ const runIn = ({ folder, url }: Version, ...args: ReadonlyArray<string>) =>
 const steps = readSteps("usage.sql")
 const tools = readSteps("../data.sql").get("tools") ?? ""
 
-/** Creates a database with the usage of the accounts, as the version stores it. */
+/** Creates a database that contains the accounts' usage, in the version's storage format. */
 const fill = async (postgres: Postgres, version: Version) => {
   const name = `growth_usage_${version.name}`
   await query(postgres.url("postgres"), `drop database if exists ${name} with (force)`)
@@ -74,7 +74,7 @@ const fill = async (postgres: Postgres, version: Version) => {
   }
 }
 
-/** Measures the requests of each account. The versions take turns. */
+/** Measures the requests for each account. Measurements of the versions alternate. */
 const measureReading = async (postgres: Postgres, versions: ReadonlyArray<Version>) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const found: Array<UsageReading> = []
@@ -114,7 +114,7 @@ const measureReading = async (postgres: Postgres, versions: ReadonlyArray<Versio
   }
 }
 
-/** Runs a scenario in a process of its own, with the usage writer of the version. */
+/** Runs a writing scenario in a separate process, with the version's usage writer. */
 const write = async (
   postgres: Postgres,
   { folder, url }: Pick<Version, "folder" | "url">,
@@ -128,7 +128,7 @@ const write = async (
     }),
   )
 
-/** Measures each scenario of writing. The versions take turns. */
+/** Measures each writing scenario. Measurements of the versions alternate. */
 const measureWriting = async (postgres: Postgres, versions: ReadonlyArray<Version>) => {
   const found: Array<UsageWriting> = []
   for (const scenario of scenarios) {
@@ -144,8 +144,8 @@ const measureWriting = async (postgres: Postgres, versions: ReadonlyArray<Versio
 }
 
 /**
- * Measures how long it takes to read the balance of a prepaid account while usage is not settled. The account is in
- * every unsettled batch.
+ * Measures how long it takes to read the balance of a prepaid account while some of its usage has not been charged yet
+ * (unsettled). Every unsettled batch contains usage of the account.
  */
 const measureUnsettled = async (postgres: Postgres, versions: ReadonlyArray<Version>) => {
   const found: Array<UnsettledReading> = []

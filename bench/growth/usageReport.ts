@@ -1,5 +1,6 @@
 /**
- * Formats the results of `usage.ts` as Markdown tables, with medians and the lowest and highest value of all rounds.
+ * Formats the results of `usage.ts` as Markdown tables. Each figure is a median, followed by the lowest and highest
+ * values over all rounds.
  */
 import { median } from "../statistics.ts"
 import type { RequestTiming } from "./latency.ts"
@@ -10,22 +11,22 @@ interface OfVersion {
   readonly version: string
 }
 
-/** A measured request, by version and account. */
+/** The measurement of one request, for one version and account. */
 export interface UsageReading extends OfVersion, RequestTiming {
   readonly account: string
 }
 
-/** A measured scenario of writing, by version. */
+/** The measurement of one writing scenario, for one version. */
 export interface UsageWriting extends OfVersion, Omit<WritingScenario, "isSettled">, WritingCosts {}
 
-/** How long reading a balance took while usage was not settled. */
+/** How long it took to read a balance while usage was unsettled. */
 export interface UnsettledReading extends OfVersion {
-  /** Number of batches that are not settled. */
+  /** The number of unsettled batches. */
   readonly batches: number
   readonly milliseconds: number
 }
 
-/** What `npm run usage` measures, and saves as JSON. */
+/** The results of `npm run usage`. They are saved as JSON. */
 export interface UsageResult {
   readonly date: string
   readonly rows: number
@@ -42,7 +43,7 @@ const summarize = (values: ReadonlyArray<number>) =>
     ? "–"
     : `${formatNumber(median(values))} (${formatNumber(Math.min(...values))}–${formatNumber(Math.max(...values))})`
 
-/** Shows a figure of both versions, and the second as a multiple of the first. */
+/** Formats a figure for both versions, and the ratio of the second version to the first. */
 const compare = <Row extends OfVersion>(rows: ReadonlyArray<Row>, get: (row: Row) => number) => {
   const [before = [], after = []] = ["before", "after"].map((version) =>
     rows.filter((row) => row.version === version).map(get)
@@ -69,7 +70,7 @@ const readingFigures = {
 
 const versions = ["before", "after", "× before"]
 
-/** Formats the report, in which parts that were not measured are missing. */
+/** Formats the report. Sections that were not measured are left out. */
 export const formatUsageReport = ({ date, readings, rows, unsettled, writings }: UsageResult) =>
   [
     `# Usage, ${rows.toLocaleString("en")} requests of the fastest account\n\n`,

@@ -1,6 +1,7 @@
 /**
- * Writes usage with the writer of the service in `--tickerline`, and prints the cost of each request as JSON. It is a
- * process of its own, so that `usage.ts` can measure two versions: `node main.ts usage-writing --tickerline FOLDER`.
+ * Writes usage records with the usage writer of the service in `--tickerline`, and prints the cost per request as JSON.
+ * It runs in a separate process, so that `usage.ts` can measure two versions: `node main.ts usage-writing --tickerline
+ * FOLDER`.
  */
 import type * as EffectLibrary from "effect"
 import type * as SqlLibrary from "effect/sql"
@@ -16,40 +17,41 @@ import { options } from "../options.ts"
 import { readTreeCpu } from "../processStats.ts"
 import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
 
-/** How usage is written in a measurement. */
+/** How usage is written during a measurement. */
 export interface WritingScenario {
-  /** Number of concurrent writers; each has its own connection. */
+  /** The number of concurrent writers. Each has its own connection. */
   readonly writers: number
   /**
-   * The accounts that send the requests: 1,000 with a Zipf distribution, 500 for each of two writers that share none,
-   * or a single one.
+   * The accounts that send the requests: 1,000 accounts with a Zipf distribution, 500 accounts for each of two writers
+   * with no account in common, or a single account.
    */
   readonly accounts: "1,000" | "500 of each writer" | "one"
   readonly requestsPerBatch: number
-  /** Number of batches per writer. */
+  /** The number of batches per writer. */
   readonly batches: number
-  /** False if the requests stay unsettled. */
+  /** Whether the requests are settled (charged to the accounts) during the measurement. */
   readonly isSettled: boolean
 }
 
-/** Costs per request. All include settling, if the version settles. */
+/** The cost per request. All figures include settling, if it is enabled. */
 export interface WritingCosts {
   readonly requestsPerSecond: number
-  /** CPU time of PostgreSQL, in microseconds. */
+  /** PostgreSQL's CPU time, in microseconds. */
   readonly database: number
-  /** CPU time of the writer, in microseconds. */
+  /** The writer's CPU time, in microseconds. */
   readonly writer: number
-  /** Bytes of WAL. */
+  /** The amount of WAL written, in bytes. */
   readonly wal: number
-  /** Bytes by which the tables of usage grew, with their indexes. */
+  /** How much the usage tables grew, in bytes, including their indexes. */
   readonly disk: number
-  /** How long settling took, in microseconds. Its CPU time is part of `database`. */
+  /** The elapsed time of settling, in microseconds. The CPU time of settling is included in `database`. */
   readonly settling: number
-  /** Bytes of WAL that settling wrote; part of `wal`. */
+  /** The amount of WAL written by settling, in bytes. It is included in `wal`. */
   readonly settlingWal: number
 }
 
-// Imports Effect from the measured checkout: its modules do not accept values from another copy of the library.
+// Effect is imported from the measured checkout, because that checkout's modules do not accept values from another copy
+// of the library.
 const { resolve } = createRequire(join(options.tickerline, "package.json"))
 const { Effect, Redacted, Schema }: typeof EffectLibrary = await import(resolve("effect"))
 const { SqlClient }: typeof SqlLibrary = await import(resolve("effect/sql"))
@@ -70,7 +72,7 @@ const { UsageColumns }: typeof Columns = await load("accounts/billing/UsageColum
 const { databaseClientLayer }: typeof PooledClient = await load("postgres/pool/PooledClient.ts")
 const { makeRequestId }: typeof RequestIds = await load("contract/rules/RequestIds.ts")
 
-/** Creates a function that writes a batch of requests as the service does. */
+/** Creates a function that writes a batch of requests in the same way as the service. */
 const makeWriter = Effect.map(makeUsageWriter, ({ makeBatch, write }) => (rows: ReadonlyArray<UsageRecord>) => {
   const columns = new UsageColumns()
   for (const row of rows) columns.add(row)
@@ -81,7 +83,7 @@ const random = makeRandomGenerator(21)
 const accounts = makeZipfNumbers(1000, 100_000, random)
 const endpoints = ["/v1/intraday-runners", "/v1/news", "/v1/screener"]
 
-/** Creates the usage of a request that was sent in the last quarter of a second. */
+/** Creates the usage record for a request that was sent within the last quarter of a second. */
 const makeRequest = (place: number, account_id: number): UsageRecord => {
   const requested_at = Date.now() - Math.floor(random() * 250)
   const cached = place % 10 === 0
@@ -105,7 +107,7 @@ const makeRequest = (place: number, account_id: number): UsageRecord => {
   }
 }
 
-/** Runs a scenario. Returns what each request cost. */
+/** Runs a scenario, and returns the cost per request. */
 const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
   const { batches, postgres, requestsPerBatch, writers } = task
   const sql = yield* SqlClient.SqlClient
@@ -120,7 +122,7 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
       ? 1 + number
       : 1 + 2 * Math.floor(number / 2) + writer
   }
-  /** CPU time for creating the requests, which is not the writer's, in microseconds. */
+  /** The CPU time spent on creating the requests, in microseconds. It is subtracted from the writer's CPU time. */
   let creating = 0
   let place = 0
   const makeRequests = (writer: number) => {
@@ -155,7 +157,8 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
     : Effect.void
 
   /**
-   * Settles after twenty batches of each writer: a busy process writes four a second, and settles every five seconds.
+   * Writes batches, and settles after twenty batches of each writer: a busy process writes four batches per second and
+   * settles every five seconds.
    */
   const writeAll = Effect.fnUntraced(function* (count: number) {
     for (let from = 0; from < count; from += 20) {
@@ -169,7 +172,7 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
     }
   })
 
-  // V8 optimises functions only after many calls.
+  // Warm-up, because V8 optimizes functions only after many calls.
   yield* writeAll(Math.min(400, Math.max(20, Math.ceil(20_000 / requestsPerBatch))))
   ;[creating, settling, settlingWal] = [0, 0, 0]
   const before = yield* counters

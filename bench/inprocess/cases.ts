@@ -4,27 +4,30 @@ import { formatRestRequest } from "../requestFiles.ts"
 import { makeTickerSymbol } from "../symbols.ts"
 import { recordedSymbolPrefix } from "./memoryPostgres.ts"
 
-/** Requests of one kind. */
+/** A set of similar requests. */
 export interface InProcessCase {
   readonly name: string
   readonly title: string
   readonly status: number
   readonly requestsPerBatch: number
-  /** A part of the statement that each request must make the service send once; undefined if it must send none. */
+  /**
+   * A substring of the SQL statement that the service must send exactly once per request. Undefined if the service must
+   * not send a statement.
+   */
   readonly statement?: string
-  /** A part of the statement that the service must not send, because the response comes from memory. */
+  /** A substring of the SQL statement that the service must not send, because the response comes from memory. */
   readonly absent?: string
-  /** Creates the nth request. `tags` has the ETags of the popular responses, for the case `304`. */
+  /** Creates the nth request. `tags` contains the ETags of the popular responses, for the `304` case. */
   readonly makeRequest: (number: number, tags: ReadonlyArray<string>) => Buffer
-  /** The request whose statements are recorded. */
+  /** The request that is sent to record the replies to its statements. */
   readonly recorded: Buffer
-  /** The number of results in the response to `recorded`. */
+  /** The expected number of results in the response to `recorded`. */
   readonly results?: number
-  /** Measured with `CACHE_MEGABYTES=0`, so that lineages are read from the table. */
+  /** Whether the case is measured with `CACHE_MEGABYTES=0`, so that lineages are read from the table. */
   readonly isUncached?: true
 }
 
-/** Number of popular requests in the cases whose responses come from the response cache. */
+/** The number of popular requests in the cases whose responses come from the response cache. */
 export const popularRequests = 100
 
 const findCase = (name: string) => {
@@ -33,7 +36,7 @@ const findCase = (name: string) => {
   return found
 }
 
-/** All numbers have ten digits, so that all requests of a case have the same length. */
+/** Numbers start here so that they all have ten digits, and all requests of a case have the same length. */
 const firstNumber = 1_000_000_000
 
 const letters = (number: number, length: number): string =>
@@ -41,22 +44,25 @@ const letters = (number: number, length: number): string =>
     String.fromCharCode(65 + number % 26)
 
 interface Chains {
-  /** Symbols per chain. They differ in the last letter. */
+  /** The number of symbols per chain. The symbols of a chain differ only in the last letter. */
   readonly symbols: number
-  /** Number of the first chain. */
+  /** The number of the first chain. */
   readonly first: number
 }
 
 const symbolsOfChains = 20_000
 
-/** Chains in `ticker_changes`, with at least `symbolsOfChains` symbols of each kind. */
+/** The chains of ticker changes with three and with twelve events. Each kind has at least `symbolsOfChains` symbols. */
 const chainsOf3: Chains = { symbols: 4, first: 1 }
 const chainsOf12: Chains = { symbols: 13, first: 10_000 }
 
 const makeChainSymbol = ({ first, symbols }: Chains, number: number) =>
   letters(Math.floor(number / symbols) + first, recordedSymbolPrefix.length) + letters(number % symbols, 1)
 
-/** The symbols of the chain of three events that the reply to the statement of a lineage contains, in order. */
+/**
+ * The symbols, in order, of the chain that was recorded: the recorded reply to the lineage statement contains this
+ * chain of three events.
+ */
 const recordedChain = [0, 1, 2, 3].map((number) => recordedSymbolPrefix + letters(number, 1))
 
 const makeChains = (chains: Chains) =>
@@ -66,10 +72,10 @@ const makeChains = (chains: Chains) =>
       Array.from({ length: chains.symbols }, (_, symbol) => makeChainSymbol(chains, chain * chains.symbols + symbol)),
   )
 
-/** The symbols of each chain in `ticker_changes`, in order. */
+/** The symbols of every chain in `ticker_changes`, in order. */
 export const allChains = [recordedChain, ...makeChains(chainsOf3), ...makeChains(chainsOf12)]
 
-/** Creates all cases. `key` is the API key in their requests. */
+/** Creates all cases. `key` is the API key that the requests contain. */
 export const makeInProcessCases = (
   key: string,
 ): ReadonlyArray<InProcessCase> => {
@@ -112,11 +118,11 @@ export const makeInProcessCases = (
     requestsPerBatch: 1000,
     absent: lineageStatement,
     makeRequest: (number) => {
-      // A repeated lineage would be cached.
+      // If the same lineage were requested again, it would come from the cache.
       if (number >= symbolsOfChains) throw new Error(`There are only ${symbolsOfChains} lineages; use fewer batches`)
       return format(lineage, { ticker: makeChainSymbol(chains, number) })
     },
-    // The last symbol, because the first ones are measured.
+    // Uses the last symbol, because the first ones are needed for the measurement.
     recorded: format(lineage, { ticker: makeChains(chains).at(-1)?.at(-1) ?? "" }),
     results: chains.symbols - 1,
   })
@@ -177,7 +183,7 @@ export const makeInProcessCases = (
         statement: "screener",
         results: 10,
       },
-      // The sort is part of the statement, and only one statement is recorded.
+      // The sort order is part of the SQL statement, and only one statement is recorded.
       findCase("screener").misses.filter(({ sort }) => sort === sorts[0]),
     ),
     {

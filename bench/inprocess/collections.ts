@@ -1,19 +1,19 @@
-/** Measures what V8's garbage collections cost, by the figures of V8 itself. */
+/** Measures the cost of V8's garbage collections, based on the statistics that V8 provides. */
 import { GCProfiler, type GCProfilerResult } from "node:v8"
 
 type Collection = GCProfilerResult["statistics"][number]
 
-/** The garbage collections of a period. */
+/** The garbage collections during a period. */
 export interface Collections {
-  /** The pauses of all scavenges, which collect new objects, in milliseconds. */
+  /** The pauses of all scavenges, in milliseconds. A scavenge collects the young generation. */
   readonly scavenges: ReadonlyArray<number>
-  /** Bytes that scavenges moved to the old generation, where only a mark-compact collects them. */
+  /** The number of bytes that scavenges promoted to the old generation, where only a mark-compact collects them. */
   readonly promotedBytes: number
-  /** The pauses of all mark-compacts, which collect the whole heap, in milliseconds. */
+  /** The pauses of all mark-compacts, in milliseconds. A mark-compact collects the whole heap. */
   readonly markCompacts: ReadonlyArray<number>
 }
 
-/** Whether a heap space has new objects. Others belong to the old generation. */
+/** Returns whether a heap space belongs to the young generation. All other spaces belong to the old generation. */
 const isYoung = (space: string) => space.startsWith("new_")
 
 const sumOldSpaces = ({ heapSpaceStatistics }: Collection["beforeGC"]) =>
@@ -32,9 +32,9 @@ const summarize = (collections: ReadonlyArray<Collection>): Collections => {
 }
 
 /**
- * Records the collections until the returned function is called. V8 reads the sizes of its spaces just before and after
- * each collection, while nothing else runs. So the promoted bytes depend neither on other load nor on when a collection
- * happens, unlike a time or the size of the heap between two collections.
+ * Records garbage collections until the returned function is called. V8 reads the sizes of its heap spaces immediately
+ * before and after each collection, while nothing else runs. The number of promoted bytes therefore does not depend on
+ * other load or on when a collection happens, unlike pauses or the heap size between two collections.
  */
 export const recordCollections = () => {
   const profiler = new GCProfiler()

@@ -1,4 +1,4 @@
-/** Measures the memory that each cached lineage takes in this process, and prints it as JSON. */
+/** Measures how much memory a cached lineage occupies in this process, and prints the result as JSON. */
 import { Effect, Metric } from "effect"
 import process from "node:process"
 import { sleep } from "../processes.ts"
@@ -6,20 +6,20 @@ import { makeInProcessCases } from "./cases.ts"
 import { sendAll } from "./memoryClient.ts"
 import { startMemoryService } from "./memoryService.ts"
 
-/** The memory of cached lineages. */
+/** The memory that cached lineages occupy. */
 export interface CachedLineageMemory {
   readonly lineages: number
-  /** Bytes per lineage in V8's heap. */
+  /** Bytes per lineage in the V8 heap. */
   readonly heap: number
-  /** Bytes per lineage in buffers outside of the heap. */
+  /** Bytes per lineage in buffers outside the V8 heap. */
   readonly buffers: number
-  /** Bytes per lineage that the service counts for `CACHE_MEGABYTES`. */
+  /** Bytes per lineage that the service counts toward `CACHE_MEGABYTES`. */
   readonly counted: number
 }
 
 /**
- * Lineages that are requested before the first measurement, so that compiled code and the structures of the service do
- * not count as growth.
+ * The numbers of lineages to request before and during the measurement. The warm-up ensures that compiled code and the
+ * service's data structures do not count as growth.
  */
 const [warmUpLineages, lineages] = [2000, 6000]
 
@@ -49,12 +49,17 @@ const request = async (first: number, count: number) => {
   await waitForUsage(usageRows)
 }
 
-/** Sends each request three times: the second time fills the query cache, and the third the response cache. */
+/**
+ * Sends each request three times: the second time fills the query cache, and the third time fills the response cache.
+ */
 const fill = async (first: number, count: number) => {
   for (const _ of [1, 2, 3]) await request(first, count)
 }
 
-/** Reads the memory after two garbage collections, because the first may run finalizers that free more. */
+/**
+ * Reads the memory usage after two garbage collections, because finalizers that the first collection runs may free more
+ * memory.
+ */
 const readMemory = async () => {
   for (const _ of [1, 2]) {
     globalThis.gc?.()

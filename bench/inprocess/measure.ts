@@ -1,4 +1,4 @@
-/** Measures the chosen cases and steps in this process, and prints the figures of each as JSON. */
+/** Measures the selected cases and steps in this process, and prints the results as JSON. */
 import { createHistogram } from "node:perf_hooks"
 import process from "node:process"
 import { type EventLoopDelay, readDelay, watchEventLoop } from "../eventLoop.ts"
@@ -10,23 +10,27 @@ import { sendAll } from "./memoryClient.ts"
 import { connections, startMemoryService } from "./memoryService.ts"
 import { makeSteps, type Step } from "./steps.ts"
 
-/** The figures of a case or a step. */
+/** The results for a case or a step. */
 export interface Measured extends Collections {
   readonly part: "request" | "step"
   readonly title: string
-  /** The CPU time of each batch per request, in microseconds. */
+  /** The CPU time per request for each batch, in microseconds. */
   readonly micros: ReadonlyArray<number>
-  /** Number of requests in all batches. */
+  /** The total number of requests in all batches. */
   readonly requests: number
   readonly delay: EventLoopDelay
 }
 
 /**
- * Requests or repetitions of a case before the first batch that counts. V8 compiles functions only after many calls.
+ * The number of warm-up requests or repetitions per case. A warm-up is needed because V8 compiles functions only after
+ * many calls.
  */
 const warmUpRequests = 4000
 
-/** Cases take turns, so that other load on the machine affects all of them. */
+/**
+ * How many times each case is measured. The cases alternate, so that other load on the machine affects all of them
+ * equally.
+ */
 const turns = 3
 
 const isUncached = process.env["UNCACHED"] === undefined ? undefined : true
@@ -39,21 +43,21 @@ interface Task {
   readonly title: string
   readonly count: number
   /**
-   * Creates what a batch needs, which is not measured. Returns the batch, which resolves with what went wrong, if
-   * anything.
+   * Prepares a batch; the preparation is not measured. Returns a function that runs the batch and resolves with an
+   * error message, or undefined on success.
    */
   readonly prepare: () => () => Promise<string | undefined>
 }
 
-/** Creates the task that sends the requests of a case, and checks how many statements the service sends. */
+/** Creates a task that sends the requests of a case, and checks how many statements the service sends. */
 const makeRequestTask = async (inProcessCase: InProcessCase, tags: ReadonlyArray<string>): Promise<Task> => {
   const { absent, makeRequest, name, requestsPerBatch: count, statement, status } = inProcessCase
   postgres.startCase(name)
   const { body } = await client.request(inProcessCase.recorded)
-  // Errors contain the id of the request.
+  // Error responses are not compared, because they contain the request ID.
   const isSame = status >= 400 || body.toString() === recording.bodies[name]
   if (!isSame) fail(`The response of ${name} differs from the one with PostgreSQL: ${body.toString()}`)
-  // A request without a key belongs to no account, so its usage is not recorded.
+  // Requests without a key do not belong to an account, so no usage is recorded for them.
   const usagePerRequest = status === 401 ? 0 : 1
   const part = statement ?? absent ?? ""
   let number = 0
@@ -71,8 +75,8 @@ const makeRequestTask = async (inProcessCase: InProcessCase, tags: ReadonlyArray
         await waitForUsage(usageRows)
         const sent = postgres.countExecutions(part) - statements
         const wrong = Math.abs(sent - (statement === undefined ? 0 : count))
-        // A few entries of the response cache may expire, if other load on the machine delays the poll of their
-        // version.
+        // Tolerates a few mismatches: if other load on the machine delays the poll for dataset versions, a few entries
+        // of the response cache may expire.
         return unexpected ?? (wrong > count / 100 ? `${name}: ${count} requests sent ${sent} statements` : undefined)
       }
     },
@@ -136,9 +140,9 @@ const measured = (await makeTasks()).map((task) => ({
 }))
 
 /**
- * Runs the batches of one turn. Garbage is collected only when V8 decides to, because a forced collection would discard
- * optimized code. The requests of all batches are created first. The first batch does not count: its collections move
- * the requests, and what the case before has left, to the old generation.
+ * Runs the batches of one turn. The requests of all batches are created in advance. Garbage collection is not forced,
+ * because that would discard optimized code. The first batch is not measured: its collections move the requests, and
+ * garbage from the previous case, to the old generation.
  */
 const takeTurn = async (one: typeof measured[number], batches: number) => {
   const { count, prepare } = one.task
@@ -150,7 +154,7 @@ const takeTurn = async (one: typeof measured[number], batches: number) => {
     const before = readCpu()
     const problem = await run()
     const micros = (readCpu() - before) / count
-    // Timeouts pass if other load stops this process for seconds.
+    // A batch can fail with a timeout if other load stops this process for several seconds.
     if (problem === undefined) one.micros.push(micros)
     else if (++one.problems > options.batches / 2) fail(`Half of the batches failed: ${problem}`)
   }
@@ -158,7 +162,7 @@ const takeTurn = async (one: typeof measured[number], batches: number) => {
   one.delays.add(takeDelays())
 }
 
-// Waits until the usage of the requests above is written.
+// Waits until the usage of the requests above has been written.
 await sleep(1000)
 for (const { task: { count, prepare } } of measured) {
   for (let sent = 0; sent < warmUpRequests; sent += count) await prepare()()
@@ -166,7 +170,7 @@ for (const { task: { count, prepare } } of measured) {
 for (let turn = 0; turn < turns; turn += 1) {
   for (const one of measured) await takeTurn(one, Math.ceil(options.batches / turns))
 }
-// The recording lacks statements of rare background work. They fail without disturbing any request.
+// The recording does not include statements of infrequent background work. They fail, but no request is affected.
 for (const text of postgres.unknown) console.error(`Not recorded: ${text}`)
 const found = measured.map(({ collections, delays, micros, task: { count, part, title } }): Measured => ({
   part,

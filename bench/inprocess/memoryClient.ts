@@ -1,15 +1,17 @@
-/** A client that is connected to an HTTP server in memory, without a socket. It sends one request at a time. */
+/**
+ * A client that is connected to an HTTP server in the same process, without a socket. It sends one request at a time.
+ */
 import type { Server } from "node:http"
 import { Duplex } from "node:stream"
 
-/** A complete response; `head` is the status line with the headers. */
+/** A complete response. `head` contains the status line and the headers. */
 export interface Response {
   readonly status: number
   readonly head: string
   readonly body: Buffer
 }
 
-/** The server's end of a connection. */
+/** The server side of a connection. */
 class MemorySocket extends Duplex {
   readonly remoteAddress = "127.0.0.1"
   readonly #onChunk: (chunk: Buffer) => void
@@ -40,7 +42,7 @@ class MemorySocket extends Duplex {
 const headEnd = Buffer.from("\r\n\r\n")
 const lengthHeader = /^content-length: (\d+)/im
 
-/** A connection to a server in this process. */
+/** A connection to an HTTP server in this process. */
 export class MemoryClient {
   readonly #socket: MemorySocket
   #chunks: Array<Buffer> = []
@@ -78,7 +80,7 @@ export class MemoryClient {
     if (this.#missing > 0) return
     const chunks = this.#chunks
     this.#chunks = []
-    // The response arrives in a later turn of the event loop, as from a socket.
+    // The response is delivered in a later event loop iteration, as with a real socket.
     setImmediate(() => this.#done(this.#status, chunks, this.#headBytes))
   }
 
@@ -95,7 +97,7 @@ export class MemoryClient {
     this.#socket.push(request)
   }
 
-  /** Sends a request, and resolves with the response. */
+  /** Sends a request and resolves with the response. */
   request(request: Buffer) {
     return new Promise<Response>((resolve) =>
       this.send(request, (status, chunks, headBytes) => {
@@ -120,8 +122,8 @@ export const connectClients = (server: Server, count: number) =>
   Array.from({ length: count }, () => new MemoryClient(server))
 
 /**
- * Sends all requests. Each connection sends its next request when it has received a response. Resolves with the
- * responses that have another status.
+ * Sends all requests. Each connection sends its next request as soon as it has received a response. Resolves with the
+ * responses whose status differs from `status`.
  */
 export const sendAll = (clients: ReadonlyArray<MemoryClient>, requests: ReadonlyArray<Buffer>, status: number) =>
   new Promise<ReadonlyArray<string>>((resolve) => {

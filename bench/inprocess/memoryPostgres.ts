@@ -1,18 +1,20 @@
-/** A simulated PostgreSQL server in memory, which replies to each statement with recorded bytes. */
+/** A simulated in-memory PostgreSQL server that replies to each statement with recorded bytes. */
 import { Duplex } from "node:stream"
 import { forEachMessage, makeMessage, messageTypes, readParameter, readText } from "./protocol.ts"
 import type { Recording } from "./recording.ts"
 
-/** The symbols of the recorded chain begin with these letters. Replies replace them with the parameter's letters. */
+/**
+ * The prefix of all symbols in the recorded chain. In a reply, it is replaced with the prefix of the requested symbol.
+ */
 export const recordedSymbolPrefix = "QAAAA"
 
-/** How many bytes Node reads from a socket at most. */
+/** The maximum number of bytes that Node reads from a socket at a time. */
 const maxChunkBytes = 65_536
 
 interface Result {
-  /** The reply to `Bind`, `Execute` and `Sync`. */
+  /** The reply to the messages `Bind`, `Execute`, and `Sync`. */
   readonly reply: Buffer
-  /** Positions of `recordedSymbolPrefix`. */
+  /** The offsets at which `recordedSymbolPrefix` occurs in the reply. */
   readonly symbolPositions: ReadonlyArray<number>
 }
 
@@ -20,10 +22,13 @@ interface Statement {
   readonly text: string
   readonly description: Buffer
   readonly results: ReadonlyMap<string, Result>
-  /** Index of the parameter with the number of requests in each row; undefined if the statement writes no usage. */
+  /**
+   * The index of the parameter that contains the number of requests in each row. Undefined if the statement does not
+   * write usage.
+   */
   readonly requestsParameter: number | undefined
   readonly isTokenRequest: boolean
-  /** The reply in the current case. */
+  /** The reply to send in the current case. */
   result: Result
   executions: number
 }
@@ -35,7 +40,7 @@ const ready = makeMessage("Z", Buffer.from("I"))
 const noData = makeMessage("n")
 const notRecorded = Buffer.concat([makeMessage("E", Buffer.from("SERROR\0CXX000\0MNot recorded\0\0")), ready])
 
-/** Returns a reply without its first message, the confirmation of `Bind`. */
+/** Returns the reply without its first message, `BindComplete`. */
 const skipBound = (reply: Buffer) => reply.subarray(bound.length)
 
 const findAll = (bytes: Buffer, text: string) => {
@@ -53,10 +58,13 @@ const toResult = (text: string, isLineage = false): Result => {
   return { reply, symbolPositions: isLineage ? findAll(reply, recordedSymbolPrefix) : [] }
 }
 
-/** Returns the first element of a binary array of `float8`, or undefined if the array is empty. */
+/** Returns the first element of a `float8` array in binary format, or undefined if the array is empty. */
 const readFirstFloat = (array: Buffer) => array.readInt32BE(0) === 0 ? undefined : array.readDoubleBE(24)
 
-/** Returns the sum of a binary array of `smallint`: 20 bytes of header, then a length and a value for each element. */
+/**
+ * Returns the sum of a `smallint` array in binary format: a 20-byte header, followed by a length and a value for each
+ * element.
+ */
 const sumSmallIntegers = (array: Buffer) => {
   let sum = 0
   for (let at = 20; at < array.length; at += 6) sum += array.readInt16BE(at + 4)
@@ -70,7 +78,10 @@ const findRequestsParameter = (text: string) => {
 
 const complete = (tag: string) => makeMessage("C", Buffer.from(`${tag}\0`))
 
-/** Grants all tokens that one account requests from its rate limit, because a recorded grant would be too small. */
+/**
+ * Grants all rate-limit tokens that an account requests. A recorded grant cannot be replayed, because it would be too
+ * small.
+ */
 const grantTokens = (bind: Buffer) => {
   const [account, , needed = 0, prefetch = 0] = [0, 1, 2, 3].map((index) => readFirstFloat(readParameter(bind, index)))
   if (account === undefined) return complete("INSERT 0 0")
@@ -95,14 +106,14 @@ const started = Buffer.concat([
   ready,
 ])
 
-/** Returns the prefix of the requested symbol, which has six letters. It replaces the recorded prefix in the reply. */
+/** Returns the prefix of the requested six-letter symbol. It replaces the recorded prefix in the reply. */
 const findSymbolPrefix = (bind: Buffer) => {
   const found = /[A-Z]{6}/.exec(bind.toString("latin1"))
   if (found === null) throw new Error("The statement has no symbol of six letters")
   return found[0].slice(0, recordedSymbolPrefix.length)
 }
 
-/** Returns the reply to the usual messages `Bind`, `Execute` and `Sync`. */
+/** Returns the reply to the usual message sequence `Bind`, `Execute`, `Sync`. */
 const makeReply = ({ isTokenRequest, result }: Statement, bind: Buffer) => {
   if (isTokenRequest) return Buffer.concat([bound, grantTokens(bind), ready])
   if (result.symbolPositions.length === 0) return result.reply
@@ -111,19 +122,19 @@ const makeReply = ({ isTokenRequest, result }: Statement, bind: Buffer) => {
   return filled
 }
 
-/** The server. It counts the statements that it executes. */
+/** The simulated server. It counts the statements that it executes. */
 export class MemoryPostgres {
   readonly #statements: ReadonlyMap<string, Statement>
-  /** Statements that the recording lacks. */
+  /** Statements for which the recording contains no reply. */
   readonly unknown = new Set<string>()
-  /** How many requests had their usage written so far. */
+  /** The number of requests whose usage has been written so far. */
   usageRows = 0
 
   constructor({ statements }: Recording) {
     this.#statements = new Map(statements.map(({ description, results, text }) => {
       const isLineage = text.includes("with recursive symbols")
       const recorded = Object.entries(results)
-      // The last reply has all kinds of requests.
+      // For this statement, only the last reply contains all kinds of requests.
       const usable = text.includes("insert into usage_request_kinds") ? recorded.slice(-1) : recorded
       const all = new Map(usable.map(([name, bytes]) => [name, toResult(bytes, isLineage)]))
       const [result = toResult("")] = all.values()
@@ -139,7 +150,7 @@ export class MemoryPostgres {
     }))
   }
 
-  /** Sends the replies that were recorded for this case from now on. */
+  /** From now on, sends the replies that were recorded for the given case. */
   startCase(name: string) {
     for (const statement of this.#statements.values()) {
       const [first = statement.result] = statement.results.values()
@@ -147,14 +158,14 @@ export class MemoryPostgres {
     }
   }
 
-  /** Returns how often the statements that contain a text were executed. */
+  /** Returns how many times statements that contain `part` were executed. */
   countExecutions(part: string) {
     let count = 0
     for (const { executions, text } of this.#statements.values()) if (text.includes(part)) count += executions
     return count
   }
 
-  /** Returns the text of the statement that contains a part, and that has a reply of its own for the case. */
+  /** Returns the text of the statement that contains `part` and has a reply recorded for the given case. */
   findStatement(part: string, name: string) {
     for (const { results, text } of this.#statements.values()) if (text.includes(part) && results.has(name)) return text
     throw new Error(`No statement with ${part} is recorded for ${name}`)
@@ -175,13 +186,13 @@ export class MemoryPostgres {
     return makeReply(statement, bind)
   }
 
-  /** Opens a connection. Replies arrive in a later turn of the event loop, as from a socket. */
+  /** Opens a connection. Replies are delivered in a later event loop iteration, as with a real socket. */
   open() {
     const prepared = new Map<string, Statement | undefined>()
     let isStarted = false
     let current: Statement | undefined
     let bind: Buffer = Buffer.alloc(0)
-    /** The replies to `Parse` and `Describe`. */
+    /** The replies to the messages that precede `Execute`, such as `Parse` and `Describe`. */
     let before: Array<Buffer> = []
     let reply: Buffer = ready
     let replies: Array<Buffer> = []
@@ -205,7 +216,7 @@ export class MemoryPostgres {
         case messageTypes.close:
           return before.push(closed)
         case messageTypes.sync:
-          // The confirmation of `Bind` comes before the description.
+          // If `Describe` was sent, `BindComplete` has already been added before the description.
           replies.push(...before, before.includes(bound) ? skipBound(reply) : reply)
           ;[before, reply] = [[], ready]
           return undefined
@@ -216,7 +227,7 @@ export class MemoryPostgres {
       }
     }
 
-    /** Returns the replies to the statements in one write. Each statement ends with `Sync`. */
+    /** Returns the replies to all statements in one chunk. Each statement ends with `Sync`. */
     const replyTo = (chunk: Buffer) => {
       replies = []
       if (forEachMessage(chunk, handle) !== chunk.length) throw new Error("A message was sent in parts")

@@ -1,5 +1,6 @@
 /**
- * Starts the service in this process, connected through memory to clients and to a PostgreSQL with recorded replies.
+ * Starts the service in this process. In-memory connections link it to clients and to a simulated PostgreSQL server
+ * with recorded replies.
  */
 import process from "node:process"
 import { sleep } from "../processes.ts"
@@ -8,13 +9,13 @@ import { MemoryPostgres } from "./memoryPostgres.ts"
 import { readRecording } from "./recording.ts"
 import { startService } from "./service.ts"
 
-/** As many connections as wrk uses in `npm run bench`. */
+/** The number of connections. wrk uses the same number in `npm run bench`. */
 export const connections = 32
 
-/** How long writing the usage of a batch may take. */
+/** The maximum time to wait until the usage of a batch has been written. */
 const usageTimeoutMillis = 30_000
 
-/** Starts the service with the recording in the file `RECORDING`. */
+/** Starts the service with the recording in the file that `RECORDING` specifies. */
 export const startMemoryService = async (isUncached: boolean) => {
   const recording = readRecording(process.env["RECORDING"] ?? "")
   const postgres = new MemoryPostgres(recording)
@@ -25,7 +26,7 @@ export const startMemoryService = async (isUncached: boolean) => {
     service,
     clients: connectClients(service.server, connections),
     client: new MemoryClient(service.server),
-    /** Waits until the usage of this many requests is written. */
+    /** Waits until the usage of the given number of requests has been written. */
     waitForUsage: async (rows: number) => {
       const deadline = performance.now() + usageTimeoutMillis
       while (postgres.usageRows < rows && performance.now() < deadline) await sleep(10)

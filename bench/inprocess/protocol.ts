@@ -1,8 +1,11 @@
-/** Reads and creates messages of PostgreSQL's protocol. A message has a type (one letter), its length, and a body. */
+/**
+ * Reads and creates messages of the PostgreSQL protocol. A message consists of a type (one letter), a length, and a
+ * body.
+ */
 
 const codeOf = (letter: string) => letter.charCodeAt(0)
 
-/** The types of messages. Client and server use some letters for different types. */
+/** The message types. The client and the server use some letters for different message types. */
 export const messageTypes = {
   parse: codeOf("P"),
   bind: codeOf("B"),
@@ -21,7 +24,7 @@ export const messageTypes = {
   readyForQuery: codeOf("Z"),
 } as const
 
-/** Calls `handle` with each complete message. Returns how many bytes these messages have. */
+/** Calls `handle` for each complete message. Returns the total number of bytes in these messages. */
 export const forEachMessage = (
   bytes: Buffer,
   handle: (type: number, body: Buffer, message: Buffer) => void,
@@ -40,7 +43,7 @@ export const forEachMessage = (
   return at
 }
 
-/** Creates a message. */
+/** Creates a protocol message. */
 export const makeMessage = (
   type: string,
   body: Uint8Array = new Uint8Array(),
@@ -52,13 +55,13 @@ export const makeMessage = (
   return message
 }
 
-/** Reads a text that ends with a zero byte. `end` is the position after it. */
+/** Reads a NUL-terminated string. `end` is the offset after the terminator. */
 export const readText = (bytes: Buffer, start: number) => {
   const zero = bytes.indexOf(0, start)
   return { text: bytes.toString("utf8", start, zero), end: zero + 1 }
 }
 
-/** Returns the value of a parameter in the body of a `Bind` message. */
+/** Returns the value of a parameter from the body of a `Bind` message. */
 export const readParameter = (body: Buffer, index: number) => {
   let at = readText(body, readText(body, 0).end).end
   at += 2 + 2 * body.readInt16BE(at) + 2

@@ -1,6 +1,6 @@
 /**
- * Records the replies of a real PostgreSQL to the statements of all cases. Its database has a part of the benchmark
- * data.
+ * Records the replies of a real PostgreSQL server to the statements of all cases. Its database contains a subset of the
+ * benchmark data.
  */
 import { hash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -14,11 +14,12 @@ import { MemoryClient } from "./memoryClient.ts"
 import { makeRecorder, type Recording } from "./recording.ts"
 import { startService } from "./service.ts"
 
-/** Numbers of tickers that have a row in the screener, and that have data in the other tables. */
+/** The number of tickers in the screener, and the number of tickers that have data in the other tables. */
 const [screenerTickers, otherTickers] = [2000, 20]
 
 /**
- * How long the service runs after the last request, so that it sends all of its background statements, in milliseconds.
+ * How long the service keeps running after the last request, in milliseconds, so that all its background statements are
+ * recorded.
  */
 const backgroundMillis = 3000
 
@@ -59,7 +60,7 @@ const fill = async (url: string) => {
   await client.end()
 }
 
-/** Creates the database unless it exists. Returns an API key. */
+/** Creates and fills the database unless that was done before. Returns an API key. */
 const prepare = async (admin: string, url: string) => {
   const keyFile = join(
     dataFolder,
@@ -86,7 +87,7 @@ const prepare = async (admin: string, url: string) => {
   return readFileSync(keyFile, "utf8")
 }
 
-/** Sends the request of each case to the service. Returns the recording, without its version. */
+/** Sends the request of each case to the service. Returns the recording, except for its version. */
 export const recordStatements = async (): Promise<
   Omit<Recording, "version">
 > => {

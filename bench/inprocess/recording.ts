@@ -1,25 +1,25 @@
-/** Recorded replies of PostgreSQL, and streams that record them. */
+/** Stores and loads recorded PostgreSQL replies, and provides streams that record them. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { Duplex } from "node:stream"
 import { forEachMessage, messageTypes, readText } from "./protocol.ts"
 
-/** The replies to one statement, as messages of PostgreSQL's protocol in base64. */
+/** The recorded replies to one statement, as base64-encoded messages of the PostgreSQL protocol. */
 export interface RecordedStatement {
   readonly text: string
   /** The reply to `Describe`. */
   readonly description: string
-  /** Rows and completion, by case. A case without a reply of its own gets the first one. */
+  /** The rows and the completion message, by case. Cases that are missing here use the first reply. */
   readonly results: Readonly<Record<string, string>>
 }
 
-/** Everything that is needed to run the service without PostgreSQL. */
+/** Everything that is needed to run the service without a PostgreSQL server. */
 export interface Recording {
-  /** Hash of the files that the recording depends on. */
+  /** A hash of the files that the recording depends on. */
   readonly version: string
   /** The API key that the service accepts. */
   readonly key: string
   readonly statements: ReadonlyArray<RecordedStatement>
-  /** The service's response to the recorded request, by case. */
+  /** The response body of the recorded request, by case. */
   readonly bodies: Readonly<Record<string, string>>
 }
 
@@ -46,13 +46,13 @@ const executing = new Set([
   messageTypes.emptyQuery,
 ])
 
-/** Records the replies to all statements that are sent over its streams. */
+/** Records the replies to all statements sent through the streams that `record` returns. */
 export const makeRecorder = () => {
   const replies = new Map<string, Reply>()
   const failures: Array<string> = []
   let currentCase = "start"
 
-  /** Returns a stream that passes all bytes on to the socket and back, and records complete replies. */
+  /** Returns a stream that forwards all bytes to and from the socket, and records complete replies. */
   const record = (socket: Duplex) => {
     const prepared = new Map<string, string>()
     let isStarted = false
@@ -118,7 +118,7 @@ export const makeRecorder = () => {
   return {
     record,
     failures,
-    /** Replies are stored under this case from now on. */
+    /** From now on, records replies under the given case. */
     startCase: (name: string) => {
       currentCase = name
     },

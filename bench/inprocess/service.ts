@@ -1,6 +1,6 @@
 /**
- * Builds the service as `serve` does, but without a port, jobs and metrics server, and over given streams to
- * PostgreSQL.
+ * Builds the service in the same way as `serve`, but without a port, background jobs, or a metrics server. Streams
+ * supplied by the caller connect it to PostgreSQL.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -14,7 +14,7 @@ import { defaultConnectionTimeouts, makeHttpServer } from "../../src/api/Connect
 import { NodeListener } from "../../src/api/NodeListener.ts"
 import * as Server from "../../src/Server.ts"
 
-/** Returns the stream of a new connection. `openSocket` opens a socket to the server in the URL. */
+/** Returns the stream for a new database connection. `openSocket` opens a socket to the server in the URL. */
 type Connect = (openSocket: () => Duplex) => Duplex
 
 const databaseLayer = (url: string, connect: Connect) =>
@@ -27,7 +27,8 @@ const databaseLayer = (url: string, connect: Connect) =>
     const open = () => connect(sockets.open)
     const connection = {
       config: { ...config, stream: open },
-      // A server in memory is never silent, so that the health probe closes no connections on a busy machine.
+      // Claims that bytes have been received. An in-memory server is never silent, and the health probe must not close
+      // connections on a busy machine.
       sockets: { ...sockets, open, openForProbe: open, hasReceivedBytes: () => true, block: () => {} },
       pooler: undefined,
     }
@@ -44,7 +45,7 @@ const serviceLayer = (url: string, connect: Connect) =>
     Layer.provideMerge(NodeServices.layer),
     Layer.provideMerge(NodeCrypto.layer),
     Layer.provideMerge(Layer.succeed(BaseUrl, "http://127.0.0.1:8080")),
-    // A recorded time of PostgreSQL's clock is old, which the service would log.
+    // Disables logging. A recorded timestamp of the database clock is outdated, and the service would log that.
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
   )
 
@@ -74,5 +75,5 @@ export const startService = async (url: string, connect: Connect, isUncached = f
   }
 }
 
-/** The service in this process. */
+/** A service that runs in this process. */
 export type Service = Awaited<ReturnType<typeof startService>>

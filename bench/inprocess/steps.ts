@@ -1,4 +1,4 @@
-/** The steps of a request that `measure.ts` measures on their own. */
+/** Steps of request handling that `measure.ts` measures separately. */
 import { PgClient, PgPool } from "@effect/sql-pg"
 import { Context, Effect, Scope } from "effect"
 import { createServer } from "node:http"
@@ -15,18 +15,18 @@ import { connectClients, type Response, sendAll } from "./memoryClient.ts"
 import type { MemoryPostgres } from "./memoryPostgres.ts"
 import type { Service } from "./service.ts"
 
-/** A part of the work for a request. */
+/** A step of request handling. */
 export interface Step {
   readonly name: string
   readonly title: string
-  /** How often `run` repeats the step. */
+  /** How many times `run` repeats the step. */
   readonly count: number
-  /** The case whose replies PostgreSQL sends. */
+  /** The case whose recorded replies PostgreSQL sends. */
   readonly replies?: string
   readonly run: () => Promise<unknown>
 }
 
-/** The number of statements at the same time: as many as one endpoint may use connections. */
+/** The number of concurrent statements. It equals the maximum number of connections for a single endpoint. */
 const concurrency = 8
 
 const parameters = { ticker: "AAAA", min_gap_percentage: "-9000.1000000000" }
@@ -36,7 +36,7 @@ const repeat = (count: number, run: () => unknown) => async () => {
   for (let times = 0; times < count; times += 1) run()
 }
 
-/** Measures Node's server alone, which sends the headers and the body of a response of the service. */
+/** Measures Node's HTTP server alone. It sends the headers and the body of a response that the service returned. */
 const makeServerStep = (
   { body, head }: Response,
   connections: number,
@@ -59,7 +59,7 @@ const makeServerStep = (
   }
 }
 
-/** Measures recording the usage of requests, until it is written. */
+/** Measures recording the usage of requests until the usage has been written. */
 const makeUsageStep = (
   { services }: Service,
   postgres: MemoryPostgres,
@@ -96,7 +96,7 @@ const makeUsageStep = (
   }
 }
 
-/** Measures the statement for runners: sent by the driver with a pool of its own, and by the service. */
+/** Measures reading intraday runners, both through the database driver with a separate pool and through the service. */
 const makeReadSteps = async (
   { services }: Service,
   postgres: MemoryPostgres,
@@ -149,7 +149,7 @@ const makeReadSteps = async (
         replies,
         run: repeatStatement(
           count,
-          // The service reads without a tracer, unless it is configured.
+          // Tracing is disabled, as it is in the service unless tracing is configured.
           Effect.withTracerEnabled(
             read({ text, parameters: values, isPrepared: true }, { partition: "bench", from: "primary" }),
             false,
@@ -189,7 +189,7 @@ const makeDecodeStep = (): Step => {
 
 const idleMillis = 500
 
-/** Measures polls, probes and other loops, which take CPU time per millisecond even if there are no requests. */
+/** Measures background work, such as polls and probes, which uses CPU time even if there are no requests. */
 const idleStep: Step = {
   name: "idle",
   title: "Background work per millisecond of time",
@@ -197,7 +197,7 @@ const idleStep: Step = {
   run: () => sleep(idleMillis),
 }
 
-/** Creates all steps. `response` is what Node's server alone sends. */
+/** Creates all steps. `response` is the response that Node's HTTP server alone sends. */
 export const makeSteps = async (
   service: Service,
   postgres: MemoryPostgres,

@@ -1,6 +1,9 @@
-/** The columns of the responses, for the hand-written servers and PostGraphile. */
+/** The response columns, for the handwritten servers and PostGraphile. */
 
-/** How a column prints. `eastern` and `newYork` are wall-clock times (`times.ts`). */
+/**
+ * How the values of a column are formatted. `eastern` and `newYork` are local timestamps without an offset
+ * (`times.ts`).
+ */
 export type ColumnKind =
   | "text"
   | "decimal"
@@ -10,7 +13,7 @@ export type ColumnKind =
   | "eastern"
   | "newYork"
 
-/** Columns in the order of the response. */
+/** The columns of a response, in order. */
 export type Columns = Readonly<Record<string, ColumnKind>>
 
 /** The columns of `/v1/intraday-runners`. */

@@ -1,6 +1,6 @@
 /**
- * The pool of the hand-written servers, which returns numbers as floats, and dates and times as text. The driver is
- * `pg`, or postgres.js with DRIVER=postgres.
+ * The connection pool of the handwritten servers. Numbers are returned as floats, and dates and timestamps as strings.
+ * The driver is `pg`, or postgres.js if DRIVER=postgres is set.
  */
 import process from "node:process"
 import pg from "pg"
@@ -21,10 +21,10 @@ const connectionString = process.env["DATABASE_URL"] ?? ""
 /** The number of connections in the pool. */
 const max = 10
 
-/** A row, by the names of its columns. */
+/** A row: maps column names to values. */
 export type Row = Record<string, unknown>
 
-/** Runs a statement, which each connection prepares once. */
+/** Runs a named statement. Each connection prepares the statement only once. */
 type StatementRunner = (name: string, text: string, values: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
 
 const connectWithPg = (): StatementRunner => {
@@ -38,7 +38,10 @@ const connectWithPg = (): StatementRunner => {
   return async (name, text, values) => (await pool.query<Row>({ name, text, values: [...values] })).rows
 }
 
-/** postgres.js pipelines several statements on a connection, and identifies a prepared statement by its text. */
+/**
+ * Connects with postgres.js, which pipelines statements on a connection and identifies a prepared statement by its
+ * text.
+ */
 const connectWithPostgresJs = (): StatementRunner => {
   const sql = postgres(connectionString, {
     max,
@@ -50,5 +53,5 @@ const connectWithPostgresJs = (): StatementRunner => {
   return (_, text, values) => sql.unsafe<Array<Row>>(text, values.map(String), { prepare: true })
 }
 
-/** Runs a statement with the chosen driver. */
+/** Runs a named statement with the selected driver. */
 export const runNamedStatement = process.env["DRIVER"] === "postgres" ? connectWithPostgresJs() : connectWithPg()

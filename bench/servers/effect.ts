@@ -1,8 +1,8 @@
 /**
- * Effect's `HttpApiBuilder` alone, on the Node server that Tickerline uses: typed endpoints with three middlewares,
- * which check the key, count the requests of the account, and record the usage. Lineages come from a map of all ticker
- * changes, and a schema encodes them. Pages of runners are stored bytes of Tickerline. Responses have all headers of
- * Tickerline.
+ * Effect's `HttpApiBuilder` alone, on the same Node server that Tickerline uses. It has typed endpoints with three
+ * middlewares, which check the key, count the account's requests, and record usage. Lineages come from a map of all
+ * ticker changes, and are encoded with a schema. Pages of runners are stored Tickerline responses, sent byte for byte.
+ * Responses have the same headers as Tickerline's.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
@@ -77,10 +77,10 @@ const Api = HttpApi.make("bench").add(
 
 const stored = await fetchStoredResponses()
 
-/** Headers that a middleware, the encoder or the server sets. */
+/** The headers that a middleware, the encoder, or the server sets. */
 const setByOthers = /^(x-ratelimit-.*|x-request-id|content-.*)$/i
 
-/** The other headers of Tickerline's responses, by path. */
+/** The remaining headers of Tickerline's responses, by path. */
 const sharedHeaders = new Map(Array.from(stored, ([target, { headers }]) => [
   target.replace(/\?.*/, ""),
   headers.filter(([name]) => !setByOthers.test(name)),
@@ -125,7 +125,7 @@ const findLineage = (query_ticker: string): typeof Lineage.Type => {
 const account = { id: 1, requests: 0 }
 const maxRequests = 1_000_000_000
 let usage: Array<{ readonly account: number; readonly at: number; readonly status: number; readonly url: string }> = []
-// Discards the usage, which a real service would write.
+// Discards the recorded usage. A real service would write it to a database.
 setInterval(() => usage = [], 1000).unref()
 
 const authentication = Layer.succeed(Authentication, {

@@ -1,14 +1,14 @@
-/** Declares an endpoint of the hand-written servers with which Tickerline is compared. */
+/** The type of the endpoints of the handwritten servers that Tickerline is compared with. */
 
-/** The parameters of a request. */
+/** The query parameters of a request. */
 export type Query = Readonly<Record<string, unknown>>
 
-/** An endpoint, which Fastify and Express serve. */
+/** An endpoint that the Fastify and Express servers provide. */
 export interface Endpoint {
   readonly path: string
-  /** JSON Schemas of the query parameters. */
+  /** The JSON Schemas of the query parameters. */
   readonly query: Readonly<Record<string, object>>
-  /** JSON Schema of the response. */
+  /** The JSON Schema of the response. */
   readonly response: object
   readonly handle: (query: Query) => Promise<object>
 }

@@ -1,6 +1,6 @@
 /**
- * The Express server: validates queries with the same JSON Schemas as the Fastify server, and encodes responses with
- * `JSON.stringify`. COMPRESS=gzip adds the compression middleware.
+ * The Express server. Validates queries with the same JSON Schemas as the Fastify server, and encodes responses with
+ * `JSON.stringify`. If COMPRESS=gzip is set, the compression middleware is added.
  */
 import { Ajv } from "ajv"
 import compression from "compression"

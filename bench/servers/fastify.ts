@@ -1,4 +1,7 @@
-/** The Fastify server: validates queries and encodes responses with JSON Schemas. COMPRESS=gzip adds a plugin. */
+/**
+ * The Fastify server. Validates queries and encodes responses with JSON Schemas. If COMPRESS=gzip is set, the
+ * compression plugin is added.
+ */
 import compress from "@fastify/compress"
 import Fastify from "fastify"
 import process from "node:process"

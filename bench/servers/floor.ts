@@ -1,6 +1,6 @@
 /**
- * The upper bound for a Node server: `node:http` sends stored responses of Tickerline from memory. With HEADERS=all, it
- * sends all headers of the stored responses.
+ * Shows the highest rate that a Node server can reach: `node:http` sends stored Tickerline responses from memory. If
+ * HEADERS=all is set, the responses include all headers of the stored responses.
  */
 import { createServer } from "node:http"
 import process from "node:process"

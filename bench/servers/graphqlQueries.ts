@@ -1,11 +1,14 @@
-/** Expresses the cases as GraphQL queries for PostGraphile, and compares its responses with Tickerline's. */
+/**
+ * Converts the benchmark cases to GraphQL queries for PostGraphile, and compares PostGraphile's responses with
+ * Tickerline's.
+ */
 import { authorizationHeaders, sendRequest } from "../httpClient.ts"
 import { type BenchmarkCase, counterPlaceholder, type QueryParameters, requestTarget } from "../cases.ts"
 import type { RequestFormatter } from "../requestFiles.ts"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { formatEasternWallClock, formatNewYorkWallClock } from "./times.ts"
 
-/** How PostGraphile names a table and its parts. */
+/** The names that PostGraphile uses for a table, and how the endpoint reads the table. */
 interface Table {
   readonly field: string
   readonly filter: string
@@ -13,7 +16,7 @@ interface Table {
   /** Conditions that the endpoint always applies. */
   readonly fixed: Readonly<Record<string, object>>
   readonly order: (sort: string) => string
-  /** Computed fields, which PostGraphile cannot return without additional SQL functions. */
+  /** Computed columns, which PostGraphile cannot return without additional SQL functions. */
   readonly missing: ReadonlyArray<string>
 }
 
@@ -50,7 +53,7 @@ const tables: Readonly<Record<string, Table>> = {
   },
 }
 
-/** Whether PostGraphile can express the case. */
+/** Returns whether the case can be converted to a GraphQL query for PostGraphile. */
 export const canExpress = ({ path }: BenchmarkCase) => tables[path] !== undefined
 
 const tableOf = ({ path }: BenchmarkCase) => {
@@ -61,7 +64,7 @@ const tableOf = ({ path }: BenchmarkCase) => {
   return table
 }
 
-/** Returns the name of PostGraphile's field for a column: `gain_1_day` becomes `gain1Day`. */
+/** Returns PostGraphile's field name for a column. For example, `gain_1_day` becomes `gain1Day`. */
 const fieldOf = (column: string) =>
   column.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
     .replace(/\d[a-z]/g, (pair) => pair.toUpperCase())
@@ -104,7 +107,7 @@ const bodyOf = (table: Table, parameters: QueryParameters) => {
   return JSON.stringify({ query, variables }).replaceAll("\\u001a", counterPlaceholder)
 }
 
-/** Formats a request to PostGraphile. */
+/** Formats an HTTP request for PostGraphile. */
 export const formatGraphQLRequest: RequestFormatter = (benchmarkCase, parameters) => {
   const body = bodyOf(tableOf(benchmarkCase), parameters)
   return [
@@ -118,7 +121,7 @@ export const formatGraphQLRequest: RequestFormatter = (benchmarkCase, parameters
   ].join("\r\n")
 }
 
-/** Converts a value to the form that Tickerline prints. */
+/** Converts a value to the format of Tickerline's responses. */
 const convertValue = (value: unknown, kind: Columns[string] | undefined) => {
   if (value === null || value === undefined) return null
   if (kind === "decimal" || kind === "whole") return Number(value)
@@ -142,8 +145,8 @@ interface RestResponse {
 }
 
 /**
- * Throws if PostGraphile and Tickerline return different rows or values. Returns the average size of the bodies, and
- * how the responses differ in form.
+ * Compares the responses of PostGraphile and Tickerline. Throws if they contain different rows or values. Returns the
+ * average size of PostGraphile's response bodies, and notes on formatting differences.
  *
  * @param graphql the port of PostGraphile
  * @param other the port of Tickerline

@@ -1,6 +1,6 @@
 /**
- * The hand-written endpoints for Fastify and Express: parameters, SQL and handlers. With SQL=tickerline the runners are
- * read with Tickerline's statement.
+ * The handwritten endpoints of the Fastify and Express servers: parameters, SQL, and handlers. If SQL=tickerline is
+ * set, runners are read with the same statement that Tickerline uses.
  */
 import process from "node:process"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
@@ -9,7 +9,7 @@ import type { Endpoint, Query } from "./endpoint.ts"
 import { lineage } from "./lineage.ts"
 import { formatEasternWallClock, formatNewYorkWallClock } from "./times.ts"
 
-/** The level that Tickerline uses, so that no server does more work than another. */
+/** The gzip level. All servers use Tickerline's level, so that the amount of work is the same. */
 export const gzipLevel = 4
 
 const paging = {
@@ -40,7 +40,7 @@ const rowSchema = (columns: Columns) => ({
   ),
 })
 
-/** Returns the JSON Schema of a page. */
+/** Returns the JSON Schema of a page of a list. */
 const pageSchema = (columns: Columns) => ({
   type: "object",
   properties: {
@@ -52,25 +52,28 @@ const pageSchema = (columns: Columns) => ({
   },
 })
 
-/** An endpoint that returns a list. */
+/** The definition of an endpoint that returns a list. */
 interface List {
   readonly path: string
   readonly columns: Columns
-  /** Schema of each filter and its SQL condition; `?` is the value. */
+  /** The schema and the SQL condition of each filter. In the condition, `?` stands for the value. */
   readonly filters: Readonly<
     Record<string, readonly [schema: object, condition: string]>
   >
   readonly sorts?: ReadonlyArray<string>
-  /** Whether limit and offset are literals of the statement instead of parameters. */
+  /** Whether limit and offset are written into the statement as literals instead of being passed as parameters. */
   readonly hasLiteralPage?: boolean
-  /** Builds the complete statement. */
+  /** Builds the complete SQL statement. */
   readonly text: (conditions: string, page: string, sort: string) => string
 }
 
 const parameterPage = (parameters: number) => `limit $${parameters + 1} offset $${parameters + 2}`
 const literalPage = (limit: number, offset: number) => `limit ${limit}${offset === 0 ? "" : ` offset ${offset}`}`
 
-/** Returns a function that returns the statement for a query. It keeps one named statement per set of filters. */
+/**
+ * Returns a function that returns the SQL statement for a query. Statements are cached by name, one for each set of
+ * filters.
+ */
 const makeStatements = ({ filters, hasLiteralPage = false, text }: List) => {
   const known = new Map<
     string,
@@ -99,7 +102,7 @@ const makeStatements = ({ filters, hasLiteralPage = false, text }: List) => {
   }
 }
 
-/** Creates the endpoint of a list. */
+/** Creates the endpoint for a list. */
 const makeListEndpoint = (definition: List): Endpoint => {
   const getStatement = makeStatements(definition)
   const names = Object.keys(definition.filters)
@@ -169,7 +172,10 @@ const screenerSorts = Object.entries(screenerRow).flatMap(([name, kind]) =>
 const direction = (sort: string) =>
   sort.startsWith("-") ? `"${sort.slice(1)}" desc nulls last, ticker` : `"${sort}" nulls last, ticker`
 
-/** Returns filters for bigint columns. The bounds are cast to bigint, because otherwise no index is used. */
+/**
+ * Returns filters for bigint columns. The values are cast to bigint, because otherwise PostgreSQL could not use an
+ * index.
+ */
 const wholeBounds = (...names: ReadonlyArray<string>) =>
   Object.fromEntries(names.flatMap((name) => [
     [`min_${name}`, [{ type: "integer" }, `"${name}" >= ?::bigint`] as const],
@@ -193,7 +199,7 @@ const runners: List = {
      where anomaly_flagged and daily_volume_ratio > 9 and ${conditions} order by date desc, ticker ${page}`,
 }
 
-/** Tickerline's statement for the runners of a ticker. Its subqueries hide the bounds from the planner. */
+/** The runners endpoint with Tickerline's SQL. The subqueries hide the filter values from PostgreSQL's planner. */
 const runnersWithTickerlineSql: List = {
   ...runners,
   filters: {
@@ -207,7 +213,7 @@ const runnersWithTickerlineSql: List = {
   hasLiteralPage: true,
 }
 
-/** All endpoints of the hand-written servers. */
+/** All endpoints of the handwritten servers. */
 export const endpoints: ReadonlyArray<Endpoint> = [
   makeListEndpoint(process.env["SQL"] === "tickerline" ? runnersWithTickerlineSql : runners),
   makeListEndpoint({

@@ -1,4 +1,4 @@
-/** The servers that are compared: how each is started, and which cases it is measured with. */
+/** The servers that are compared: how each server is started, and which cases it is measured with. */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -17,40 +17,43 @@ import * as PostGraphile from "./graphqlQueries.ts"
 export interface Server extends Running {
   readonly name: ServerName
   readonly port: number
-  /** Port of `/metrics`; undefined for servers other than Tickerline. */
+  /** The port of `/metrics`. Undefined for all servers other than Tickerline. */
   readonly metricsPort: number | undefined
-  /** Formats the requests to this server. */
+  /** Formats requests for this server. */
   readonly write: RequestFormatter
-  /** Returns the delay of the server's event loop since the last call. */
+  /** Returns the server's event loop delay since the last call. */
   readonly readDelay: () => Promise<EventLoopDelay>
 }
 
-/** What a server needs to start. */
+/** The environment in which a server is started. */
 export interface ServerEnvironment {
   readonly databaseUrl: string
   readonly key: string
-  /** Port of Tickerline, from which servers fetch the responses that they send from memory. */
+  /** The port of the Tickerline server that provides the responses for servers that send stored responses. */
   readonly origin: number
 }
 
-/** Whether the server is Tickerline, with any settings. */
+/** Returns whether the server is Tickerline, with any settings. */
 export const isTickerline = (name: string) => name.startsWith("tickerline")
 const hasTickerlineSql = (name: string) => name === "fastify-our-sql" || name === "fastify-postgres-js"
 const isCompressing = (name: string) => name.endsWith("-gzip")
-/** Whether the server is `node:http` alone. */
+/** Returns whether the server is plain `node:http`, the upper bound for Node servers. */
 export const isFloor = (name: string) => name.startsWith("floor")
 const isLineage = ({ name }: BenchmarkCase) => name.startsWith("lineage")
 
-/** Whether the server sends stored responses of Tickerline, and so has only those to popular requests. */
+/**
+ * Returns whether the server sends stored Tickerline responses for this case. Such a server only has responses to
+ * popular requests.
+ */
 export const isFromMemory = (name: string, benchmarkCase: BenchmarkCase) =>
   isFloor(name) || (name === "effect" && !isLineage(benchmarkCase))
 
-/** Whether the server fetches responses of Tickerline when it starts. */
+/** Returns whether the server fetches Tickerline responses at startup. */
 export const needsOrigin = (name: string) => isFloor(name) || name === "effect"
 
 /**
- * Whether the server is measured. A server without a cache takes as long for popular requests as for others, so Fastify
- * is the only such server that is measured with them.
+ * Returns whether the server is measured with the given combination. A server without a cache takes equally long for
+ * popular requests and other requests, so of these servers only Fastify is measured with popular requests.
  */
 export const isMeasured = (
   name: ServerName | "pgbench",
@@ -78,11 +81,13 @@ export const isMeasured = (
   return name !== "postgraphile" || PostGraphile.canExpress(benchmarkCase)
 }
 
-/** Whether the server is measured with a mode of the case. */
+/** Returns whether the server is measured with any mode of the case. */
 export const isMeasuredWith = (name: ServerName | "pgbench", benchmarkCase: BenchmarkCase) =>
   benchmarkCase.modes.some((mode) => isMeasured(name, benchmarkCase, mode, 32))
 
-/** Returns the path of the Deno binary, because the npm package's command does not forward signals. */
+/**
+ * Returns the path of the Deno binary. The command of the npm package is not used, because it does not forward signals.
+ */
 const findDeno = () => {
   const path = `${join(options.tickerline, "node_modules/.bin")}:${process.env["PATH"] ?? ""}`
   const args = ["eval", "console.log(Deno.execPath())"]
@@ -93,14 +98,16 @@ const findDeno = () => {
   }).trim()
 }
 
-/** Returns the words after the given one in the project's start command. */
+/** Returns the arguments that follow the given word in the project's start command. */
 const readStartArguments = (file: string, commands: "scripts" | "tasks", word: string): ReadonlyArray<string> => {
   const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
   const words = String(project[commands].start).split(" ")
   return words.slice(words.indexOf(word) + 1)
 }
 
-/** A module that makes a server write the delay of its event loop to the file `EVENT_LOOP_FILE` on SIGUSR2. */
+/**
+ * A module that is loaded into each server. On SIGUSR2, it writes the event loop delay to the file `EVENT_LOOP_FILE`.
+ */
 const watcher = join(import.meta.dirname, "../eventLoopPreload.ts")
 
 const tickerline = (
@@ -116,7 +123,7 @@ const tickerline = (
 
 const nodeArguments = () => ["--import", watcher, ...readStartArguments("package.json", "scripts", "node")]
 
-/** Enough memory for all ticker changes. With the default, they do not fit. */
+/** Enough memory for all ticker changes. They do not fit into the default cache size. */
 const enoughForChanges = { CACHE_MEGABYTES: "512" }
 
 const rival = (
@@ -128,7 +135,7 @@ const rival = (
   env: { NODE_ENV: "production", ...env },
 })
 
-/** Writes a file with the paths of all popular requests, for the servers that send responses of Tickerline. */
+/** Writes the paths of all popular requests to a file, for the servers that send stored Tickerline responses. */
 const writePopularFile = () => {
   const [folder, file] = [
     join(dataFolder, "requests"),
@@ -167,7 +174,10 @@ const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) =>
   postgraphile: () => rival("postgraphile.ts"),
 }
 
-/** Starts a server, and waits until it responds. `tickerline-lineage` must also have all ticker changes in memory. */
+/**
+ * Starts a server and waits until it responds. For `tickerline-lineage`, also waits until all ticker changes are in
+ * memory.
+ */
 export const startServer = async (
   name: ServerName,
   environment: ServerEnvironment,

@@ -1,6 +1,6 @@
 /**
- * The lineage endpoint of the hand-written servers. It refuses ambiguous lineages, without the reasons that Tickerline
- * gives.
+ * The lineage endpoint of the handwritten servers. It rejects ambiguous lineages, but unlike Tickerline, without giving
+ * reasons.
  */
 import { runNamedStatement } from "./database.ts"
 import type { Endpoint } from "./endpoint.ts"
@@ -23,10 +23,10 @@ const statement = `
   where status = 'confirmed' and effective_date <= current_date
   order by effective_date limit 13`
 
-/** The ticker changes of a symbol do not form one chain. Sent as 409. */
+/** The ticker changes of a symbol do not form a single chain. Reported as 409. */
 export class AmbiguousLineage extends Error {}
 
-/** `/v1/ticker-changes`. */
+/** The endpoint `/v1/ticker-changes`. */
 export const lineage: Endpoint = {
   path: "/v1/ticker-changes",
   query: { ticker: { type: "string", pattern: "^[A-Z0-9.^-]{1,6}$" } },

@@ -1,6 +1,6 @@
 /** The names of the servers that are compared, and their titles in the report. */
 
-/** The servers, in the order in which they start. */
+/** All servers, in the order in which they are started. */
 export const serverNames = [
   "tickerline",
   "tickerline-deno",
@@ -16,10 +16,10 @@ export const serverNames = [
   "floor-headers",
   "postgraphile",
 ] as const
-/** A server that is compared. */
+/** The name of a server that is compared. */
 export type ServerName = typeof serverNames[number]
 
-/** What the report calls the servers and pgbench. */
+/** The titles of the servers and of pgbench in the report. */
 export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
   "tickerline-deno": "Tickerline on Deno",

@@ -1,4 +1,7 @@
-/** The PostGraphile server with default settings and its filter plugin: GraphQL over the same tables. */
+/**
+ * The PostGraphile server, which provides GraphQL over the same tables. It uses default settings and the connection
+ * filter plugin.
+ */
 import { grafserv } from "postgraphile/grafserv/node"
 import { makePgService } from "postgraphile/adaptors/pg"
 import { PostGraphileAmberPreset } from "postgraphile/presets/amber"
@@ -11,7 +14,7 @@ const connectionString = process.env["DATABASE_URL"] ?? ""
 
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset, PostGraphileConnectionFilterPreset],
-  // This plugin would refuse the endpoints' fixed conditions, whose columns have no index.
+  // With this plugin, PostGraphile would reject the endpoints' fixed conditions, because their columns have no index.
   disablePlugins: ["PgIndexBehaviorsPlugin"],
   pgServices: [
     makePgService({

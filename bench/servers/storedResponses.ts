@@ -1,19 +1,19 @@
-/** Fetches responses of Tickerline, for the servers that send them from memory. */
+/** Fetches Tickerline responses for the servers that send stored responses from memory. */
 import { readFileSync } from "node:fs"
 import process from "node:process"
 import { authorizationHeaders, mapConcurrently, sendRequest } from "../httpClient.ts"
 
-/** A response of Tickerline. */
+/** A stored Tickerline response. */
 export interface StoredResponse {
   readonly body: Buffer
-  /** All headers except the ones that Node adds to every response. */
+  /** All headers, except those that Node adds to every response. */
   readonly headers: ReadonlyArray<readonly [string, string]>
 }
 
-/** Headers that Node adds to every response. */
+/** Matches the headers that Node adds to every response. */
 const ofConnection = /^(date|connection|keep-alive)$/i
 
-/** Fetches each path in the file `FILE` from the port `PORT_OF_ORIGIN`, with the API key `KEY`. */
+/** Fetches the paths listed in the file `FILE` from the port `PORT_OF_ORIGIN`, with the API key `KEY`. */
 export const fetchStoredResponses = async (): Promise<ReadonlyMap<string, StoredResponse>> => {
   const found = new Map<string, StoredResponse>()
   await mapConcurrently(readFileSync(process.env["FILE"] ?? "", "utf8").split("\n"), async (path) => {

@@ -1,4 +1,6 @@
-/** Formats the wall-clock times of PostgreSQL, such as "2026-06-01 09:30:00", with the offset -05:00. */
+/**
+ * Formats PostgreSQL timestamps without time zone, such as "2026-06-01 09:30:00". The results have the offset -05:00.
+ */
 
 /** Returns the date of the nth Sunday of a month. */
 const sunday = (year: number, month: number, nth: number) => {
@@ -13,7 +15,7 @@ interface DaylightSaving {
 
 const knownYears = new Map<string, DaylightSaving>()
 
-/** Returns when daylight saving time begins and ends in a year, by the rules since 2007. */
+/** Returns when daylight saving time starts and ends in a year, according to the rules in force since 2007. */
 const daylightSavingOf = (year: string): DaylightSaving => {
   const known = knownYears.get(year)
   if (known !== undefined) return known
@@ -25,10 +27,10 @@ const daylightSavingOf = (year: string): DaylightSaving => {
   return found
 }
 
-/** Pads the fraction of a second, because PostgreSQL omits trailing zeros. */
+/** Pads the fractional seconds with zeros, because PostgreSQL omits trailing zeros. */
 const padFraction = (text: string) => text.length === 19 ? text : text.padEnd(23, "0")
 
-/** Formats a time in Eastern Standard Time. */
+/** Formats a timestamp that is in Eastern Standard Time. */
 export const formatEasternWallClock = (text: string) => `${text.slice(0, 10)}T${padFraction(text).slice(11)}-05:00`
 
 const hours = Array.from(
@@ -36,7 +38,10 @@ const hours = Array.from(
   (_, hour) => String(hour).padStart(2, "0"),
 )
 
-/** Formats a time in New York, which is an hour ahead of Eastern Standard Time during daylight saving time. */
+/**
+ * Formats a timestamp that is in New York local time. During daylight saving time, New York is one hour ahead of
+ * Eastern Standard Time.
+ */
 export const formatNewYorkWallClock = (text: string) => {
   const { ends, starts } = daylightSavingOf(text.slice(0, 4))
   if (text < starts || text >= ends) return formatEasternWallClock(text)

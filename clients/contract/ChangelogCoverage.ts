@@ -1,9 +1,11 @@
-/** Checks that the changelog has an entry for every change to the contract: §9.6 (notification). */
+/** Checks that the changelog documents every change to the contract: §9.6 (notification). */
 import { changelogReleases, isReleasedIn } from "../../src/api/changelog/Changelog.ts"
 import { type ChangelogEntry, doesEntryAffectPath } from "../../src/contract/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"
 
-/** Returns the entries of the releases after `release`. Throws if the changelog does not contain that release. */
+/**
+ * Returns the changelog entries of all releases after `release`. Throws if the changelog does not contain `release`.
+ */
 export const listEntriesSince = (release: string, entries: ReadonlyArray<ChangelogEntry>) => {
   if (!changelogReleases.some((one) => one.release === release)) {
     throw new Error(`The contract is that of release ${release}, which is not in the changelog`)
@@ -16,20 +18,21 @@ const documents = (entry: ChangelogEntry, { addedValue, kind, name, path }: Cont
   if (name === null) return entry.paths.includes(path) && entry.type === kind
   const isNamed = entry.names.includes(name) || (name === "deprecated" && entry.type === "deprecated")
   return (doesEntryAffectPath(entry, path) && isNamed) ||
-    // A new path in an enum of paths needs no entry of its own: the entry of the new endpoint documents it.
+    // If a new path is added to an enum of paths, the changelog entry for the new endpoint already documents it.
     (addedValue !== undefined && entry.paths.includes(addedValue))
 }
 
 /**
- * Whether the entry announces a bug fix that may cause the difference (§9.3): it names the path and the changed part.
+ * Returns whether the entry announces a bug fix that may explain the difference (§9.3): the entry must list both the
+ * path and the changed name.
  */
 const isAnnouncedFix = (entry: ChangelogEntry, { name, path }: ContractDifference) =>
   entry.type === "fixed" && entry.paths.includes(path) && name !== null && entry.names.includes(name)
 
 export interface ContractReview {
-  /** Forbidden in v1 (§9.2). */
+  /** Differences that v1 forbids (§9.2). */
   readonly breaking: ReadonlyArray<ContractDifference>
-  /** Allowed, but missing from the changelog (§9.3, §9.6). */
+  /** Differences that are allowed, but that the changelog does not document (§9.3, §9.6). */
   readonly undocumented: ReadonlyArray<ContractDifference>
 }
 
@@ -47,7 +50,7 @@ const toList = (differences: ReadonlyArray<ContractDifference>) =>
 const toEntryFields = ({ name, path }: ContractDifference) =>
   `"paths": ["${path}"]${name === null ? "" : `, "names": ["${name}"]`}`
 
-/** Returns an explanation of the problems and of how to solve them, or an empty string if there are none. */
+/** Explains the problems and how to solve them. Returns an empty string if there are no problems. */
 export const describeContractProblems = ({ breaking, undocumented }: ContractReview) =>
   [
     ...(breaking.length === 0 ? [] : [

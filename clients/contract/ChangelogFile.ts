@@ -2,7 +2,10 @@
 import { changelogEntries, changelogReleases, isReleasedIn } from "../../src/api/changelog/Changelog.ts"
 import { type ChangelogEntry, changelogEntryTypes } from "../../src/contract/ChangelogEntry.ts"
 
-/** Escapes what Markdown would interpret. An underscore within a word is text, and backticks already mark code. */
+/**
+ * Escapes characters that Markdown would interpret. Underscores within a word are left alone, and so are backticks,
+ * because entries use them to mark code.
+ */
 const escapeMarkdown = (text: string) => text.replaceAll(/[\\*<[\]]|(?<!\w)_|_(?!\w)/g, "\\$&")
 
 const renderEntry = ({ breaking, migration, takes_effect, text, title }: ChangelogEntry) =>
@@ -22,7 +25,8 @@ const renderSection = (heading: string, entries: ReadonlyArray<ChangelogEntry>) 
   ]
 
 /**
- * Renders all entries in the form of Keep a Changelog 1.1.0. Releases after this version are one section, `Unreleased`.
+ * Renders all entries in the format of Keep a Changelog 1.1.0. Entries of releases after `version` are combined in the
+ * section `Unreleased`.
  */
 export const renderChangelogFile = (version: string) => {
   const isReleased = isReleasedIn(version)

@@ -1,6 +1,6 @@
 /**
- * Compares two OpenAPI 3.1 documents: §9.2 (breaking changes), §9.3 (compatible changes).
- * No package for Node.js compares OpenAPI 3.1 (docs/decisions/0051-contract-comparison.md).
+ * Compares two OpenAPI 3.1 documents: §9.2 (breaking changes), §9.3 (compatible changes). This is written by hand
+ * because no Node.js package compares OpenAPI 3.1 documents (docs/decisions/0051-contract-comparison.md).
  */
 import { compareSchemas } from "./CompareSchemas.ts"
 import { type ContractDifference, type ContractLocation, makeContractDifference } from "./Difference.ts"
@@ -36,7 +36,7 @@ const compareSchemaPair = (location: ContractLocation, old: unknown, now: unknow
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Returns the parameters by location and name, such as `query limit`. */
+/** Returns the parameters, with keys that consist of location and name, such as `query limit`. */
 const parametersOf = (operation: JsonObject, { resolve }: Document): JsonObject =>
   Object.fromEntries(
     toArray(operation["parameters"]).map((one) => resolve(one)).map((
@@ -91,7 +91,7 @@ const compareParameters = (path: string, old: JsonObject, now: JsonObject, docum
 // Responses
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Compares the media types or the headers of a response by name. */
+/** Compares the media types or the headers of a response, matched by name. */
 const compareParts = (
   location: ContractLocation,
   old: JsonObject,
@@ -156,7 +156,7 @@ const compareResponses = (path: string, old: JsonObject, now: JsonObject, docume
 // Authentication and lifecycle
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Lists the accepted ways to authenticate. Schemes are compared by their content, not by their names. */
+/** Lists the accepted authentication methods. Security schemes are compared by content, not by name. */
 const listCredentials = (operation: JsonObject, document: JsonObject) => {
   const schemes = toObject(toObject(document["components"])["securitySchemes"])
   return toArray(operation["security"]).map((requirement) =>
@@ -211,7 +211,7 @@ const compareLifecycle = (path: string, old: JsonObject, now: JsonObject): Diffe
     ]),
     ...(sunset === sunsetNow ? [] : [makeContractDifference(locate("x-sunset"), {
       kind: "changed",
-      // §3 (lifecycle): an announced sunset must not move to an earlier date.
+      // §3 (lifecycle): an announced sunset must not be moved to an earlier date.
       breaking: sunset !== undefined && sunsetNow !== undefined && sunsetNow < sunset,
       description: `the sunset was ${sunset ?? "not set"} and is ${sunsetNow ?? "not set"}`,
     })]),
@@ -234,7 +234,7 @@ const describeRemovedEndpoint = (path: string, old: JsonObject, today: string): 
 
 const methods = new Set(["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"])
 
-/** Returns the operations by method and path, such as `get /v1/news`. */
+/** Returns the operations, with keys that consist of method and path, such as `get /v1/news`. */
 const operationsOf = ({ document, resolve }: Document): JsonObject =>
   Object.fromEntries(
     Object.entries(toObject(document["paths"])).flatMap(([path, item]) =>
@@ -263,8 +263,8 @@ const compareOperations = (path: string, old: JsonObject, now: JsonObject, docum
 }
 
 /**
- * Lists every difference, ignoring descriptions, examples and the names of schemas.
- * An endpoint may be removed if its sunset is before `today` (YYYY-MM-DD).
+ * Lists all differences except those in descriptions, examples, and schema names. The removal of an endpoint is allowed
+ * if its announced sunset is before `today` (YYYY-MM-DD).
  */
 export const compareContracts = (before: unknown, after: unknown, today: string): Differences => {
   const documents: DocumentPair = { before: makeDocument(toObject(before)), after: makeDocument(toObject(after)) }
@@ -285,7 +285,10 @@ export const compareContracts = (before: unknown, after: unknown, today: string)
   return Array.from(new Map(found.map((one) => [`${one.description} ${one.breaking}`, one])).values())
 }
 
-/** Returns the document as stored in `clients/contract/v1.json`: without examples, with the version of its release. */
+/**
+ * Returns the document in the form stored in `clients/contract/v1.json`: without examples, and with the release
+ * version.
+ */
 export const makeReleasedContract = (document: JsonObject, release: string): JsonObject => {
   const withoutExamples: JsonObject = JSON.parse(
     JSON.stringify(document, (name, value: unknown) => name === "examples" ? undefined : value),

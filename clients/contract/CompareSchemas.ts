@@ -1,4 +1,7 @@
-/** Compares two JSON Schemas (2020-12) of a request or response: §9.2 (breaking changes), §9.3 (compatible changes). */
+/**
+ * Compares two JSON Schemas (2020-12) for a part of a request or a response: §9.2 (breaking changes), §9.3 (compatible
+ * changes).
+ */
 import { type ContractDifference, type ContractLocation, makeContractDifference } from "./Difference.ts"
 import {
   canonicalJson,
@@ -17,7 +20,7 @@ type Differences = ReadonlyArray<ContractDifference>
 // Alternatives: a schema as a list of schemas without anyOf, oneOf and allOf
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Keywords that the comparison ignores, because they do not restrict values. */
+/** Keywords that the comparison ignores because they do not restrict values. */
 const annotations = new Set([
   "$comment",
   "$id",
@@ -33,11 +36,15 @@ const annotations = new Set([
   "x-ogen-name",
 ])
 
-/** Bounds of the integers that JSON numbers represent exactly. A document may state or omit them. */
+/**
+ * The range of integers that JSON numbers represent exactly. Adding these bounds to a document or removing them makes
+ * no difference.
+ */
 const exactIntegerBounds: JsonObject = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
 
 /**
- * Merges `allOf` into one object of keywords. Values that contradict those of the same keyword are collected in `also`.
+ * Merges the schemas in `allOf` into a single schema. If two schemas have different values for the same keyword, the
+ * later values are collected in `also`.
  */
 const mergeAllOf = (schema: unknown, resolve: ReferenceResolver): JsonObject => {
   const { allOf, ...rest } = resolve(schema)
@@ -57,13 +64,13 @@ const mergeAllOf = (schema: unknown, resolve: ReferenceResolver): JsonObject => 
   return conflicts.length === 0 ? merged : { ...merged, also: conflicts }
 }
 
-/** Removes a default of another type: it belongs to another alternative. */
+/** Removes a default value of a different type, because the default belongs to another alternative. */
 const withoutForeignDefault = ({ default: initial, ...schema }: JsonObject): JsonObject =>
   initial === undefined || (typeof initial === "number") !== (schema["type"] === "integer")
     ? schema
     : { ...schema, default: initial }
 
-/** Lists the alternatives of an error body whose property `error` has them. */
+/** Splits the schema of an error body into alternatives, one for each alternative of its property `error`. */
 const listErrorAlternatives = ({ properties, ...rest }: JsonObject, resolve: ReferenceResolver) =>
   toArray(resolve(toObject(properties)["error"])["oneOf"]).map((error) => ({
     ...rest,
@@ -82,7 +89,7 @@ const listAlternatives = (schema: unknown, resolve: ReferenceResolver): Readonly
   return Array.isArray(type) ? type.map((each) => ({ ...rest, type: each })) : [rest]
 }
 
-/** Returns the `error.code` of an error schema; undefined for any other schema. */
+/** Returns the `error.code` in the schema of an error. Returns undefined for any other schema. */
 const readErrorCode = (schema: JsonObject, resolve: ReferenceResolver): string | undefined => {
   const error = resolve(toObject(schema["properties"])["error"])
   const code = mergeAllOf(toObject(error["properties"])["code"], resolve)
@@ -91,7 +98,7 @@ const readErrorCode = (schema: JsonObject, resolve: ReferenceResolver): string |
   return typeof only === "string" ? only : undefined
 }
 
-/** Returns the key by which alternatives are matched: the code of an error, or the type of any other schema. */
+/** Returns the key by which alternatives in two schemas are matched: the code for an error, otherwise the type. */
 const alternativeKey = (schema: JsonObject, resolve: ReferenceResolver) =>
   readErrorCode(schema, resolve) ?? String(schema["type"] ?? "any")
 
@@ -140,7 +147,10 @@ const compareEnums = (location: ContractLocation, before: JsonObject, after: Jso
   ]
 }
 
-/** Keywords with limits: 1 if a higher value is stricter (`minimum`), -1 if a lower value is stricter (`maximum`). */
+/**
+ * Keywords that set limits. The value is 1 if a higher limit is stricter, as for `minimum`, and -1 if a lower limit is
+ * stricter, as for `maximum`.
+ */
 const strictness: Readonly<Record<string, 1 | -1>> = {
   minimum: 1,
   exclusiveMinimum: 1,
@@ -156,7 +166,7 @@ const strictness: Readonly<Record<string, 1 | -1>> = {
 
 const compareKeyword = (location: ContractLocation, name: string, before: unknown, after: unknown): Differences => {
   if (canonicalJson(before) === canonicalJson(after)) return []
-  // They fit every number that JSON represents exactly, so stating them changes nothing.
+  // These formats fit all numbers that JSON represents exactly, so adding one changes nothing.
   if (name === "format" && before === undefined && (after === "int64" || after === "double")) return []
   const sign = strictness[name]
   const description = `${name} was ${canonicalJson(before)} and is ${canonicalJson(after)}`
@@ -168,7 +178,7 @@ const compareKeyword = (location: ContractLocation, name: string, before: unknow
       makeContractDifference(location, { kind: "changed", breaking: isStricter && location.isRequest, description }),
     ]
   }
-  // Removing a restriction from a request breaks no client.
+  // Removing a restriction on a request does not break clients.
   const isRemoved = after === undefined
   return [
     makeContractDifference(location, {
@@ -184,7 +194,7 @@ const structuralKeywords = new Set(["const", "enum", "items", "prefixItems", "pr
 interface Context {
   readonly before: ReferenceResolver
   readonly after: ReferenceResolver
-  /** Pairs of `$ref`s that are already being compared. They are skipped, because schemas can be recursive. */
+  /** Pairs of `$ref`s that are currently being compared. They are skipped, because schemas can be recursive. */
   readonly visited: ReadonlySet<string>
 }
 
@@ -224,7 +234,7 @@ const compareProperties = (
   ]
 }
 
-/** Compares two schemas without alternatives. */
+/** Compares two schemas that have no alternatives. */
 const compareAlternative = (
   location: ContractLocation,
   before: JsonObject,
@@ -250,8 +260,8 @@ const compareAlternative = (
 }
 
 /**
- * Describes an added or removed alternative. It breaks clients if a response gains it or a request loses it, except if
- * it is an error code.
+ * Creates the difference for an added or removed alternative. Adding an alternative to a response or removing one from
+ * a request breaks clients, unless the alternative is an error code.
  */
 const describeAlternative = (
   location: ContractLocation,
@@ -307,7 +317,9 @@ export const compareSchemas = (
   ]
 }
 
-/** Pairs each alternative in `left` with the first unpaired one in `right` that differs only in compatible ways. */
+/**
+ * Pairs each alternative in `left` with the first unpaired alternative in `right` that differs only in compatible ways.
+ */
 const pairCompatible = (
   left: ReadonlyArray<JsonObject>,
   right: ReadonlyArray<JsonObject>,
@@ -326,8 +338,8 @@ const pairCompatible = (
 }
 
 /**
- * Compares several alternatives with the same key. Pairs equal alternatives, then compatible ones, and compares the
- * remaining alternatives if only one is left on each side.
+ * Compares alternatives that have the same key. Pairs equal alternatives first, and then compatible ones. If only one
+ * alternative is left on each side, compares these two.
  */
 const compareUnordered = (
   location: ContractLocation,

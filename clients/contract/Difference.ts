@@ -1,23 +1,26 @@
-/** One difference between two versions of the contract: §9.2 (breaking changes), §9.3 (compatible changes). */
+/** A difference between two versions of the contract: §9.2 (breaking changes), §9.3 (compatible changes). */
 export interface ContractDifference {
   readonly path: string
-  /** The parameter, field, header, media type, status or code; null for the endpoint itself. */
+  /**
+   * The name of the parameter, field, header, media type, status, or code that differs. Null if the endpoint itself was
+   * added or removed.
+   */
   readonly name: string | null
   readonly kind: "added" | "changed" | "removed"
   readonly breaking: boolean
-  /** The location and the change, in words. */
+  /** A readable description of the location and the change. */
   readonly description: string
   /** The value that was added to an enum. */
   readonly addedValue?: string
 }
 
-/** A part of the contract. */
+/** A location in the contract. */
 export interface ContractLocation {
   readonly path: string
   readonly name: string | null
-  /** The readable name of the part, such as `parameter limit (query)`. */
+  /** A readable label for the location, such as `parameter limit (query)`. */
   readonly label: string
-  /** Whether clients send this part; otherwise, they receive it. */
+  /** Whether clients send the value at this location. If false, they receive it. */
   readonly isRequest: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Reads JSON of unknown shape, without failing if the shape differs from the expected one. */
+/** Reads JSON of unknown structure. The functions do not fail if the structure is not as expected. */
 import { Predicate } from "effect"
 
 export type JsonObject = { readonly [name: string]: unknown }
@@ -13,7 +13,7 @@ export const toArray = (value: unknown): ReadonlyArray<unknown> => Array.isArray
 
 export const toStrings = (value: unknown) => toArray(value).map(String)
 
-/** Encodes a value as JSON with sorted keys, so that equal values have equal text. */
+/** Encodes a value as JSON with sorted keys, so that equal values have equal encodings. */
 export const canonicalJson = (value: unknown): string =>
   JSON.stringify(
     value,
@@ -23,7 +23,7 @@ export const canonicalJson = (value: unknown): string =>
         : inner,
   ) ?? "undefined"
 
-/** Returns a function that follows `$ref`s within the document, up to 20 in a row. */
+/** Returns a function that resolves `$ref`s within the document. At most 20 references in a chain are followed. */
 export const makeReferenceResolver = (document: JsonObject) => {
   const resolve = (value: unknown, remaining = 20): JsonObject => {
     const { $ref, ...rest } = toObject(value)
@@ -39,7 +39,7 @@ export const makeReferenceResolver = (document: JsonObject) => {
 
 export type ReferenceResolver = ReturnType<typeof makeReferenceResolver>
 
-/** Returns the keys that were removed, those that were added, and those that are in both objects. */
+/** Returns the removed keys, the added keys, and the keys that both objects have. */
 export const compareKeys = (before: JsonObject, after: JsonObject) => ({
   removed: Object.keys(before).filter((name) => !(name in after)),
   added: Object.keys(after).filter((name) => !(name in before)),

@@ -1,10 +1,12 @@
-/** The files that repeat the version in `package.json`, because they cannot read it. */
+/**
+ * Keeps the version number consistent in files that repeat the version from `package.json` because they cannot read it.
+ */
 import { readFileSync, writeFileSync } from "node:fs"
 
-/** Matches the version in the name of an image or of an archive of the npm package. */
+/** Matches the version in the name of a container image or of an npm package archive. */
 export const namedVersion = /(?<=\btickerline[:-])\d+\.\d+\.\d+\b/g
 
-/** A pattern for each file, by its path. It matches only versions of this project. */
+/** The pattern for each file, by file path. It matches only this project's version. */
 const patterns: Readonly<Record<string, RegExp>> = {
   "package-lock.json": /(?<="name": "tickerline",\n +"version": ")[^"]+/g,
   "clients/typescript/package.json": /(?<=^ {2}"version": ")[^"]+/gm,
@@ -19,7 +21,7 @@ const patterns: Readonly<Record<string, RegExp>> = {
 
 const locate = (file: string) => new URL(`../../${file}`, import.meta.url)
 
-/** Returns the versions that each file states. */
+/** Returns the versions found in each file. */
 export const readStatedVersions = (): Readonly<Record<string, ReadonlyArray<string>>> =>
   Object.fromEntries(
     Object.entries(patterns).map(([file, pattern]) => [file, readFileSync(locate(file), "utf8").match(pattern) ?? []]),

@@ -1,6 +1,7 @@
 /**
- * `npm run release`: writes the current OpenAPI document to `clients/contract/v1.json`, the baseline for later changes,
- * and the version in `package.json` to all files that repeat it.
+ * `npm run release` writes the current OpenAPI document to `clients/contract/v1.json`, which is the baseline for
+ * comparing later changes. It also writes `CHANGELOG.md`, and copies the version from `package.json` to all files that
+ * repeat it. If there are problems, such as an undocumented change, writes nothing and fails.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }

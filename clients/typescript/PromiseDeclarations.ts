@@ -1,22 +1,26 @@
 /**
- * Generates the type declarations of `src/client/PromiseContract.ts` from the schemas of the contract. Declarations by
- * the compiler would mention types of Effect; with these, the Promise client works without the package `effect`.
+ * Generates the type declarations of `src/client/PromiseContract.ts` from the contract's schemas. Compiler-generated
+ * declarations would refer to Effect's types. With these declarations, the Promise client works without the package
+ * `effect`.
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../../src/contract/Api.ts"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 
-/** Returns the description of a schema, of its encoded form, or of an alternative: that of null has none. */
+/**
+ * Returns the description of a schema, of its encoded form, or of one of its alternatives. The last case covers
+ * nullable schemas, because the schema for null has no description.
+ */
 const findDescription = (ast: SchemaAST.AST): string | undefined => {
   const encoded = SchemaAST.toEncoded(ast)
   const inner = [...(encoded === ast ? [] : [encoded]), ...(SchemaAST.isUnion(ast) ? ast.types : [])]
-  // The description of a schema that has checks is either that of its last check or its own.
+  // If a schema has checks, the description is on its last check or on the schema itself.
   const own = SchemaAST.resolveDescription(ast) ?? ast.annotations?.["description"]
   return Predicate.isString(own) ? own : inner.map(findDescription).find((text) => text !== undefined)
 }
 
-/** Renders a property, with the first description that one of the schemas has as a comment. */
+/** Renders a property. The first description found in the schemas becomes its comment. */
 const renderProperty = (
   name: PropertyKey,
   type: string,
@@ -30,7 +34,10 @@ const renderProperty = (
 const renderObject = (properties: ReadonlyArray<string>) =>
   properties.length === 0 ? "{}" : `{\n${properties.join("\n").replaceAll(/^/gm, "  ")}\n}`
 
-/** Renders a response type. Enums accept any other text, because a newer service may have more values (§9.3). */
+/**
+ * Renders a response type. Enums also accept any other string, because a newer version of the service may add values
+ * (§9.3).
+ */
 const responseType = (...types: ReadonlyArray<SchemaAST.AST>): string => {
   const hasWord = types.some((ast) => SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal))
   return [...new Set([...types.map(typeOf), ...(hasWord ? ["(string & {})"] : [])])].join(" | ")
@@ -39,7 +46,7 @@ const responseType = (...types: ReadonlyArray<SchemaAST.AST>): string => {
 const typeOf = (declared: SchemaAST.AST): string => {
   const ast = declared.encoding === undefined ? declared : SchemaAST.toType(declared)
   if (ast === Schema.Json.ast) return "Json"
-  // The Promise client returns datetimes as text, as received.
+  // The Promise client returns timestamps as the strings it received.
   if (ast.annotations?.["expected"] === "DateTime.Utc") return "string"
   if (SchemaAST.isString(ast)) return "string"
   if (SchemaAST.isNumber(ast)) return "number"
@@ -67,11 +74,14 @@ const objectType = ({ indexSignatures, propertySignatures }: SchemaAST.Objects):
     ...indexSignatures.map(({ type }) => `readonly [name: string]: ${responseType(type)}`),
   ])
 
-/** Renders a request type. Enums accept only the values in the contract. */
+/** Renders a request type. Enums accept only the values listed in the contract. */
 const requestType = (ast: SchemaAST.AST): string =>
   SchemaAST.isUnion(ast) ? ast.types.map(requestType).join(" | ") : typeOf(ast)
 
-/** Renders a parameter type. Lists accept a single item, and bounds (`min_…`, `max_…`) accept a number. */
+/**
+ * Renders a parameter type. List parameters also accept a single item, and limits (`min_…`, `max_…`) also accept a
+ * number.
+ */
 const parameterType = (name: string, ast: SchemaAST.AST) => {
   if (SchemaAST.isArrays(ast)) {
     const [item = SchemaAST.string] = ast.rest
@@ -105,7 +115,7 @@ const fieldOf = (ast: SchemaAST.AST | undefined, name: string) =>
     ? ast.propertySignatures.find((signature) => signature.name === name)?.type
     : undefined
 
-/** Renders the declaration file. */
+/** Renders the complete declaration file. */
 export const renderPromiseContract = (): string => {
   const endpoints: Array<string> = []
   const types: Array<string> = []
@@ -125,7 +135,7 @@ export const renderPromiseContract = (): string => {
         details.set(String(code.literal), variants.add(responseType(detailsSchema)))
       }
       const [success] = successes.get(200) ?? []
-      // A stream of events has errors, but no method.
+      // An event stream has error responses, but the client has no method for it.
       if (success === undefined || SchemaAST.isString(success.ast)) return
       const name = toEndpointName(endpoint.path)
       const typePrefix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`

@@ -1,6 +1,7 @@
 /**
- * Generates the module that replaces `src/client/PromiseSchemas.ts` in the published Promise client: the same schemas
- * without what only the service and the documentation need, such as parameters, descriptions and other formats.
+ * Generates the module that replaces `src/client/PromiseSchemas.ts` in the published Promise client. It contains the
+ * same schemas, but without the parts that only the service and the documentation need, such as parameters,
+ * descriptions, and other formats.
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { promiseSchemas } from "../../src/client/PromiseSchemas.ts"
@@ -29,9 +30,11 @@ const renderLeaf = (ast: SchemaAST.AST): string => {
     : refuse(`${ast._tag}, possibly with checks`)
 }
 
-/** Renders the source text of the module, which imports `makeJsonDecimal` from the given path. */
+/** Renders the source code of the module. The module imports `makeJsonDecimal` from the given path. */
 export const renderPromiseSchemas = (decimalsPath: string): string => {
-  /** The variable of each expression. Endpoints share most of their schemas. */
+  /**
+   * Maps each schema expression to its variable. Variables save space, because endpoints share most of their schemas.
+   */
   const variables = new Map<string, string>()
 
   const render = (ast: SchemaAST.AST): string => {
@@ -43,7 +46,7 @@ export const renderPromiseSchemas = (decimalsPath: string): string => {
 
   const renderExpression = (ast: SchemaAST.AST): string => {
     if (ast.encoding !== undefined) return renderLeaf(ast)
-    // An enum, which accepts any text, is a union of texts.
+    // Enums accept any string, so an enum is a union of identical string schemas.
     if (SchemaAST.isUnion(ast)) return `Schema.Union([${[...new Set(ast.types.map(render))].join(", ")}])`
     if (SchemaAST.isArrays(ast)) return renderArrays(ast)
     return SchemaAST.isObjects(ast) ? renderObject(ast) : renderLeaf(ast)

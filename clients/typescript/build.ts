@@ -1,9 +1,9 @@
 /**
- * Builds the npm package into `clients/typescript/dist`, or into the folder given as the argument:
+ * Builds the npm package in `clients/typescript/dist`, or in the folder given as an argument:
  *
- * - `tickerline/client` is compiled and imports `effect`, its peer dependency;
- * - `tickerline` and `tickerline/promise` are bundled with the parts of Effect that they use. Their types mention no
- *   type of Effect.
+ * - `tickerline/client` is compiled and imports its peer dependency `effect`;
+ * - `tickerline` and `tickerline/promise` are bundled with the modules of Effect that they use. Their types do not
+ *   refer to Effect's types.
  */
 import { execFileSync } from "node:child_process"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -19,7 +19,7 @@ const [folder = join(root, "clients/typescript/dist")] = process.argv.slice(2)
 
 rmSync(folder, { recursive: true, force: true })
 const compiler = join(root, "node_modules/.bin/tsc")
-// Several checkers would each check the types of Effect.
+// With several checkers, each would type-check Effect again.
 const compilerOptions = ["--project", "clients/typescript/tsconfig.json", "--outDir", folder, "--checkers", "1"]
 execFileSync(compiler, compilerOptions, { cwd: root, stdio: "inherit" })
 writeFileSync(join(folder, "client/PromiseContract.d.ts"), renderPromiseContract())
@@ -29,7 +29,7 @@ const bundle = await rolldown({
   input: join(root, "src/client/PromiseClient.ts"),
   platform: "neutral",
   cwd: root,
-  // Drops modules of which nothing is used, such as the error classes of the service.
+  // Drops modules from which nothing is used, such as the service's error classes.
   treeshake: { moduleSideEffects: false },
   plugins: [{
     name: "generated-schemas",
@@ -39,7 +39,7 @@ const bundle = await rolldown({
 const { output: [chunk] } = await bundle.generate({
   format: "esm",
   codeSplitting: false,
-  // Drops documentation comments: those of Effect would be half of the bundle.
+  // Drops documentation comments. Effect's comments would make up half of the bundle.
   comments: { legal: true, annotation: true, jsdoc: false },
 })
 await bundle.close()

@@ -1,21 +1,21 @@
 /**
- * The trading days of the fictional market. It trades on the same days as the US exchanges. The range of days is fixed,
- * so that every run generates the same data.
+ * The trading calendar of the fictional market, which has the same trading days as US exchanges. The date range is
+ * fixed, so that every run generates the same data.
  */
 import { DateTime } from "effect"
 
-/** A day, as the number of days since 1970-01-01. */
+/** A date, as the number of days since 1970-01-01. */
 export type EpochDay = number
 
 const millisPerDay = 86_400_000
 
-/** Parses `YYYY-MM-DD`. */
+/** Parses a date in the format `YYYY-MM-DD`. */
 export const parseDate = (date: string): EpochDay => DateTime.toEpochMillis(DateTime.makeUnsafe(date)) / millisPerDay
 
-/** Formatting a day is slow, and most days occur in thousands of rows. */
+/** Caches formatted dates, because formatting is slow and most dates occur in thousands of rows. */
 const dateCache = new Map<EpochDay, string>()
 
-/** Formats a day as `YYYY-MM-DD`. */
+/** Formats a date as `YYYY-MM-DD`. */
 export const formatDate = (day: EpochDay): string => {
   const known = dateCache.get(day)
   if (known !== undefined) return known
@@ -24,7 +24,7 @@ export const formatDate = (day: EpochDay): string => {
   return date
 }
 
-/** Returns the day of the week. 0 is Sunday. */
+/** Returns the day of the week, where 0 is Sunday. */
 const weekdayOf = (day: EpochDay) => (day + 4) % 7
 
 const firstOfMonth = (year: number, month: number) => parseDate(`${year}-${String(month).padStart(2, "0")}-01`)
@@ -35,10 +35,13 @@ const nthWeekday = (year: number, month: number, weekday: number, n: number) => 
   return start + (weekday - weekdayOf(start) + 7) % 7 + 7 * (n - 1)
 }
 
-/** Returns the day on which a holiday is observed: the Monday after a Sunday, and the Friday before a Saturday. */
+/**
+ * Returns the day on which a holiday is observed. A holiday on a Sunday is observed on Monday, a holiday on a Saturday
+ * on Friday.
+ */
 const observedDay = (day: EpochDay) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
 
-/** Returns Good Friday, two days before Easter Sunday, by the anonymous Gregorian algorithm. */
+/** Returns the date of Good Friday, two days before Easter Sunday, using the anonymous Gregorian algorithm. */
 const goodFriday = (year: number) => {
   const century = Math.floor(year / 100)
   const golden = year % 19
@@ -51,7 +54,10 @@ const goodFriday = (year: number) => {
 
 const thanksgiving = (year: number) => nthWeekday(year, 11, 4, 4)
 
-/** Returns the New Year's holiday. Unlike other holidays, it is not observed on a Friday if it is a Saturday. */
+/**
+ * Returns the date of the New Year's holiday. Unlike other holidays, it is not moved to Friday if it falls on a
+ * Saturday.
+ */
 const newYearsHoliday = (year: number) =>
   weekdayOf(firstOfMonth(year, 1)) === 6 ? firstOfMonth(year, 1) : observedDay(firstOfMonth(year, 1))
 
@@ -73,30 +79,33 @@ const years = [2024, 2025, 2026]
 /** Exchange holidays, including the national day of mourning on 2025-01-09. */
 const holidayDays = new Set([...years.flatMap(holidaysOf), parseDate("2025-01-09")])
 
-/** Days on which the exchanges may close at 13:00. The generator schedules no price gaps for these days. */
+/** Days on which the exchanges may close early, at 13:00. No price gaps are scheduled on these days. */
 export const earlyCloseDays = new Set(years.flatMap((year) => [
   parseDate(`${year}-07-03`),
   thanksgiving(year) + 1,
   parseDate(`${year}-12-24`),
 ]))
 
-/** The last day of the market. Rows about the present describe the evening of this day. */
+/** The last day of the market. Rows about the present reflect the evening of this day. */
 export const lastMarketDay = parseDate("2026-11-13")
 const firstDay = parseDate("2024-11-13")
 
 const calendarDays = Array.from({ length: lastMarketDay - firstDay + 1 }, (_, after) => firstDay + after)
 
-/** Two years of trading days. A session number is an index into this list. */
+/** The trading days of two years. A session number is an index into this array. */
 export const tradingDays: ReadonlyArray<EpochDay> = calendarDays.filter((day) =>
   weekdayOf(day) !== 0 && weekdayOf(day) !== 6 && !holidayDays.has(day)
 )
 
-/** The number of the last session. */
+/** The session number of the last trading day. */
 export const lastSessionNumber = tradingDays.length - 1
 
 const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
-/** Returns the number of the session on `day`, or of the last one before it; 0 if the market starts after that day. */
+/**
+ * Returns the session number of `day`, or of the last trading day before it. Returns 0 if `day` is before the first
+ * trading day.
+ */
 export const getSessionNumber = (day: EpochDay): number => {
   for (let near = Math.min(day, lastMarketDay); near >= firstDay; near--) {
     const index = sessionByDay.get(near)
@@ -105,11 +114,17 @@ export const getSessionNumber = (day: EpochDay): number => {
   return 0
 }
 
-/** Returns the first trading day on or after `day`. Sunday is weekday 0 and Saturday 6: the multiples of 6. */
+/**
+ * Returns the first trading day on or after `day`. The only weekday numbers divisible by 6 are 0 (Sunday) and 6
+ * (Saturday).
+ */
 export const findNextTradingDay = (day: EpochDay): EpochDay =>
   holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? findNextTradingDay(day + 1) : day
 
-/** Returns the day of a session. For a session after the last one, it is an estimate: seven days have five sessions. */
+/**
+ * Returns the date of a session. For sessions after the last one, the date is an estimate that assumes five sessions
+ * per seven days.
+ */
 export const getSessionDay = (session: number): EpochDay =>
   session > lastSessionNumber
     ? findNextTradingDay(lastMarketDay + Math.ceil((session - lastSessionNumber) * 1.4))
@@ -117,7 +132,7 @@ export const getSessionDay = (session: number): EpochDay =>
 
 const padTwo = (number: number) => String(number).padStart(2, "0")
 
-/** Formats local time as `2026-06-01 09:30:00`, from seconds since midnight. */
+/** Formats a local time as `2026-06-01 09:30:00`. `seconds` is counted from midnight. */
 export const formatLocalTime = (day: EpochDay, seconds: number) =>
   `${formatDate(day)} ${padTwo(Math.floor(seconds / 3600))}:${padTwo(Math.floor(seconds / 60) % 60)}:${
     padTwo(seconds % 60)
@@ -128,7 +143,7 @@ const isDaylightSaving = (day: EpochDay) => {
   return day >= nthWeekday(year, 3, 0, 2) && day < nthWeekday(year, 11, 0, 1)
 }
 
-/** Formats New York time as a UTC instant: `2026-06-01T13:30:00Z`. */
+/** Converts a New York time to UTC and formats it as `2026-06-01T13:30:00Z`. */
 export const formatNewYorkTimeAsUtc = (day: EpochDay, seconds: number) => {
   const utc = seconds + (isDaylightSaving(day) ? 4 : 5) * 3600
   return `${formatLocalTime(day + Math.floor(utc / 86_400), utc % 86_400).replace(" ", "T")}Z`

@@ -1,16 +1,18 @@
-/** The fictional companies: their static data, their scenarios and their symbols over time. */
+/** The fictional companies, with their static data, their scenarios and their symbols over time. */
 import { type EpochDay, formatDate, getSessionDay } from "./Calendar.ts"
 import { businessWords, inferSectorAndIndustry, inventWord, usCities } from "./Names.ts"
 import { makeRandomSource, type RandomSource } from "./Random.ts"
 import { type CompanyScenario, companyScenarios } from "./Scenarios.ts"
 
-/** A company of the market: what does not change over time, and the plan of what happens to it. */
+/**
+ * A fictional company: the data that does not change over time, and the scenario that determines what happens to it.
+ */
 export interface FictionalCompany {
-  /** The seed of the market. */
+  /** The random seed of the market. */
   readonly seed: number
-  /** The company's position in the market, from 0. */
+  /** The index of the company in the market, starting at 0. */
   readonly number: number
-  /** Returns a random sequence of its own for each purpose, so that changing one table leaves the others unchanged. */
+  /** Returns a separate random sequence for each purpose, so that a change to one table does not affect the others. */
   readonly randomFor: (purpose: string) => RandomSource
   readonly name: string
   readonly profile: CompanyProfile
@@ -24,20 +26,22 @@ export interface FictionalCompany {
 }
 
 /**
- * Returns an unassigned CIK (SEC company number). Half of these CIKs have leading zeros, which clients often drop.
+ * Returns a CIK (the SEC's company number) that is not assigned to any company. Half of these CIKs have leading zeros,
+ * which clients often drop.
  */
 const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/** Returns a symbol such as `AAB012`. It never equals the symbol of a named company, which is shorter. */
+/** Returns a symbol such as `AAB012`. It cannot equal the symbol of a named company, because those are shorter. */
 const makeSymbol = (number: number) => {
   const letter = (index: number) => alphabet.charAt(Math.floor(number / 1000 / 26 ** index) % 26)
   return `${letter(2)}${letter(1)}${letter(0)}${String(number % 1000).padStart(3, "0")}`
 }
 
 /**
- * Returns the profile of a company. After the named companies, their scenarios repeat, with invented names and symbols.
+ * Returns a company's profile. Companies after the named ones repeat the named companies' scenarios, but have invented
+ * names and symbols.
  */
 const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   const base = namedCompanies[number % namedCompanies.length] ?? { scenario: "largeCap", name: "", symbols: ["NON3"] }
@@ -49,7 +53,7 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   }
 }
 
-/** Generates the company at a position in the market. */
+/** Generates the company with the given index. */
 export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const random = makeRandomSource(seed, number, "company")
   const profile = profileOf(number, random)
@@ -82,22 +86,22 @@ export const renamesOf = ({ scenario, profile }: FictionalCompany) =>
     next: profile.symbols[index + 1] ?? "",
   }))
 
-/** Returns the company's symbol on a day. */
+/** Returns the symbol that the company uses on a given day. */
 export const getSymbolOn = (company: FictionalCompany, day: EpochDay) =>
   renamesOf(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
 
-/** Returns a URL such as `https://example.com/filings/9990001000/…`. */
+/** Returns the URL of a filing, such as `https://example.com/filings/9990001000/…`. */
 export const makeFilingUrl = ({ cik }: FictionalCompany, ...path: ReadonlyArray<string>) =>
   ["https://example.com/filings", cik, ...path].join("/")
 
-/** Formats the usual time of `last_updated`, such as `2026-06-01 18:05:00`. */
+/** Returns the usual value of `last_updated`, such as `2026-06-01 18:05:00`. */
 export const formatEveningTime = (day: EpochDay) => `${formatDate(day)} 18:05:00`
 
 type ScenarioName = keyof typeof companyScenarios
 
 /** The name, scenario and symbols of a company. */
 interface CompanyProfile {
-  /** The symbols in chronological order. A scenario uses one more than it has renames. */
+  /** The symbols in chronological order. A scenario with n renames uses n + 1 of them. */
   readonly symbols: readonly [string, ...ReadonlyArray<string>]
   readonly name: string
   readonly scenario: ScenarioName
@@ -109,7 +113,7 @@ const makeProfile = (scenario: ScenarioName, name: string, ...symbols: CompanyPr
   symbols,
 })
 
-/** The companies of the small market. */
+/** The companies of the small market (scale 1). */
 export const namedCompanies: ReadonlyArray<CompanyProfile> = [
   makeProfile("fullLifecycle", "Gapwell Therapeutics", "GAP7", "GPW8"),
   makeProfile("serialIssuer", "Deltarix Biosciences", "DLT5"),

@@ -1,36 +1,36 @@
-/** What is simulated for one company: its prices, capital raises, notices, documents and share counts. */
+/** The simulated history of a company: its prices, capital raises, listing notices, documents and share counts. */
 import type { EpochDay } from "./Calendar.ts"
 import type { FictionalCompany } from "./Companies.ts"
 import type { CapitalRaise, ShelfRegistration } from "./Deals.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 import type { ListingDeficiency } from "./Scenarios.ts"
 
-/** A document before it is numbered. */
+/** A filing or press release that has not been numbered. */
 export interface DocumentDraft {
-  /** How other tables find the document, such as `raise:2` or `split:effective`. */
+  /** The key under which other tables find the document, such as `raise:2` or `split:effective`. */
   readonly key: string
   readonly day: EpochDay
-  /** Seconds since midnight in New York; null if unknown. */
+  /** The time in seconds since midnight in New York, or null if it is unknown. */
   readonly time: number | null
-  /** SEC form type, or `news` for a press release. */
+  /** The SEC form type, or `news` for a press release. */
   readonly form: string
   readonly title: string | null
   readonly summary?: string
   readonly tags?: ReadonlyArray<string>
 }
 
-/** A document with its number and URL. */
+/** A document that has a number and a URL. */
 export interface CompanyDocument extends DocumentDraft {
   readonly id: string
-  /** The SEC's accession number; null for press releases. */
+  /** The SEC accession number, or null for a press release. */
   readonly accession: string | null
   readonly url: string
 }
 
-/** The share counts that one filing discloses. A count is null if the filing does not disclose it. */
+/** The share counts disclosed by one filing. Counts that the filing does not disclose are null. */
 export interface FloatReport {
   readonly document: CompanyDocument
-  /** The day for which the shares are counted; null if the filing does not say. */
+  /** The day to which the share counts apply, or null if the filing does not state it. */
   readonly reportedDay: EpochDay | null
   readonly outstanding: number | null
   readonly insiders: number | null
@@ -40,20 +40,20 @@ export interface FloatReport {
   readonly tradable: number | null
 }
 
-/** A case of non-compliance with a listing rule: the first notice and the outcome. */
+/** A case in which a company fails to meet a listing rule, from the first notice to the outcome. */
 export interface ListingNotice {
   readonly day: EpochDay
   readonly kind: ListingDeficiency["kind"] | "bid_price"
   readonly deadline: EpochDay | null
   readonly regainedDay: EpochDay | null
-  /** The day of the hearing before the exchange's panel. */
+  /** The day of the hearing before the exchange's hearings panel. */
   readonly hearingDay: EpochDay | null
   readonly status: "active" | "extended" | "appealed" | "resolved" | "delisted"
-  /** The day on which the exchange decides to delist the company, which then appeals. */
+  /** The day on which the exchange decides to delist the company. The company then appeals. */
   readonly delistingDay: EpochDay | null
 }
 
-/** The simulated history of one company, from which all of its rows are built. */
+/** A company's simulated history. All of the company's sample rows are built from it. */
 export interface CompanyHistory {
   readonly company: FictionalCompany
   readonly prices: PriceHistory

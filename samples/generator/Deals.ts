@@ -1,4 +1,4 @@
-/** Capital raises, their terms, and the shelf registration behind them. */
+/** Capital raises, their terms, and the shelf registrations under which some of the shares are sold. */
 import { type EpochDay, findNextTradingDay, getSessionDay, getSessionNumber, lastMarketDay } from "./Calendar.ts"
 import type { FictionalCompany } from "./Companies.ts"
 import { computeValueInCents, roundToQuotedPrice } from "./Decimals.ts"
@@ -8,23 +8,24 @@ import type { PlannedRaise } from "./Scenarios.ts"
 
 /** A completed capital raise. */
 export interface CapitalRaise {
-  /** The position among the company's deals, from 0. */
+  /** The index of the deal among the company's deals, starting at 0. */
   readonly index: number
   readonly kind: PlannedRaise["kind"]
   readonly day: EpochDay
   readonly shares: number
-  /** The price per share in ticks; for a note or preferred shares, the conversion price. */
+  /** The price per share in ticks. For notes and preferred shares, this is the conversion price. */
   readonly priceTicks: number
   /** The gross proceeds in cents. */
   readonly grossCents: number
-  /** The placement agent or underwriter; null if the company sold the shares itself. */
+  /** The placement agent or underwriter, or null if the company sold the shares itself. */
   readonly bank: string | null
-  /** Whether the shares are sold under the shelf registration. */
+  /** Whether the shares are sold under a shelf registration. */
   readonly isFromShelf: boolean
 }
 
 /**
- * Sets the terms of the capital raises that the scenario plans, from the price and the share count of the day before.
+ * Determines the terms of the capital raises planned in the scenario, based on the price and the share count of the
+ * previous day.
  */
 export const simulateCapitalRaises = (
   company: FictionalCompany,
@@ -59,15 +60,15 @@ export const simulateCapitalRaises = (
 export interface ShelfRegistration {
   readonly filedDay: EpochDay
   readonly effectiveDay: EpochDay
-  /** Three years after the statement becomes effective. */
+  /** The expiry date, three years after the statement becomes effective. */
   readonly expiryDay: EpochDay
   readonly amountCents: number
 }
 
-/** The usual amounts of a shelf registration, in cents. */
+/** Typical amounts of shelf registrations, in cents. */
 const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000, 20_000_000_000, 30_000_000_000]
 
-/** Returns the shelf registration of a company that sells from one; null for other companies. */
+/** Returns the shelf registration of a company that sells shares from one, or null for any other company. */
 export const makeShelfRegistration = (
   { scenario }: FictionalCompany,
   deals: ReadonlyArray<CapitalRaise>,
@@ -87,14 +88,14 @@ export const makeShelfRegistration = (
   }
 }
 
-/** Returns the gross proceeds of shelf sales after `since` and up to `day`, in cents. */
+/** Returns the gross proceeds in cents from shelf sales after `since`, up to and including `day`. */
 export const sumShelfSales = (deals: ReadonlyArray<CapitalRaise>, day: EpochDay, since: EpochDay = 0) =>
   deals.filter((deal) => deal.isFromShelf && deal.day <= day && deal.day > since).reduce(
     (sum, { grossCents }) => sum + grossCents,
     0,
   )
 
-/** Returns the split ratio between two days: `from` shares on `day` are `to` shares on `until`. */
+/** Returns the split ratio between two days: `from` shares on `day` correspond to `to` shares on `until`. */
 export const splitRatioSince = ({ scenario }: FictionalCompany, day: EpochDay, until: EpochDay = lastMarketDay) => {
   const { split } = scenario
   const hasSplit = split?.effective !== undefined && getSessionNumber(day) < split.effective &&

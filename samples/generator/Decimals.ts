@@ -1,16 +1,17 @@
 /**
- * Exact decimals, computed as integers and formatted as text (D16, numbers). Prices are in ticks of 0.0001 USD, amounts
- * in cents, and fractions in ten-thousandths. Products stay below 2^53, so that they are exact.
+ * Exact decimal arithmetic. Numbers are computed as integers and formatted as strings (D16, numbers). Prices are in
+ * ticks of 0.0001 USD, amounts in cents, and fractions in ten-thousandths. All products are below 2^53, so they are
+ * exact.
  */
 
-/** Divides integers and rounds half away from zero. The remainder is subtracted first, so the division is exact. */
+/** Divides integers, rounding half away from zero. Subtracting the remainder first makes the division exact. */
 export const divideRounded = (dividend: number, divisor: number): number => {
   if (dividend < 0) return -divideRounded(-dividend, divisor)
   const remainder = dividend % divisor
   return (dividend - remainder) / divisor + (2 * remainder >= divisor ? 1 : 0)
 }
 
-/** Rounds a price in ticks as exchanges quote it: to whole cents if it is at least a dollar, otherwise to ticks. */
+/** Rounds a price in ticks the way exchanges quote prices: to whole cents from one dollar up, and to ticks below. */
 export const roundToQuotedPrice = (ticks: number) =>
   ticks >= 10_000 ? 100 * Math.round(ticks / 100) : Math.max(1, Math.round(ticks))
 
@@ -19,29 +20,29 @@ const formatDecimal = (count: number, decimals: number) => {
   return `${count < 0 ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** Formats ticks as dollars without trailing zeros. */
+/** Formats a price in ticks as dollars, without trailing zeros. */
 export const formatTicksAsDollars = (ticks: number) => formatDecimal(ticks, 4).replace(/\.?0+$/, "")
 
-/** Formats cents as dollars with two decimals. */
+/** Formats an amount in cents as dollars with two decimals. */
 export const formatCentsAsDollars = (cents: number) => formatDecimal(cents, 2)
 
-/** Formats ten-thousandths as a fraction: 1250 is 0.125. */
+/** Formats ten-thousandths as a decimal fraction. For example, 1250 becomes 0.125. */
 export const formatTenThousandths = formatTicksAsDollars
 
-/** Returns the value of shares at a price in ticks, in cents. */
+/** Returns the value of a number of shares in cents. The price is in ticks. */
 export const computeValueInCents = (ticks: number, shares: number) => divideRounded(ticks * shares, 100)
 
-/** Formats the change from `reference` to `value` in %, to four decimals. */
+/** Formats the percentage change from `reference` to `value`, with up to four decimals. */
 export const formatPercentChange = (value: number, reference: number) =>
   formatTicksAsDollars(divideRounded((value - reference) * 1_000_000, reference))
 
-/** Formats the ratio of two numbers to four decimals. */
+/** Formats the ratio of two numbers, with up to four decimals. */
 export const formatRatio = (dividend: number, divisor: number) =>
   formatTicksAsDollars(divideRounded(dividend * 10_000, divisor))
 
-/** Returns `f` of the value, or null if the value is null. */
+/** Applies `f` to the value. Returns null if the value is null. */
 export const mapNullable = <Value, Result>(value: Value | null, f: (value: Value) => Result): Result | null =>
   value === null ? null : f(value)
 
-/** Formats cents as millions of dollars, such as `$1.5 million`. */
+/** Formats an amount in cents as millions of dollars, such as `$1.5 million`. */
 export const formatDollarMillions = (cents: number) => `$${(Math.round(cents / 10_000_000) / 10).toFixed(1)} million`

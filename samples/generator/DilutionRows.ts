@@ -1,4 +1,4 @@
-/** Rows of dilution_data: the warrants and convertibles that were issued in deals, adjusted for later splits. */
+/** Builds the rows of dilution_data: the warrants and convertibles issued in deals, adjusted for later splits. */
 import { formatDate, getSessionNumber, parseDate } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
@@ -28,7 +28,7 @@ const emptyConvertibleColumns = {
   maturity_date: null,
 }
 
-/** Returns functions that adjust the share counts (`shares`) and prices (`ticks`) of a deal for later splits. */
+/** Returns functions that adjust a deal's share counts (`shares`) and prices (`ticks`) for later splits. */
 const makeSplitAdjuster = (company: FictionalCompany, { day }: CapitalRaise) => {
   const { from, to } = splitRatioSince(company, day)
   return {
@@ -45,7 +45,8 @@ const protectionClauses = [
 ] as const
 
 /**
- * Returns the columns of a security's price protection. Half have none. The floor is a multiple of 0.001 USD.
+ * Returns the price protection columns of a security. Half of the securities have no price protection. The floor price
+ * is a multiple of 0.001 USD.
  */
 const priceProtectionColumns = (random: RandomSource, ticks: number) => {
   if (random.chance(0.5)) return { floor_price: null, price_protection: null, price_protection_clause: null }
@@ -70,7 +71,7 @@ const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: Ca
   registration_file_no: deal.isFromShelf ? makeSecFileNumber(company, "shelf") : null,
 })
 
-/** Returns the columns of warrants for `percent` of the shares that the deal sold. */
+/** Returns the columns for warrants. The number of warrants is `percent` of the shares sold in the deal. */
 const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise, percent: number) => {
   const { shares, ticks } = makeSplitAdjuster(history.company, deal)
   const amount = shares(divideRounded(deal.shares * percent, 100))
@@ -131,7 +132,10 @@ const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, dea
   }
 }
 
-/** Returns the columns of each security that a deal issues besides common shares, by the kind of the deal. */
+/**
+ * Returns the columns for each security, other than common shares, that a deal issues. The kind of the deal determines
+ * the securities.
+ */
 const securityColumns = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise) => ({
   offering: [warrantColumnsOf(random, history, deal, 50)],
   direct: [warrantColumnsOf(random, history, deal, 100), prefundedWarrantColumns(random, history, deal)],
@@ -141,7 +145,7 @@ const securityColumns = (random: RandomSource, history: CompanyHistory, deal: Ca
   line: [],
 }[deal.kind])
 
-/** Returns the columns about the filing that describes a security. Those from 2023 have no such filing. */
+/** Returns the columns about the filing that describes a security. Securities from 2023 have no such filing. */
 const sourceColumns = (deal: CapitalRaise, document: CompanyDocument | undefined) => ({
   registered: document === undefined ? null : deal.isFromShelf,
   filed_at: formatDate(deal.day),
@@ -151,7 +155,10 @@ const sourceColumns = (deal: CapitalRaise, document: CompanyDocument | undefined
   last_updated: formatEveningTime(deal.day),
 })
 
-/** Returns a deal from 2023, before the market starts, if the company has at least three capital raises. */
+/**
+ * Returns a deal from 2023, before the market's first day, if the company has at least three capital raises. Otherwise,
+ * returns no deals.
+ */
 const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<CapitalRaise> =>
   scenario.raises.length < 3 ? [] : [{
     index: 99, // No other deal has this index, so no document is found for it.
@@ -164,7 +171,7 @@ const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): Readonl
     isFromShelf: false,
   }]
 
-/** Builds one row per security that a deal of the company has issued. */
+/** Builds one row for each security that the company issued in a deal. */
 export const buildDilutionDataRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("dilution")
   return [...legacyDeals(history), ...history.deals].flatMap((deal) => {

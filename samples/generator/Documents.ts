@@ -1,4 +1,4 @@
-/** The SEC filings and press releases of a company. Rows of other tables find them by key. */
+/** Generates a company's SEC filings and press releases. Other tables refer to them by key. */
 import {
   type EpochDay,
   findNextTradingDay,
@@ -17,27 +17,28 @@ import { newsTopics } from "./NewsTopics.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 
 /**
- * Returns the value of the column `source`: a link to an element of each document, or null if there are no documents.
+ * Returns the value of the `source` column: a link to the given element in each document, or null if there are no
+ * documents.
  */
 export const makeSource = (urls: ReadonlyArray<string | null>, element: string) => {
   const links = urls.flatMap((url) => url === null ? [] : [`${url}#${element}`])
   return links.length === 0 ? null : links
 }
 
-/** Returns the document with this key, if the company has it. */
+/** Returns the document with the given key, or undefined if the company has none. */
 export const findDocument = ({ documents }: CompanyHistory, key: string) =>
   documents.find((document) => document.key === key)
 
-/** Stands for the form type of press releases, which are not filed. */
+/** The form type of press releases. It is not an SEC form, because press releases are not filed. */
 const newsForm = "news"
 
-/** Whether the document is a press release, not a filing. */
+/** Returns whether the document is a press release rather than a filing. */
 export const isNews = ({ form }: DocumentDraft) => form === newsForm
 
-/** Returns seconds since 1970. A document without a time comes last on its day. */
+/** Returns the document's time in seconds since 1970. A document whose time is unknown sorts last on its day. */
 const timestampOf = ({ day, time }: DocumentDraft) => day * 86_400 + (time ?? 86_399)
 
-/** Sorts documents by time and numbers them as the SEC numbers filings: filer, year, sequence number. */
+/** Sorts documents by time and numbers them like SEC accession numbers: filer, year, sequence number. */
 export const numberDocuments = (
   company: FictionalCompany,
   drafts: ReadonlyArray<DocumentDraft>,
@@ -56,7 +57,7 @@ export const numberDocuments = (
   })
 }
 
-/** Returns the names of the SEC forms that a company files. Foreign issuers file other forms than US companies. */
+/** Returns the names of the SEC forms that a company files. Foreign issuers use different forms than US companies. */
 const formNamesOf = ({ country }: FictionalCompany) =>
   country === "US"
     ? { annual: "10-K", interim: "10-Q", current: "8-K", shelf: "S-3", full: "S-1" }
@@ -73,7 +74,7 @@ const interimReportDates = [
 ]
 const annualReportDates = ["2025-03-28", "2026-03-27"]
 
-/** Returns the day of the IPO; null for companies that were already listed or have no prices. */
+/** Returns the date of the IPO, or null if the company was already listed or has no prices. */
 export const getIpoDay = ({ scenario }: FictionalCompany): EpochDay | null =>
   scenario.firstSession === null || scenario.firstSession === 0 ? null : getSessionDay(scenario.firstSession)
 
@@ -99,7 +100,10 @@ const periodicReports = (company: FictionalCompany): ReadonlyArray<DocumentDraft
   })
 }
 
-/** The ownership filings for each `ownershipData` of a scenario: form, approximate date, and which holders it lists. */
+/**
+ * The ownership filings for each value of `ownershipData`. Each filing has a form, an approximate date, and the kind of
+ * holders it lists.
+ */
 const ownershipForms = {
   full: [["SC 13G", "2025-02-12", "funds"], ["DEF 14A", "2025-04-25", "all"], ["DEF 14A", "2026-04-24", "all"], [
     "4",
@@ -115,7 +119,10 @@ const ownershipForms = {
   none: [],
 } as const
 
-/** Generates the ownership filings. Keys are `owners:all:…`, `owners:funds:…` or, without holders, `owners:none:…`. */
+/**
+ * Generates ownership filings. Their keys are `owners:all:…`, `owners:funds:…` or, if they list no holders,
+ * `owners:none:…`.
+ */
 const ownershipFilings = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("ownership filings")
   return ownershipForms[company.scenario.ownershipData].flatMap(
@@ -155,7 +162,7 @@ const ipoDocuments = (company: FictionalCompany): ReadonlyArray<DocumentDraft> =
   ]
 }
 
-/** Returns the day on which the shares of a private placement are registered for resale. It may be in the future. */
+/** Returns the day on which shares from a private placement are registered for resale. The day may be in the future. */
 const resaleRegistrationDay = ({ day }: CapitalRaise) => findNextTradingDay(day + 24)
 
 const registrationFilings = (
@@ -198,7 +205,7 @@ const registrationFilings = (
   ]
 }
 
-/** Generates the filings that the SEC requires. */
+/** Generates the filings required by the SEC. */
 export const makeMandatoryFilings = (
   company: FictionalCompany,
   deals: ReadonlyArray<CapitalRaise>,
@@ -210,7 +217,10 @@ export const makeMandatoryFilings = (
   ...registrationFilings(company, deals, shelf),
 ]
 
-/** Generates the news that causes a gap, and its SEC filing, on the evening before the gap or on its morning. */
+/**
+ * Generates a press release for each price gap that is caused by news and, depending on the topic, an SEC filing. Both
+ * are published on the evening before the gap or on the morning of the gap.
+ */
 const gapAnnouncements = (company: FictionalCompany, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
   return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
@@ -274,7 +284,7 @@ const dealAnnouncements = (
     ]
   })
 
-/** Generates a document for each step of a split, up to the last day of the market. */
+/** Generates a document for each step of a split that happens by the last day of the market. */
 const splitAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []
@@ -335,7 +345,7 @@ const renameAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentD
     ]
   })
 
-/** Generates press releases and filings about what happens to the company. */
+/** Generates press releases and filings about events at the company. */
 export const makeAnnouncements = (
   company: FictionalCompany,
   prices: PriceHistory,

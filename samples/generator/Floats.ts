@@ -1,4 +1,4 @@
-/** Share counts and floats by filing, and the rows of float_outstanding and historical_float_pro. */
+/** Share counts and floats as disclosed in filings, and the rows of float_outstanding and historical_float_pro. */
 import { type EpochDay, formatDate, getSessionNumber, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn, renamesOf } from "./Companies.ts"
 import { divideRounded, formatCentsAsDollars, formatRatio, formatTenThousandths, mapNullable } from "./Decimals.ts"
@@ -9,14 +9,17 @@ import type { PriceHistory } from "./PriceSimulation.ts"
 import { findLastCloseOn } from "./PriceStatistics.ts"
 import type { RandomSource } from "./Random.ts"
 
-/** Whether a document discloses share counts, as periodic reports, IPO prospectuses, shelf sales and splits do. */
+/**
+ * Returns whether a document discloses share counts. Periodic reports, IPO prospectuses, shelf sales and effective
+ * splits do.
+ */
 const disclosesShareCount = ({ form, key }: CompanyDocument) =>
   key.startsWith("periodic") || key === "ipo" || key === "split:effective" ||
   (key.startsWith("raise") && form === "424B5")
 
 /**
- * Returns the day for which a document counts the shares. Periodic reports count them a few days before they are filed,
- * which may be on a weekend, and a few do not say when. Other filings count them on the day of filing.
+ * Returns the day to which a document's share counts apply. In periodic reports, this is a few days before the filing,
+ * possibly on a weekend, and a few reports do not state it. In other filings, it is the filing date.
  */
 const reportedDayOf = (
   random: RandomSource,
@@ -57,7 +60,7 @@ const makeFloatReport = (
   return { document, reportedDay, outstanding, insiders, affiliates, float, restricted, tradable }
 }
 
-/** Generates the float reports of a company, in filing order. */
+/** Generates a company's float reports, in filing order. */
 export const makeFloatReports = (
   company: FictionalCompany,
   prices: PriceHistory,
@@ -67,18 +70,21 @@ export const makeFloatReports = (
   return documents.filter(disclosesShareCount).map((document) => makeFloatReport(random, company, prices, document))
 }
 
-/** Returns the newest report: by the reported day, with unknown days last, and then by the time of filing. */
+/**
+ * Returns the newest report. Reports are compared by reported day, and then by filing time. Reports without a reported
+ * day are the oldest.
+ */
 export const findNewestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
   floats.toSorted((one, other) =>
     (other.reportedDay ?? 0) - (one.reportedDay ?? 0) || other.document.day - one.document.day ||
     (other.document.time ?? 0) - (one.document.time ?? 0)
   )[0]
 
-/** Returns the latest report filed on or before `day` that has a share count. */
+/** Returns the last report filed on or before `day` that contains a share count. */
 export const findFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: EpochDay) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
 
-/** Returns the columns with the share of the company that each group of holders has, as fractions. */
+/** Returns the columns with the fraction of the company that each group of holders owns. */
 export const ownershipPercentColumns = (company: FictionalCompany) => {
   const { affiliates, insiders, institutions } = sumStakesByGroup(company)
   return {
@@ -89,15 +95,15 @@ export const ownershipPercentColumns = (company: FictionalCompany) => {
 }
 
 /**
- * Returns the columns about depositary shares. The ratio may be a half, so it is doubled to an integer and divided by
- * two.
+ * Returns the depositary share columns. `adsRatio` may be 0.5, so both sides of the division are doubled to make them
+ * integers.
  */
 const adrColumns = ({ scenario: { adsRatio } }: FictionalCompany) => ({
   is_adr: adsRatio !== null,
   ads_ratio: mapNullable(adsRatio, (shares) => formatRatio(shares * 2, 2)),
 })
 
-/** Returns the columns about the company that several tables have. */
+/** Returns the columns about the company that several tables have in common. */
 export const companyColumns = (company: FictionalCompany) => {
   const { country, industry, scenario: { delisted, exchange, firstSession }, sector } = company
   return {
@@ -109,15 +115,16 @@ export const companyColumns = (company: FictionalCompany) => {
   }
 }
 
-/** Returns the URL of the latest filing that lists holders. */
+/** Returns the URL of the latest filing that lists holders, or null if there is none. */
 export const findOwnershipFilingUrl = (history: CompanyHistory) =>
   listFilingsWithHolders(history).at(-1)?.document.url ?? null
 
-/** The XBRL element of a report that states the shares outstanding. */
+/** The XBRL element in which reports state the shares outstanding. */
 const sharesElement = "dei:EntityCommonStockSharesOutstanding"
 
 /**
- * Builds one row per report, as of its filing. Every ninth company has a report without a form and one without a URL.
+ * Builds one row per report, with the values at the time of filing. Every ninth company has a report without a form
+ * type and a report without a URL.
  */
 export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
   const { company, floats } = history
@@ -142,9 +149,9 @@ export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
 }
 
 /**
- * Returns the market capitalization on the last day (D44): the close times the count. The close is the price of a
- * depositary share, but the count is in ordinary shares, so it is divided by `adsRatio`. Count and ratio are doubled
- * first, because the ratio may be a half.
+ * Returns the market capitalization on the last day of the market (D44), which is the close multiplied by the share
+ * count. The close is the price of a depositary share, but the count is of ordinary shares, so the product is divided
+ * by `adsRatio`. `adsRatio` may be 0.5, so the product and the divisor are both multiplied by two.
  */
 export const formatPresentMarketCap = (history: CompanyHistory) => {
   const { company: { scenario: { adsRatio } }, floats } = history
@@ -154,7 +161,7 @@ export const formatPresentMarketCap = (history: CompanyHistory) => {
     : formatCentsAsDollars(divideRounded(close * outstanding * 2, 200 * (adsRatio ?? 1)))
 }
 
-/** Builds the company's row, with the counts of its newest report. */
+/** Builds the company's row from its newest report. */
 export const buildFloatOutstandingRows = (history: CompanyHistory) => {
   const { company, floats } = history
   const newest = findNewestFloatReport(floats)

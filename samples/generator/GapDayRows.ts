@@ -1,4 +1,4 @@
-/** Rows of gap_stats, intraday_runners, premarket_stats and afterhours_stats, all built from gap days. */
+/** Builds the rows of gap_stats, intraday_runners, premarket_stats and afterhours_stats from the simulated gap days. */
 import {
   type EpochDay,
   formatDate,
@@ -28,7 +28,7 @@ import {
 } from "./GapDays.ts"
 import { computeMarketCap } from "./PriceStatistics.ts"
 
-/** Returns the form types and tags of the documents that were published from one day to another, both included. */
+/** Returns the form types and tags of documents published from day `from` to day `to`, inclusive. */
 const filingColumns = ({ documents }: CompanyHistory, from: EpochDay, to: EpochDay) => {
   const near = documents.filter(({ day }) => day >= from && day <= to)
   return {
@@ -37,7 +37,10 @@ const filingColumns = ({ documents }: CompanyHistory, from: EpochDay, to: EpochD
   }
 }
 
-/** Whether the day has times and a market cap. Some days lack them, so that every nullable column is null somewhere. */
+/**
+ * Returns whether the day's row has times and a market cap. Some rows lack them, so that the sample data contains nulls
+ * in every nullable column.
+ */
 const isFullyRecorded = ({ gap: { session, topic } }: GapDayTrading) => topic !== null || session % 5 !== 0
 
 const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>
@@ -73,7 +76,7 @@ const afterHoursColumns = ({ afterHours }: GapDayTrading) => ({
   afterhours_volume: mapNullable(afterHours, ({ volume }) => volume),
 })
 
-/** Returns the columns that gap_stats and intraday_runners share. */
+/** Returns the columns that gap_stats and intraday_runners have in common. */
 const gapDayColumns = (history: CompanyHistory, gapDay: GapDayTrading) => {
   const day = getSessionDay(gapDay.session)
   const { close, high, highTime, low, lowTime, open, reference } = gapDay.regular
@@ -98,11 +101,14 @@ const gapDayColumns = (history: CompanyHistory, gapDay: GapDayTrading) => {
   }
 }
 
-/** Whether the price returned to the previous close: after a gap up, its low did; after a gap down, its high did. */
+/**
+ * Returns whether the price returned to the previous close during the day. After an upward gap, the low must reach it;
+ * after a downward gap, the high.
+ */
 const isGapFilled = ({ regular: { high, low, open, reference } }: GapDayTrading) =>
   open > reference ? low <= reference : high >= reference
 
-/** Builds one row per gap day. */
+/** Builds one row for each gap day. */
 export const buildGapStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.map((gapDay) => {
     const { gap, premarket, regular } = gapDay
@@ -124,10 +130,13 @@ export const buildGapStatsRows = (history: CompanyHistory) =>
     }
   })
 
-/** Whether the volume is high enough for the anomaly detector to record the day. Not all recorded days are flagged. */
+/**
+ * Returns whether the volume is high enough for the anomaly detector to record the day. Recorded days are not
+ * necessarily flagged.
+ */
 const isRunner = ({ gap: { volumeMultiple } }: GapDayTrading) => volumeMultiple >= 4
 
-/** Builds one row per gap day that the anomaly detector has recorded. */
+/** Builds one row for each gap day recorded by the anomaly detector. */
 export const buildIntradayRunnersRows = (history: CompanyHistory) =>
   history.prices.gapDays.filter(isRunner).map((gapDay) => {
     const { afterHours, gap, premarket, regular, averageVolume } = gapDay
@@ -149,8 +158,8 @@ export const buildIntradayRunnersRows = (history: CompanyHistory) =>
   })
 
 /**
- * Returns the columns that premarket_stats and afterhours_stats share. The filings are those from the day `from` to
- * `day`. Without enough trades, values that need them are null.
+ * Returns the columns that premarket_stats and afterhours_stats have in common. The filings are those from day `from`
+ * to `day`. If there were too few trades, values that depend on them are null.
  */
 const extendedHoursColumns = (
   history: CompanyHistory,
@@ -185,7 +194,7 @@ const extendedHoursColumns = (
   }
 }
 
-/** Builds one row per gap day with premarket trading. */
+/** Builds one row for each gap day that has premarket trading. */
 export const buildPremarketStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.flatMap(({ premarket, session, averageVolume }) => {
     if (premarket === null) return []
@@ -195,8 +204,8 @@ export const buildPremarketStatsRows = (history: CompanyHistory) =>
   })
 
 /**
- * Builds one row for each gap day that has after-hours trading, and one for each evening on which news already moved
- * the price before a gap on the next day.
+ * Builds one row for each gap day with after-hours trading, and one row for each evening on which news moved the price
+ * before a gap on the next day.
  */
 export const buildAfterhoursStatsRows = (history: CompanyHistory) =>
   [

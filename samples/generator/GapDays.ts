@@ -1,17 +1,23 @@
-/** Simulates trading on a gap day: premarket, regular hours and after hours. Numbers are exact (see `Decimals.ts`). */
+/**
+ * Simulates a gap day: premarket, regular and after-hours trading. The resulting numbers are exact integers (see
+ * `Decimals.ts`).
+ */
 import { toSecondsOfDay } from "./Calendar.ts"
 import { computeValueInCents, roundToQuotedPrice } from "./Decimals.ts"
 import type { RandomSource } from "./Random.ts"
 import type { PriceGap } from "./Scenarios.ts"
 
-/** A rise within minutes. `start` is in seconds since midnight, `price` in ticks. */
+/** A price rise within minutes. `start` is in seconds since midnight, `price` in ticks. */
 interface Spike {
   readonly start: number
   readonly price: number
   readonly minutes: number
 }
 
-/** Trading in one part of a day. Prices are in ticks, `dollarVolume` in cents, times in seconds since midnight. */
+/**
+ * Trading in one period of a day, such as premarket. Prices are in ticks, `dollarVolume` in cents, and times in seconds
+ * since midnight.
+ */
 export interface TradingPeriod {
   readonly open: number
   readonly close: number
@@ -25,7 +31,7 @@ export interface TradingPeriod {
   readonly volume: number
   readonly dollarVolume: number
   readonly trades: number
-  /** The price that gains are measured against. */
+  /** The reference price for computing gains. */
   readonly reference: number
 }
 
@@ -36,7 +42,7 @@ export interface GapDayTrading {
   readonly regular: TradingPeriod
   readonly premarket: TradingPeriod | null
   readonly afterHours: TradingPeriod | null
-  /** The mean daily volume of the sixty sessions before, in shares. */
+  /** The average daily volume of the previous 60 sessions, in shares. */
   readonly averageVolume: number
 }
 
@@ -47,19 +53,22 @@ export interface PreGapEveningTrading {
   readonly averageVolume: number
 }
 
-/** What the simulation of one period must give. Prices are in ticks, times in seconds since midnight. */
+/**
+ * The values that the simulation of a trading period must produce. Prices are in ticks and times in seconds since
+ * midnight.
+ */
 interface PeriodPlan {
   readonly reference: number
   readonly open: number
   readonly close: number
-  /** The high is at least this price. */
+  /** The minimum value for the period's high. */
   readonly high: number
   readonly volume: number
   readonly from: number
   readonly to: number
 }
 
-/** Generates the rise to a high, if the high is at least 8 % above the low. */
+/** Generates a price spike that ends at the high. Returns null if the high is less than 8% above the low. */
 const makeSpike = (random: RandomSource, low: number, high: number, highTime: number, from: number): Spike | null => {
   if (high * 100 < low * 108) return null
   const minutes = Math.min(Math.floor((highTime - from) / 60), random.integer(3, 80))
@@ -96,13 +105,10 @@ const simulatePeriod = (
   }
 }
 
-/** Whether there are too few trades for a meaningful open or close. */
+/** Returns whether there are too few trades for the open and the close to be meaningful. */
 export const isThinlyTraded = ({ trades }: TradingPeriod) => trades <= 12
 
-/**
- * Simulates the after-hours trading of session `session`, in which the price moves from the close towards the next
- * open.
- */
+/** Simulates after-hours trading on the evening before a gap. The price moves from the close toward the next open. */
 export const simulatePreGapEvening = (
   random: RandomSource,
   session: number,
@@ -147,7 +153,7 @@ const simulateAfterHours = (random: RandomSource, reference: number, volume: num
     to: toSecondsOfDay(20),
   })
 
-/** Simulates a gap day, from the previous close in ticks and the average volume in shares. */
+/** Simulates a gap day. `previous` is the previous close in ticks; `averageVolume` is in shares. */
 export const simulateGapDay = (
   random: RandomSource,
   gap: PriceGap,
@@ -182,10 +188,10 @@ export const simulateGapDay = (
   }
 }
 
-/** Returns the volume of all three periods, in shares. */
+/** Returns the total volume of the three periods, in shares. */
 export const sumGapDayVolume = ({ afterHours, premarket, regular }: GapDayTrading) =>
   (premarket?.volume ?? 0) + regular.volume + (afterHours?.volume ?? 0)
 
-/** Returns the dollar volume of all three periods, in cents. */
+/** Returns the total dollar volume of the three periods, in cents. */
 export const sumGapDayDollarVolume = ({ afterHours, premarket, regular }: GapDayTrading) =>
   (premarket?.dollarVolume ?? 0) + regular.dollarVolume + (afterHours?.dollarVolume ?? 0)

@@ -1,6 +1,6 @@
 /**
- * Nasdaq listing notices and the rows of nasdaq_compliance. Bid-price notices are derived from the closes; all other
- * notices come from the scenario.
+ * Generates Nasdaq listing notices and builds the rows of nasdaq_compliance. Bid-price notices are derived from closing
+ * prices; all other notices are defined in the scenario.
  */
 import {
   type EpochDay,
@@ -22,11 +22,12 @@ import type { CompanyScenario, ListingDeficiency } from "./Scenarios.ts"
 /** One US dollar in ticks. */
 const dollarInTicks = 10_000
 
-/** The number of days that Nasdaq allows a company to regain compliance; one extension doubles them. */
+/** The number of days that Nasdaq allows a company to regain compliance. An extension doubles the period. */
 const curePeriodDays = 180
 
 /**
- * Finds the first `length` consecutive closes that match, from session `from` on. Returns the last of their sessions.
+ * Finds the first `length` consecutive matching closes, starting at session `from`. Returns the session of the last of
+ * these closes, or null if there is no such streak.
  */
 const findStreakEnd = (
   closes: ReadonlyArray<number>,
@@ -67,7 +68,10 @@ const makeBidPriceNotice = (day: EpochDay, regainedDay: EpochDay | null, isDelis
   }
 }
 
-/** Generates bid-price notices: one after 30 closes below a dollar, which ends after 10 closes at a dollar or above. */
+/**
+ * Generates bid-price notices. A notice follows 30 consecutive closes below one dollar, and is resolved after 10
+ * consecutive closes at or above one dollar.
+ */
 const bidPriceNotices = (
   closes: ReadonlyArray<number>,
   isDelisted: boolean,
@@ -101,14 +105,14 @@ const makeDeficiencyNotice = (
   }
 }
 
-/** Generates the notices of a company listed on Nasdaq, oldest first. */
+/** Generates a company's notices, oldest first. Companies not listed on Nasdaq have none. */
 export const makeListingNotices = (prices: PriceHistory, scenario: CompanyScenario): ReadonlyArray<ListingNotice> =>
   scenario.exchange !== "NASDAQ" ? [] : [
     ...bidPriceNotices(prices.closes, scenario.delisted !== undefined),
     ...scenario.deficiencies.map((deficiency) => makeDeficiencyNotice(deficiency, scenario.delisted !== undefined)),
   ].toSorted((one, other) => one.day - other.day)
 
-/** The deficiency in words, the Nasdaq rule, and the risk of a delisting. */
+/** For each kind of deficiency: its description, the Nasdaq rule, and the delisting risk. */
 const deficiencyRules = {
   bid_price: ["Minimum bid price below $1.00 for 30 consecutive business days", "5550(a)(2)", "high"],
   market_value_listed_securities: ["Market value of listed securities below $35 million", "5550(b)(2)", "medium"],
@@ -126,7 +130,7 @@ type NoticeType = "deficiency" | "plan_required" | "staff_determination" | "publ
 const firstNoticeType = ({ kind }: ListingNotice): NoticeType =>
   kind === "late_filing" || kind === "stockholders_equity" ? "plan_required" : "deficiency"
 
-/** Returns the notices of a case: the type, the day, and how the key of the document ends. */
+/** Returns the notices sent in a case. Each has a type, a day, and the suffix of the document key. */
 const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, EpochDay, key: string]> => {
   const { day, delistingDay, kind, regainedDay } = notice
   return [
@@ -137,7 +141,7 @@ const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType,
   ]
 }
 
-/** Returns the columns with an analyst's notes on a notice. */
+/** Returns the columns with an analyst's notes about a notice. */
 const noteColumns = (name: string, deficiency: string, day: EpochDay) => ({
   added_date: formatDate(Math.min(lastMarketDay, day + 1)),
   notes: `${name}: "${deficiency}"; 100% made up`,
@@ -167,7 +171,7 @@ const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step:
   }
 }
 
-/** Builds one row per notice. */
+/** Builds one row for each notice. */
 export const buildNasdaqComplianceRows = (history: CompanyHistory) =>
   history.notices.flatMap((notice, index) =>
     noticeSteps(notice).map(([step, day, key]) => ({

@@ -1,6 +1,6 @@
 /**
- * Generates a market of fictional companies, whose tables agree with each other. The same seed gives the same market.
- * Only the trading days are real. The market always ends on 2026-11-13.
+ * Generates a market of fictional companies whose tables are consistent with one another. The same seed always
+ * generates the same market. Only the trading days are real. The market always ends on 2026-11-13.
  */
 import { type FictionalCompany, makeCompany, namedCompanies } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
@@ -10,11 +10,11 @@ import { makeFloatReports } from "./Floats.ts"
 import { makeListingNotices } from "./ListingNotices.ts"
 import { simulatePrices } from "./PriceSimulation.ts"
 
-/** Which market to generate. */
+/** Options that determine which market is generated. */
 export interface MarketOptions {
-  /** The size as a multiple of the small market, which has 51 companies. */
+  /** The size of the market, as a multiple of the small market with its 51 companies. */
   readonly scale: number
-  /** Another seed gives other random numbers: companies with the same symbols, but other histories. */
+  /** The random seed. With a different seed, the companies have the same symbols but different histories. */
   readonly seed: number
 }
 
@@ -28,7 +28,7 @@ const simulateCompany = (company: FictionalCompany): CompanyHistory => {
   return { company, prices, deals, shelf, notices, documents, floats: makeFloatReports(company, prices, documents) }
 }
 
-/** Yields companies one at a time, so that memory use does not depend on the scale. */
+/** Yields one company at a time, so that memory use does not depend on the scale. */
 export function* generateMarket({ scale, seed }: MarketOptions): Generator<CompanyHistory> {
   for (let number = 0; number < namedCompanies.length * scale; number++) {
     yield simulateCompany(makeCompany(seed, number))

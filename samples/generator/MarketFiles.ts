@@ -1,5 +1,5 @@
 /**
- * Writes a generated market to a folder: one CSV file per table, in the format that `load` reads (D31, loading data).
+ * Writes a generated market to a folder, one CSV file per table, in the format that `load` expects (D31, loading data).
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
@@ -9,21 +9,21 @@ import type { CompanyHistory } from "./CompanyHistory.ts"
 import { generateMarket, type MarketOptions } from "./Market.ts"
 import { type SampleCell, type SampleRow, sampleRowBuilders, type TableName } from "./Tables.ts"
 
-/** Which market to write, and where. */
+/** Options that determine which market to write, and where. */
 export interface MarketFilesOptions extends MarketOptions {
-  /** Is created if it does not exist. Files in it with the names of tables are overwritten. */
+  /** The target folder, which is created if it does not exist. Existing files named after tables are overwritten. */
   readonly folder: string
-  /** The tables to write; all if absent. */
+  /** The tables to write. Default: all tables. */
   readonly only?: ReadonlyArray<TableName>
 }
 
 /** The number of rows written for each table. */
 export type RowCounts = { readonly [table: string]: number }
 
-/** The number of companies whose rows are in memory at a time. */
+/** The number of companies whose rows are held in memory at the same time. */
 const batchSize = 20
 
-/** Formats a cell for CSV. Undefined becomes an empty cell, which means null. */
+/** Formats a cell for CSV. Undefined is written as an empty cell, which means null. */
 const formatCell = (cell: SampleCell) =>
   cell === null
     ? undefined
@@ -39,7 +39,7 @@ const formatRow = (row: SampleRow) => {
   return cells
 }
 
-/** Opens the file of a table. Writes the header before the first row. */
+/** Opens the CSV file of a table. The header is written together with the first rows. */
 const openTableWriter = Effect.fnUntraced(function* (folder: string, table: TableName) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -60,7 +60,7 @@ const openTableWriter = Effect.fnUntraced(function* (folder: string, table: Tabl
   return { table, append, count: () => written }
 })
 
-/** Writes the market. The same options give identical files; memory use does not depend on the scale. */
+/** Writes the market. The same options always produce identical files. Memory use does not depend on the scale. */
 export const writeMarketFiles = Effect.fnUntraced(
   function* ({ folder, only, ...options }: MarketFilesOptions) {
     const fs = yield* FileSystem.FileSystem

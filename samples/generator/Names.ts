@@ -1,6 +1,6 @@
-/** Invented names. Some contain characters that must be escaped in SQL patterns and CSV files. */
+/** Invented names. Some of them contain characters that have to be escaped in SQL patterns and CSV files. */
 
-/** Underwriters and placement agents of capital raises. */
+/** Underwriters and placement agents for capital raises. */
 export const bankNames = [
   "O'Neil_50% & Partners",
   'Brandt, "Quill" & Sons',
@@ -11,7 +11,7 @@ export const bankNames = [
   "100% Harbor Markets",
 ] as const
 
-/** Underwriters of IPOs. `liquidationHistory` rates how often companies that they took public have collapsed. */
+/** IPO underwriters. `liquidationHistory` rates how often the companies they took public have collapsed. */
 export const underwriters = [
   { name: "Pinnacle_Wisp Securities", isKnown: true, liquidationHistory: "high" },
   { name: "Eight O'Clock Capital", isKnown: true, liquidationHistory: "high" },
@@ -20,7 +20,7 @@ export const underwriters = [
   { name: "Novice Bridge LLC", isKnown: false, liquidationHistory: null },
 ] as const
 
-/** Officers, directors and authors. */
+/** Names of officers, directors and authors. */
 export const personNames = [
   "Ada Quillfeather",
   "Bo Marrowby",
@@ -46,7 +46,7 @@ export const fundNames = [
   "Blue Ladder Index Trust",
 ] as const
 
-/** Publishers of press releases. */
+/** Names of press release publishers. */
 export const publisherNames = ["Fictional Newswire", "Made-up Market Daily", "Imaginary Press"] as const
 
 const industries = {
@@ -78,7 +78,7 @@ const industries = {
   Holdings: [null, null],
 } as const
 
-/** Returns the sector and industry that the last word of a company's name suggests. */
+/** Infers the sector and the industry from the last word of a company name. */
 export const inferSectorAndIndustry = (name: string): readonly [sector: string | null, industry: string | null] =>
   Object.entries(industries).find(([word]) => name.endsWith(word))?.[1] ?? [null, null]
 
@@ -116,7 +116,7 @@ const syllables = [
   "sta",
 ]
 
-/** Returns a unique invented word for a number, such as `Naxcorba`. */
+/** Returns an invented word, such as `Naxcorba`. Every number produces a different word. */
 export const inventWord = (number: number) => {
   const syllable = (index: number) => syllables[Math.floor(number / 15 ** index) % 15] ?? ""
   const word = syllable(0) + syllable(1) + syllable(2) + (number >= 15 ** 3 ? syllable(3) : "") +
@@ -124,7 +124,7 @@ export const inventWord = (number: number) => {
   return word.charAt(0).toUpperCase() + word.slice(1)
 }
 
-/** US states and cities. */
+/** US cities, each preceded by its state. */
 export const usCities = [
   ["CA", "San Diego"],
   ["MA", "Boston"],

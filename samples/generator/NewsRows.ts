@@ -1,4 +1,4 @@
-/** Rows of news: the filings and press releases of a company. */
+/** Builds the rows of news: a company's filings and press releases. */
 import { formatDate, formatLocalTime, toSecondsOfDay } from "./Calendar.ts"
 import { getSymbolOn, makeCompany, namedCompanies } from "./Companies.ts"
 import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
@@ -6,8 +6,9 @@ import { isNews, makeSource } from "./Documents.ts"
 import { personNames, publisherNames } from "./Names.ts"
 
 /**
- * Returns the symbols that a document lists: none for a registration, the company's and its partner's for a
- * partnership, and otherwise the company's. The partner is the next company in the same copy of the small market.
+ * Returns the symbols that a document lists. A registration lists none. A partnership lists the company's symbol and
+ * the partner's. Any other document lists the company's symbol. The partner is the next company within the same copy of
+ * the small market.
  */
 const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: CompanyDocument) => {
   const own = getSymbolOn(company, day)
@@ -25,7 +26,7 @@ const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: CompanyDocum
 const bodyOf = ({ company }: CompanyHistory, { summary, title }: CompanyDocument) =>
   `${title}.\n\n${summary ?? ""} This text, and ${company.name} itself, are made up.`
 
-/** Builds one row per document. */
+/** Builds one row for each document. */
 export const buildNewsRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("news")
   return history.documents.map((document) => {

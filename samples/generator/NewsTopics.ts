@@ -1,15 +1,15 @@
-/** What news is about, with the texts and tags of each topic. */
+/** The topics that news can have, with their texts and tags. */
 
 interface NewsTopic {
   readonly tags: ReadonlyArray<string>
-  /** The SEC form with which the company files the news; null if it does not file it. */
+  /** The SEC form on which the company files the news, or null if it is not filed. */
   readonly form: string | null
-  /** What follows the company's name in the headline. */
+  /** The part of the headline that follows the company name. */
   readonly title: string
   readonly summary: string
 }
 
-/** The topics by name. Some texts contain characters that must be escaped in SQL patterns, CSV files and HTML. */
+/** News topics by name. Some texts contain characters that have to be escaped in SQL patterns, CSV files and HTML. */
 export const newsTopics = {
   trial: {
     tags: ["fda", "phase-2", "clinical-trial"],
@@ -55,8 +55,8 @@ export const newsTopics = {
   },
 } as const satisfies { readonly [name: string]: NewsTopic }
 
-/** The name of a topic. */
+/** The name of a news topic. */
 export type NewsTopicName = keyof typeof newsTopics
 
-/** The topics that companies themselves announce. */
+/** The topics that are announced by the companies themselves. */
 export const companyTopicNames = ["trial", "contract", "partnership", "earnings", "merger", "crypto"] as const

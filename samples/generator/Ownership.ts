@@ -1,4 +1,4 @@
-/** The shareholders of a company, and the rows of ownership. */
+/** Generates a company's shareholders and builds the rows of ownership. */
 import { type EpochDay, formatDate, getSessionNumber } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
@@ -7,13 +7,13 @@ import { makeSource } from "./Documents.ts"
 import { fundNames, personNames } from "./Names.ts"
 import type { RandomSource } from "./Random.ts"
 
-/** A holder of a company's shares. `type` is null if the filing does not say what the holder is. */
+/** A shareholder of a company. `type` is null if the filing does not state the shareholder's role. */
 export interface Shareholder {
   readonly name: string
   readonly cik: string | null
   readonly type: "executive" | "director" | "ten_percent_owner" | "five_percent_owner" | null
   readonly title: string | null
-  /** The shares held, in ten-thousandths of the shares outstanding. */
+  /** The shareholder's stake, in ten-thousandths of the shares outstanding. */
   readonly stake: number
 }
 
@@ -30,7 +30,7 @@ const makeFund = (index: number, type: Shareholder["type"], stake: number): Shar
   return { name, cik: ownerCik(name), type, title: null, stake }
 }
 
-/** Generates officers with large stakes, one or two funds, and in most cases a holder above 10 %. */
+/** Generates officers with large stakes, one or two funds, and usually a holder of more than 10%. */
 const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(200, 1200)),
   makeIndividual(index + 1, "executive", "Chief Financial Officer", random.integer(20, 250)),
@@ -41,7 +41,9 @@ const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 1, "five_percent_owner", random.integer(500, 990)),
 ]
 
-/** Generates officers with tiny stakes, and no holder above 10 %, so that the affiliates' stake is reported as 0. */
+/**
+ * Generates officers with tiny stakes and no holder of more than 10%, so that the affiliates' stake is reported as 0.
+ */
 const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
   makeIndividual(index + 1, "director", "Director", random.integer(1, 5)),
@@ -50,7 +52,7 @@ const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 2, "five_percent_owner", random.integer(500, 700)),
 ]
 
-/** Generates the company's holders; none if its filings list none. */
+/** Generates the company's shareholders. Returns none if the company's filings do not list holders. */
 const makeHolders = (company: FictionalCompany): ReadonlyArray<Shareholder> => {
   const random = company.randomFor("holders")
   const index = company.number % 60
@@ -59,7 +61,7 @@ const makeHolders = (company: FictionalCompany): ReadonlyArray<Shareholder> => {
   return ownershipData === "institutions" ? makeLargeCapHolders(random, index) : []
 }
 
-/** The total stakes by group, in ten-thousandths of the shares outstanding; null if unknown. */
+/** The total stake of each group, in ten-thousandths of the shares outstanding; null if unknown. */
 interface OwnershipTotals {
   readonly insiders: number | null
   readonly affiliates: number | null
@@ -67,7 +69,8 @@ interface OwnershipTotals {
 }
 
 /**
- * Sums the stakes by group. If the filings list no holders, they are null, but a listed company has 0 for institutions.
+ * Adds up the stakes of each group. If the company's filings list no holders, the totals are null, except that the
+ * institutions' total is 0 for a listed company.
  */
 export const sumStakesByGroup = (company: FictionalCompany): OwnershipTotals => {
   const holders = makeHolders(company)
@@ -87,11 +90,11 @@ export const sumStakesByGroup = (company: FictionalCompany): OwnershipTotals => 
   }
 }
 
-/** Whether a document lists a holder. Its key says which holders it lists. */
+/** Returns whether a document lists a given holder. The document's key determines which holders it lists. */
 const isListedIn = ({ key }: CompanyDocument, { type }: Shareholder) =>
   key === "ipo" || key.startsWith("owners:all") || (key.startsWith("owners:funds") && type === "five_percent_owner")
 
-/** Returns the filings that list holders, oldest first, each with its holders. */
+/** Returns the filings that list holders, oldest first, together with these holders. */
 export const listFilingsWithHolders = ({ company, documents }: CompanyHistory) => {
   const holders = makeHolders(company)
   return documents
@@ -99,7 +102,9 @@ export const listFilingsWithHolders = ({ company, documents }: CompanyHistory) =
     .filter((table) => table.holders.length > 0)
 }
 
-/** The columns of a placeholder row, for a filing that lists no holders: all null (§2.7, ownership). */
+/**
+ * The columns of a placeholder row, which represents a filing that lists no holders (§2.7, ownership). All are null.
+ */
 const placeholderColumns = {
   owner_name: null,
   owner_cik: null,
@@ -135,12 +140,13 @@ const ownerColumns = ({ company, prices }: CompanyHistory, holder: Shareholder, 
     percent_of_class: hasType ? formatTenThousandths(stake) : null,
     sole_voting_shares: hasType ? shares - shared : null,
     shared_voting_shares: hasType ? shared : null,
-    // A holder without a type gets a date, because a row without any value would be a placeholder.
+    // A holder without a type gets an event date. Otherwise, all columns might be null, and the row would be a
+    // placeholder.
     event_date: type === "executive" || type === null ? formatDate(day - 30) : null,
   }
 }
 
-/** Builds one row per holder and filing, or a placeholder row for a filing that lists none. */
+/** Builds one row for each holder in each filing. A filing that lists no holders gets a placeholder row. */
 export const buildOwnershipRows = (history: CompanyHistory) => {
   const { company, documents } = history
   const tables = new Map(listFilingsWithHolders(history).map(({ document, holders }) => [document, holders]))
@@ -148,7 +154,7 @@ export const buildOwnershipRows = (history: CompanyHistory) => {
     (document) => {
       const { accession, day, form, key, url } = document
       const owners = (tables.get(document) ?? []).map((holder) => ownerColumns(history, holder, day))
-      // One filing has real holders and a placeholder, to test that the API hides the placeholder.
+      // One filing has both real holders and a placeholder, to test that the API hides the placeholder.
       const rows = owners.length === 0 || key === "owners:all:1" ? [...owners, placeholderColumns] : owners
       return rows.map((owner, index) => ({
         ticker: getSymbolOn(company, day),

@@ -1,4 +1,4 @@
-/** Simulates the daily closes and volumes of a company, and its gap days. */
+/** Simulates a company's daily closing prices and volumes, and its gap days. */
 import { earlyCloseDays, lastSessionNumber, tradingDays } from "./Calendar.ts"
 import { roundToQuotedPrice } from "./Decimals.ts"
 import {
@@ -11,21 +11,24 @@ import {
 import type { RandomSource } from "./Random.ts"
 import type { CompanyScenario, PriceGap } from "./Scenarios.ts"
 
-/** The simulated prices of a company. The first three lists have one entry per session of the market. */
+/** A company's simulated prices. The first three arrays have one element per session of the market. */
 export interface PriceHistory {
   readonly sharesOutstanding: ReadonlyArray<number>
-  /** The closes in ticks, not adjusted for splits; 0 if there is none. */
+  /** Closing prices in ticks, not adjusted for splits. 0 means that there is no closing price. */
   readonly closes: ReadonlyArray<number>
-  /** The numbers of shares traded. */
+  /** The number of shares traded in each session. */
   readonly volumes: ReadonlyArray<number>
   readonly gapDays: ReadonlyArray<GapDayTrading>
-  /** The evenings before a gap on which the price already moved. */
+  /** Evenings on which the price moved before a gap on the next day. */
   readonly eveningRuns: ReadonlyArray<PreGapEveningTrading>
 }
 
 const allSessions = tradingDays.map((_, session) => session)
 
-/** Returns the share count in each session, after capital raises and the split. Notes add no shares. */
+/**
+ * Returns the shares outstanding in each session, taking capital raises and the split into account. Convertible notes
+ * add no shares.
+ */
 const simulateSharesOutstanding = ({ raises, shares, split }: CompanyScenario): ReadonlyArray<number> => {
   const added = new Map(raises.map(({ kind, dilution, session }) => [session, kind === "note" ? 0 : dilution]))
   let count = shares * 1000
@@ -36,7 +39,10 @@ const simulateSharesOutstanding = ({ raises, shares, split }: CompanyScenario): 
   })
 }
 
-/** Returns the price in dollars that the scenario plans for a session, interpolated linearly between its points. */
+/**
+ * Returns the price that the scenario's price path specifies for a session, in dollars. Between the points of the path,
+ * the price is interpolated linearly.
+ */
 const interpolatePath = (pricePath: CompanyScenario["pricePath"], session: number) => {
   const after = pricePath.findIndex(([at]) => at > session)
   const [from, start] = pricePath[after < 0 ? pricePath.length - 1 : Math.max(0, after - 1)] ?? [0, 1]
@@ -44,13 +50,13 @@ const interpolatePath = (pricePath: CompanyScenario["pricePath"], session: numbe
   return after <= 0 ? start : start + ((end - start) * (session - from)) / (to - from)
 }
 
-/** Returns the sessions for which the scenario plans something. */
+/** Returns the sessions in which the scenario has planned events. */
 const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: CompanyScenario) =>
   [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
 
 /**
- * Generates random gaps, but none near planned events or each other. Some have exactly nine times the average volume,
- * which is not enough for a runner.
+ * Generates random gaps that are not close to planned events or to each other. Some of them have exactly nine times the
+ * average volume, which just misses the threshold for a runner.
  */
 const makeRandomGaps = (random: RandomSource, scenario: CompanyScenario): ReadonlyArray<PriceGap> => {
   const planned = plannedSessions(scenario)
@@ -77,8 +83,8 @@ const skipEarlyCloses = (session: number): number =>
   earlyCloseDays.has(tradingDays[session] ?? 0) ? skipEarlyCloses(session + 1) : session
 
 /**
- * Returns the planned and random gaps by session. Gaps on days with an early close move to the next session, and those
- * in the first two sessions of the company are left out.
+ * Returns the planned gaps and the random gaps, keyed by session. A gap on a day with an early close is moved to the
+ * next session. Gaps in the company's first two sessions are dropped.
  */
 const scheduleGaps = (random: RandomSource, scenario: CompanyScenario) =>
   new Map(
@@ -92,7 +98,8 @@ const scheduleGaps = (random: RandomSource, scenario: CompanyScenario) =>
   )
 
 /**
- * Returns the mean volume of the 60 sessions before, in shares. It is at least 1, because ratios are computed from it.
+ * Returns the average volume of the previous 60 sessions, in shares. The result is at least 1, because it is used as a
+ * divisor.
  */
 const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, session: number) => {
   const before = volumes.slice(Math.max(firstSession, session - 60), session)
@@ -100,9 +107,9 @@ const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, 
 }
 
 /**
- * Creates a random walk around the price path of a scenario. A gap moves the price off the path. The distance then
- * shrinks by 10 % per session. `nextClose` returns the close of a session, and `setClose` continues from the close of a
- * gap day.
+ * Creates a random walk around the scenario's price path. A gap moves the price away from the path. After that, the
+ * distance shrinks by 10% per session. `nextClose` returns a session's closing price. `setClose` makes the walk
+ * continue from the closing price of a gap day.
  */
 const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatility }: CompanyScenario) => {
   const raiseSessions = new Set(
@@ -127,7 +134,7 @@ const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatil
   }
 }
 
-/** Simulates the prices and volumes of a company in all sessions. */
+/** Simulates a company's prices and volumes for all sessions. */
 export const simulatePrices = (random: RandomSource, scenario: CompanyScenario): PriceHistory => {
   const sharesOutstanding = simulateSharesOutstanding(scenario)
   const closes = allSessions.map(() => 0)

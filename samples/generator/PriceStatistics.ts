@@ -1,10 +1,13 @@
-/** Statistics of closes, adjusted for splits: market capitalization, gains, highs and lows. */
+/**
+ * Computes market capitalization, gains, highs and lows from closing prices. Values that span several days are adjusted
+ * for splits.
+ */
 import { type EpochDay, getSessionDay, getSessionNumber, lastMarketDay } from "./Calendar.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { splitRatioSince } from "./Deals.ts"
 import { computeValueInCents, divideRounded, formatPercentChange, formatTicksAsDollars } from "./Decimals.ts"
 
-/** Returns the last close on or before `day`, in ticks; null if there is none. */
+/** Returns the last closing price on or before `day` in ticks, or null if there is none. */
 export const findLastCloseOn = ({ company: { scenario }, prices }: CompanyHistory, day: EpochDay = lastMarketDay) => {
   const session = getSessionNumber(day)
   return scenario.firstSession === null || session < scenario.firstSession || day < 0
@@ -12,11 +15,11 @@ export const findLastCloseOn = ({ company: { scenario }, prices }: CompanyHistor
     : prices.closes[session] ?? null
 }
 
-/** Returns the market capitalization in cents; null if the price or the share count is unknown. */
+/** Returns the market capitalization in cents, or null if the price or the share count is unknown. */
 export const computeMarketCap = (price: number | null, shares: number | null | undefined) =>
   price === null || shares === null || shares === undefined ? null : computeValueInCents(price, shares)
 
-/** Returns the trading days with their closes in ticks, not adjusted for splits. */
+/** Returns the company's trading days with their closing prices in ticks, not adjusted for splits. */
 export const listDailyCloses = ({ company: { scenario }, prices }: CompanyHistory) =>
   scenario.firstSession === null ? [] : prices.closes.slice(scenario.firstSession).map((close, after) => ({
     day: getSessionDay(after + (scenario.firstSession ?? 0)),
@@ -26,7 +29,10 @@ export const listDailyCloses = ({ company: { scenario }, prices }: CompanyHistor
 const firstTradingDay = ({ company: { scenario } }: CompanyHistory): EpochDay =>
   scenario.firstSession === null ? lastMarketDay + 1 : getSessionDay(scenario.firstSession)
 
-/** Returns the gain in % over a number of days, adjusted for splits; null if there was no price at the start. */
+/**
+ * Returns the percentage gain over the given number of days, adjusted for splits. Returns null if there was no price at
+ * the start.
+ */
 export const computePercentGain = (history: CompanyHistory, days: number) => {
   const day = lastMarketDay - days
   const [latest, earlier] = [findLastCloseOn(history), findLastCloseOn(history, day)]
@@ -35,14 +41,17 @@ export const computePercentGain = (history: CompanyHistory, days: number) => {
   return formatPercentChange(latest * to, earlier * from)
 }
 
-/** Returns the closes after `since` and up to `until`, in ticks, adjusted for splits up to `until`. */
+/**
+ * Returns the closing prices in ticks after `since`, up to and including `until`. They are adjusted for splits up to
+ * `until`.
+ */
 const splitAdjustedCloses = (history: CompanyHistory, since: EpochDay, until: EpochDay) =>
   listDailyCloses(history).filter(({ day }) => day > since && day <= until).map(({ close, day }) => {
     const { from, to } = splitRatioSince(history.company, day, until)
     return divideRounded(close * from, to)
   })
 
-/** Returns the columns with the highest and the lowest close of the last 365 days. */
+/** Returns the columns with the highest and lowest closing prices of the last 365 days. */
 export const highLow365Columns = (history: CompanyHistory) => {
   const closes = splitAdjustedCloses(history, lastMarketDay - 365, lastMarketDay)
   return closes.length === 0
@@ -50,13 +59,13 @@ export const highLow365Columns = (history: CompanyHistory) => {
     : { high_365: formatTicksAsDollars(Math.max(...closes)), low_365: formatTicksAsDollars(Math.min(...closes)) }
 }
 
-/** Returns the highest close in the 60 days up to `day`, in ticks; null if there is none. */
+/** Returns the highest closing price of the 60 days up to `day` in ticks, or null if there is none. */
 export const findHighestClose60Days = (history: CompanyHistory, day: EpochDay) => {
   const closes = splitAdjustedCloses(history, day - 60, day)
   return closes.length === 0 ? null : Math.max(...closes)
 }
 
-/** Returns the days on which the close fell by more than half. */
+/** Returns the days on which the closing price fell by more than half. */
 export const findLiquidationDays = (history: CompanyHistory): ReadonlyArray<EpochDay> =>
   listDailyCloses(history).flatMap(({ close, day }, index, all) => {
     const before = all[index - 1]

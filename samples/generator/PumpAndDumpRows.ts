@@ -1,6 +1,6 @@
 /**
- * Rows of pump_and_dump_tracker: companies that institutions do not hold, with their IPO, liquidations and risk
- * ratings.
+ * Builds the rows of pump_and_dump_tracker: companies without institutional holders, with data on their IPO,
+ * liquidations and risks.
  */
 import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
@@ -17,7 +17,9 @@ const countryRisk = (country: string) =>
 
 const floatRisk = (tradable: number) => tradable < 6_000_000 ? "high" : tradable < 15_000_000 ? "medium" : "low"
 
-/** Returns the columns about the lock-up, during which existing holders may not sell: 180 days from the IPO. */
+/**
+ * Returns the columns about the lock-up period of 180 days after the IPO, during which existing holders may not sell.
+ */
 const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   const day = getIpoDay(company)
   const shares = prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0
@@ -27,7 +29,7 @@ const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   }
 }
 
-/** Returns the columns about the IPO, the lock-up and the underwriter. */
+/** Returns the columns about the IPO, the lock-up period and the underwriter. */
 const ipoColumns = (history: CompanyHistory) => {
   const { company } = history
   const underwriter = getIpoDay(company) === null ? null : company.randomFor("underwriter").pick(underwriters)
@@ -64,7 +66,7 @@ const prospectusColumns = (history: CompanyHistory) => ({
   effective_date: mapNullable(getIpoDay(history.company), (day) => formatDate(day - 1)),
 })
 
-/** Returns the date of the last anonymous promotion. */
+/** Returns the date of the last anonymous promotion, or null if there was none. */
 const lastPromotionDate = ({ prices: { gapDays } }: CompanyHistory) => {
   const lastPromotion = gapDays.findLast(({ gap: { topic } }) => topic === "promotion")
   return lastPromotion === undefined ? null : formatDate(getSessionDay(lastPromotion.session))
@@ -81,7 +83,7 @@ const sizeColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Builds the company's row; none if institutions hold the company. */
+/** Builds the company's row. Returns no rows if institutions hold the company's shares. */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history
   if (company.scenario.ownershipData === "institutions") return []

@@ -1,23 +1,25 @@
 /**
- * Reproducible random numbers. They do not use functions such as `Math.exp` and `Math.sin`, whose last digit may differ
- * between JavaScript engines.
+ * Reproducible random numbers. Functions such as `Math.exp` and `Math.sin` are avoided, because the last digit of their
+ * results may differ between JavaScript engines.
  */
 
-/** A random sequence. Each call takes the next number of the sequence. */
+/** A sequence of random numbers. Each call consumes the next number. */
 export interface RandomSource {
-  /** Returns a number that is at least 0 and below 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   readonly next: () => number
-  /** Returns a number that is at least `min` and below `max`. */
+  /** Returns a number from `min` (inclusive) to `max` (exclusive). */
   readonly between: (min: number, max: number) => number
-  /** Returns an integer from `min` to `max`, both included. */
+  /** Returns an integer from `min` to `max`, inclusive. */
   readonly integer: (min: number, max: number) => number
-  /** Returns true with a probability from 0 to 1. */
+  /** Returns true with the given probability, which is a number from 0 to 1. */
   readonly chance: (probability: number) => boolean
-  /** Returns one of the items, each with the same probability. */
+  /** Returns one of the items. All are equally likely. */
   readonly pick: <const Items extends readonly [unknown, ...ReadonlyArray<unknown>]>(items: Items) => Items[number]
 }
 
-/** Returns the 32-bit FNV-1a hash of the parts, so that adjacent seeds give unrelated sequences. */
+/**
+ * Returns the 32-bit FNV-1a hash of the parts. Hashing makes the sequences of adjacent seeds independent of each other.
+ */
 const hashSeed = (parts: ReadonlyArray<number | string>) => {
   let state = 2_166_136_261
   for (const letter of parts.join("\n")) state = Math.imul(state ^ (letter.codePointAt(0) ?? 0), 16_777_619)
@@ -25,8 +27,9 @@ const hashSeed = (parts: ReadonlyArray<number | string>) => {
 }
 
 /**
- * Creates a mulberry32 generator that is seeded with what the numbers are for, as in
- * `makeRandomSource(seed, company, "news")`. `Math.imul` and the bit operations keep the state within 32 bits.
+ * Creates a mulberry32 random number generator. Its seed consists of everything that identifies the purpose of the
+ * numbers, as in `makeRandomSource(seed, company, "news")`. `Math.imul` and bitwise operations keep the state within 32
+ * bits.
  */
 export const makeRandomSource = (...purpose: ReadonlyArray<number | string>): RandomSource => {
   let state = hashSeed(purpose)

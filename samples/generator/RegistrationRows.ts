@@ -1,6 +1,6 @@
 /**
- * Rows of registrations: the shelf as of the last day, each sale from it as of the day of the sale, and equity lines,
- * resales, IPOs and pending offerings.
+ * Builds the rows of registrations. Shelf rows describe the last day of the market, and sale rows the day of the sale.
+ * There are also rows for equity lines, resales, IPOs and pending offerings.
  */
 import { type EpochDay, formatDate, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
@@ -17,7 +17,7 @@ import { findDocument, getIpoDay, makeSource } from "./Documents.ts"
 import { findFloatReportOn } from "./Floats.ts"
 import { findHighestClose60Days } from "./PriceStatistics.ts"
 
-/** The registration statements that a company may have. */
+/** The kinds of registration statements that a company may have. */
 const statements = ["shelf", "line", "resale", "ipo", "pending"] as const
 
 /** Returns the SEC file number of a registration statement, such as `333-900000`. */
@@ -46,7 +46,7 @@ const emptyColumns = {
 
 type RegistrationType = "shelf" | "equity_line" | "offering" | "resale"
 
-/** Returns the columns that every row has. All others are null unless they are added after these. */
+/** Returns the columns that all rows have in common. The remaining columns are null until the caller overrides them. */
 const headerColumns = (
   { company }: CompanyHistory,
   { day, form, id, title }: CompanyDocument,
@@ -69,13 +69,13 @@ const sourceColumns = (day: EpochDay, { url }: CompanyDocument, hasUrl = true) =
   source: makeSource([hasUrl ? url : null], "fees"),
 })
 
-/** USD 75 million in cents. The baby-shelf rule limits companies whose public float is worth less. */
+/** USD 75 million in cents. The baby-shelf rule applies to companies with a smaller public float. */
 const babyShelfThreshold = 7_500_000_000
 
 /**
- * Returns the columns about the SEC's baby-shelf rule: within twelve months, shelf sales of a small company may not
- * exceed a third of its public float, valued at the highest close of 60 days. `remaining` is what the shelf has left,
- * in cents.
+ * Returns the columns about the SEC's baby-shelf rule. Under this rule, a small company's shelf sales within twelve
+ * months may not exceed one third of its public float, valued at the highest close of the last 60 days. `remaining` is
+ * the unsold amount of the shelf, in cents.
  */
 const babyShelfColumns = (history: CompanyHistory, day: EpochDay, remaining: number) => {
   const high = findHighestClose60Days(history, day)
@@ -101,7 +101,7 @@ const babyShelfColumns = (history: CompanyHistory, day: EpochDay, remaining: num
   }
 }
 
-/** Returns the columns with the shelf sales up to a day, in total and within twelve months. */
+/** Returns the columns with the shelf sales up to a given day: in total, and within twelve months. */
 const salesColumns = ({ deals }: CompanyHistory, day: EpochDay) => ({
   amount_sold_to_date: formatCentsAsDollars(sumShelfSales(deals, day)),
   amount_sold_12_months: formatCentsAsDollars(sumShelfSales(deals, day, day - 365)),
@@ -133,7 +133,7 @@ const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: C
     effective_date: formatDate(history.shelf?.effectiveDay ?? deal.day),
     effective_status: true,
     expiration_date: mapNullable(history.shelf?.expiryDay ?? null, formatDate),
-    // Half of the amount of an at-the-market program has been sold.
+    // The sample data assumes that half of each at-the-market program has been sold.
     offering_amount: formatCentsAsDollars(atm ? deal.grossCents * 2 : deal.grossCents),
     shares_registered: atm ? null : deal.shares,
     is_atm: atm,
@@ -147,7 +147,7 @@ const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: C
   }
 }
 
-/** Generates the rows for deals: sales from the shelf, equity lines, and resales by buyers of private placements. */
+/** Builds the rows that result from deals: shelf sales, equity lines, and resales of privately placed shares. */
 const makeDealRows = (history: CompanyHistory) =>
   history.deals.flatMap((deal) => {
     const { company } = history
@@ -175,7 +175,7 @@ const makeDealRows = (history: CompanyHistory) =>
     return [...sale, ...line, ...resaleRows]
   })
 
-/** Generates the rows of the IPO and a pending offering. */
+/** Builds the rows for the IPO and for a pending offering. */
 const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")
@@ -198,7 +198,7 @@ const makeIpoAndPendingRows = (history: CompanyHistory) => {
   }]
 }
 
-/** Builds the rows of the company's registration statements and the sales under them. */
+/** Builds the rows for the company's registration statements and for the sales made under them. */
 export const buildRegistrationsRows = (history: CompanyHistory) => {
   const shelf = findDocument(history, "shelf")
   return [

@@ -1,4 +1,4 @@
-/** Rows of research_reports. */
+/** Builds the rows of research_reports. */
 import { formatDate, formatNewYorkTimeAsUtc, getSessionDay, toSecondsOfDay } from "./Calendar.ts"
 import { getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
@@ -8,7 +8,7 @@ import { type GapDayTrading, sumGapDayVolume } from "./GapDays.ts"
 import { newsTopics } from "./NewsTopics.ts"
 import { computeMarketCap } from "./PriceStatistics.ts"
 
-/** Whether the high was at least 35 % above the previous close. */
+/** Returns whether the day's high was at least 35% above the previous close. */
 const hasReport = ({ regular: { high, reference } }: GapDayTrading) => high * 100 >= reference * 135
 
 const describeReason = ({ gap: { topic } }: GapDayTrading) =>
@@ -31,7 +31,7 @@ const makeReportText = (name: string, symbol: string, date: string, gapDay: GapD
 _Everything in this report is made up._`
 }
 
-/** Builds one row per gap day with a gain of at least 35 %. Days without news lack some values. */
+/** Builds one row for each gap day with a gain of at least 35%. On days without news, some values are missing. */
 export const buildResearchReportsRows = (history: CompanyHistory) => {
   const { company, floats, prices } = history
   return prices.gapDays.filter(hasReport).map((gapDay, index) => {

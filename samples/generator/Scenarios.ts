@@ -1,16 +1,16 @@
 /**
- * Scenarios: what is planned to happen to a company in two years. Its prices, notices, floats and filings are derived
- * from them. Days are session numbers (see `Calendar.ts`). Prices are in USD, per share as on the first day, before any
- * split.
+ * Scenarios that define what happens to a company over two years. The company's prices, notices, floats and filings are
+ * derived from its scenario. Dates are session numbers (see `Calendar.ts`). Prices are in USD per share, with the share
+ * count of the first day, before any split.
  */
 import { lastSessionNumber } from "./Calendar.ts"
 import { companyTopicNames, type NewsTopicName } from "./NewsTopics.ts"
 import type { RandomSource } from "./Random.ts"
 
-/** A day on which the open differs markedly from the previous close. */
+/** A day on which the opening price differs significantly from the previous close. */
 export interface PriceGap {
   readonly session: number
-  /** The change from the previous close to the open, as a fraction: 0.2 is +20 %. */
+  /** The change from the previous close to the open, as a fraction. For example, 0.2 means +20%. */
   readonly open: number
   /** The change from the open to the high, as a fraction. */
   readonly high: number
@@ -18,39 +18,39 @@ export interface PriceGap {
   readonly close: number
   /** The volume as a multiple of the average volume. */
   readonly volumeMultiple: number
-  /** The topic of the news behind the gap; null if there is no news. */
+  /** The topic of the news that causes the gap, or null if there is no news. */
   readonly topic: NewsTopicName | null
-  /** Whether the news is published on the evening before, so that the price already rises after hours. */
+  /** Whether the news is published the evening before, which moves the price in after-hours trading. */
   readonly startsEveningBefore: boolean
-  /** Whether the anomaly detector flags this day. */
+  /** Whether the anomaly detector flags the day. */
   readonly isFlagged: boolean
 }
 
-/** A capital raise that the scenario plans. */
+/** A capital raise planned in the scenario. */
 export interface PlannedRaise {
   readonly session: number
-  /** `direct` is a registered direct offering, `line` an equity line, `note` a convertible note. */
+  /** `direct` is a registered direct offering, `line` is an equity line, and `note` is a convertible note. */
   readonly kind: "offering" | "direct" | "atm" | "line" | "note" | "preferred"
-  /** The new shares as a fraction of the shares outstanding. */
+  /** The number of new shares as a fraction of the shares outstanding. */
   readonly dilution: number
 }
 
-/** A split that the scenario plans, with the steps that it takes. */
+/** A split planned in the scenario, including its preparatory steps. */
 export interface StockSplit {
-  /** `from` old shares become `to` new shares: 20 to 1 is a reverse split. */
+  /** `from` old shares become `to` new shares. For example, 20 to 1 is a reverse split. */
   readonly from: number
   readonly to: number
   /** The session in which the proxy statement is filed. */
   readonly voteFiled: number
   /** The session of the shareholder vote. */
   readonly vote: number
-  /** The session in which the split takes effect; absent if the board does not carry it out. */
+  /** The session in which the split takes effect. Absent if the board does not carry out the split. */
   readonly effective?: number
   /** The session in which the board withdraws the split. */
   readonly withdrawn?: number
 }
 
-/** A breach of a Nasdaq listing rule other than the minimum bid price. */
+/** A violation of a Nasdaq listing rule other than the minimum bid price rule. */
 export interface ListingDeficiency {
   readonly session: number
   readonly kind:
@@ -62,42 +62,45 @@ export interface ListingDeficiency {
     | "market_value_listed_securities"
     | "market_value_public_shares"
     | "other"
-  /** The session in which the company regains compliance; absent if it does not. */
+  /** The session in which the company regains compliance. Absent if it never does. */
   readonly regainedSession?: number
 }
 
-/** Everything that is planned for a company. */
+/** The scenario of a company: everything that is planned to happen to it. */
 export interface CompanyScenario {
   readonly exchange: "NASDAQ" | "NYSE" | "NYSE American" | "OTC" | null
-  /** The possible countries. One of these is chosen for the company. */
+  /** Possible countries, from which one is chosen at random. */
   readonly countries: readonly [string, ...ReadonlyArray<string>]
-  /** Ordinary shares per American depositary share; null if the shares are not ADSs. */
+  /** The number of ordinary shares per American depositary share, or null if the shares are not ADSs. */
   readonly adsRatio: number | null
-  /** The session of the first trade. Above 0, it is the day of the IPO. Null if the company has no prices. */
+  /**
+   * The first session in which the shares trade. If it is greater than 0, it is the day of the IPO. Null if the company
+   * has no prices.
+   */
   readonly firstSession: number | null
-  /** The points through which the price moves, in straight lines. */
+  /** The points of the price path. The price moves in straight lines between them. */
   readonly pricePath: ReadonlyArray<readonly [session: number, dollars: number]>
-  /** The width of the random daily move, as a fraction of the price. */
+  /** The size of the random daily price change, as a fraction of the price. */
   readonly volatility: number
   /** The shares outstanding on the first day, in thousands. */
   readonly shares: number
-  /** The fraction of the shares outstanding that trades on a normal day. */
+  /** The fraction of the shares outstanding that is traded on a normal day. */
   readonly turnover: number
   readonly gaps: ReadonlyArray<PriceGap>
-  /** The number of random gaps in addition to `gaps`. Those near other events are left out. */
+  /** The number of random gaps to add to `gaps`. Random gaps close to other events are dropped. */
   readonly randomGaps: number
   readonly raises: ReadonlyArray<PlannedRaise>
   readonly split?: StockSplit
-  /** The sessions in which the ticker symbol changes. */
+  /** The sessions in which the company changes its ticker symbol. */
   readonly renames: ReadonlyArray<number>
   readonly deficiencies: ReadonlyArray<ListingDeficiency>
-  /** Which holders the ownership filings list. */
+  /** Determines which holders the ownership filings list. */
   readonly ownershipData: "full" | "institutions" | "placeholders" | "none"
-  /** The session of the delisting. */
+  /** The session in which the company is delisted. */
   readonly delisted?: number
 }
 
-/** Generates a gap whose unspecified properties are random. */
+/** Creates a gap. Properties that are not specified are random. */
 const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<PriceGap> = {}): PriceGap => {
   const high = random.between(0.08, 0.3 + open)
   return {
@@ -113,7 +116,7 @@ const makeGap = (random: RandomSource, session: number, open: number, overrides:
   }
 }
 
-/** What scenarios have unless they say otherwise. */
+/** Default values for scenarios. */
 const defaults = {
   exchange: "NASDAQ",
   countries: ["US"],
@@ -129,7 +132,7 @@ const defaults = {
   ownershipData: "full",
 } as const satisfies Partial<CompanyScenario>
 
-/** A large company with a calm price that institutions hold. Affiliates hold exactly 0 %. */
+/** A large company with a stable price and institutional holders. Affiliates hold exactly 0%. */
 const largeCap = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   exchange: "NYSE",
@@ -153,7 +156,7 @@ const largeCap = (random: RandomSource): CompanyScenario => ({
   ownershipData: "institutions",
 })
 
-/** A foreign company whose depositary shares (ADSs) trade in the US. */
+/** A foreign company whose American depositary shares trade in the US. */
 const foreignIssuer = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   countries: ["NO", "DE", "SE", "IE"],
@@ -176,7 +179,7 @@ const unpriced = (random: RandomSource): CompanyScenario => ({
   ownershipData: "placeholders",
 })
 
-/** A rising price followed by a three-for-one forward split. */
+/** A company whose price rises until it carries out a three-for-one forward split. */
 const forwardSplit = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   pricePath: [[0, random.between(60, 90)], [380, random.between(240, 300)], [
@@ -189,7 +192,7 @@ const forwardSplit = (random: RandomSource): CompanyScenario => ({
   split: { from: 1, to: 3, voteFiled: 360, vote: 376, effective: 395 },
 })
 
-/** A special-purpose acquisition company that trades close to USD 10. */
+/** A special-purpose acquisition company that trades at about USD 10. */
 const spac = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   firstSession: random.integer(60, 140),
@@ -203,7 +206,7 @@ const spac = (random: RandomSource): CompanyScenario => ({
   ownershipData: "institutions",
 })
 
-/** Late filings, a compliance plan and a reprimand over the audit committee. */
+/** A company with late filings, a compliance plan, and a reprimand concerning its audit committee. */
 const lateFiler = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   pricePath: [[0, random.between(2, 4)], [lastSessionNumber, random.between(1.6, 3)]],
@@ -216,7 +219,7 @@ const lateFiler = (random: RandomSource): CompanyScenario => ({
   ],
 })
 
-/** A proposed reverse split whose shareholder vote is still ahead. */
+/** A company that has proposed a reverse split and whose shareholders have not voted yet. */
 const pendingSplitVote = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   exchange: "NYSE American",
@@ -226,7 +229,7 @@ const pendingSplitVote = (random: RandomSource): CompanyScenario => ({
   split: { from: 50, to: 1, voteFiled: 470 + random.integer(0, 10), vote: lastSessionNumber + 14 },
 })
 
-/** A reverse split that shareholders approve and the board withdraws. */
+/** A company whose shareholders approve a reverse split that the board then withdraws. */
 const withdrawnSplit = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   pricePath: [[0, 2], [lastSessionNumber, 2.6]],
@@ -235,7 +238,10 @@ const withdrawnSplit = (random: RandomSource): CompanyScenario => ({
   split: { from: 10, to: 1, voteFiled: 250, vote: 275, withdrawn: 300 + random.integer(0, 20) },
 })
 
-/** Spikes, dilution, a bid-price deficiency, a reverse split that restores compliance, and a new symbol. */
+/**
+ * A company that goes through price spikes, dilution, a bid-price deficiency, a reverse split that restores compliance,
+ * and a symbol change.
+ */
 const fullLifecycle = (random: RandomSource): CompanyScenario => {
   const shift = random.integer(-12, 12)
   const at = (session: number) => session + shift
@@ -263,7 +269,7 @@ const fullLifecycle = (random: RandomSource): CompanyScenario => {
   }
 }
 
-/** A company that repeatedly sells shares from its shelf registration. */
+/** A company that repeatedly sells shares under its shelf registration. */
 const serialIssuer = (random: RandomSource): CompanyScenario => {
   const at = (session: number) => session + random.integer(-15, 15)
   const days = [at(55), at(150), at(270), at(380), at(455)]
@@ -289,7 +295,7 @@ const serialIssuer = (random: RandomSource): CompanyScenario => {
   }
 }
 
-/** A small IPO that is promoted and then loses most of its value in one day. */
+/** A small company that is promoted after its IPO and then loses most of its value in a single day. */
 const pumpAndDump = (random: RandomSource): CompanyScenario => {
   const firstSession = random.pick([40, 110, 180, 260, 330, 400, 440, 465])
   const top = firstSession + Math.min(random.integer(25, 60), lastSessionNumber - firstSession - 4)
@@ -325,7 +331,9 @@ const pumpAndDump = (random: RandomSource): CompanyScenario => {
   }
 }
 
-/** A price that falls below a dollar around session `low`, which leads to a bid-price deficiency. */
+/**
+ * Returns a scenario in which the price falls below one dollar around session `low`, causing a bid-price deficiency.
+ */
 const bidPriceDecline =
   (low: number, overrides: Partial<CompanyScenario> = {}) => (random: RandomSource): CompanyScenario => ({
     ...defaults,
@@ -342,13 +350,13 @@ const bidPriceDecline =
     ...overrides,
   })
 
-/** Three symbol changes in two years. */
+/** A company that changes its symbol three times in two years. */
 const frequentRenames = (random: RandomSource): CompanyScenario => ({
   ...serialIssuer(random),
   renames: [120, 260, 430].map((session) => session + random.integer(-10, 10)),
 })
 
-/** The scenarios by name. */
+/** All scenarios, by name. */
 export const companyScenarios = {
   fullLifecycle,
   serialIssuer,
@@ -361,9 +369,9 @@ export const companyScenarios = {
   frequentRenames,
   foreignIssuer,
   unpriced,
-  /** Unpriced, and its exchange is unknown. */
+  /** A company that has no prices and whose exchange is unknown. */
   unlisted: (random: RandomSource): CompanyScenario => ({ ...unpriced(random), exchange: null }),
-  /** Only the name is known. */
+  /** A company about which no data exists except its name. */
   nameOnly: (random: RandomSource): CompanyScenario => ({ ...unpriced(random), exchange: null, ownershipData: "none" }),
   forwardSplit,
   spac,

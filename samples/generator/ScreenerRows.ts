@@ -1,4 +1,4 @@
-/** Rows of screener: the figures of a company on the last day. */
+/** Builds the rows of screener, which describe a company on the last day of the market. */
 import { formatDate, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
@@ -24,7 +24,8 @@ const median = (numbers: ReadonlyArray<number>) => {
 }
 
 /**
- * Returns the volume statistics of the last 60 sessions. The change on the last day is relative to their mean, in %.
+ * Returns volume statistics for the last 60 sessions. The last day's volume is compared with the average, as a
+ * percentage change.
  */
 const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   const volumes = scenario.firstSession === null
@@ -42,7 +43,7 @@ const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   }
 }
 
-/** Returns the columns with the short interest, its ratio to the float, and the days needed to cover it. */
+/** Returns the columns about short interest, including its ratio to the float and the days needed to cover it. */
 const shortInterestColumns = ({ company, floats }: CompanyHistory, average: number | null) => {
   const random = company.randomFor("short")
   const float = findNewestFloatReport(floats)?.float ?? null
@@ -69,7 +70,10 @@ const gainColumns = (history: CompanyHistory) => ({
   gain_365_day: computePercentGain(history, 365),
 })
 
-/** Counts gaps and runners. As in `/v1/intraday-runners`, a runner is flagged and has a volume ratio above 9. */
+/**
+ * Returns the number of gaps and runners, and the average gap. As in `/v1/intraday-runners`, a runner is a flagged day
+ * with a volume ratio above 9.
+ */
 const gapCountColumns = (history: CompanyHistory) => {
   const gaps = buildGapStatsRows(history).map(({ gap_percentage }) => Math.round(Number(gap_percentage) * 10_000))
   const runners = buildIntradayRunnersRows(history).filter((row) =>

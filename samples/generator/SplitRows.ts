@@ -1,11 +1,11 @@
-/** Rows of split_status, and the days on which splits took effect. */
+/** Builds the rows of split_status, and finds the days on which splits took effect. */
 import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { findDocument } from "./Documents.ts"
 import type { StockSplit } from "./Scenarios.ts"
 
-/** The steps of a split, by the key of the document that announces each. */
+/** The steps of a split, each with the key of the document that announces it. */
 const steps = [
   { key: "split:vote", action_type: "pending_vote" },
   { key: "split:approved", action_type: "vote_approved" },
@@ -14,7 +14,9 @@ const steps = [
   { key: "split:effective", action_type: "split_effective" },
 ] as const
 
-/** Returns the columns with the terms of a split. Until the board decides, a reverse split has a range of ratios. */
+/**
+ * Returns the columns with the terms of a split. A reverse split has a range of ratios until the board decides on one.
+ */
 const termColumns = (
   { effective, from, to, vote, voteFiled }: StockSplit,
   action: typeof steps[number]["action_type"],
@@ -33,7 +35,7 @@ const termColumns = (
   }
 }
 
-/** Builds one row per step that has been announced. */
+/** Builds one row for each announced step. */
 export const buildSplitStatusRows = (history: CompanyHistory) => {
   const { company } = history
   const { split } = company.scenario
@@ -57,7 +59,7 @@ export const buildSplitStatusRows = (history: CompanyHistory) => {
   })
 }
 
-/** Returns the days of the splits that have taken effect. */
+/** Returns the days of all splits that have already taken effect. */
 export const effectiveSplitDays = ({ scenario: { split } }: FictionalCompany) =>
   split?.effective !== undefined && getSessionDay(split.effective) <= lastMarketDay
     ? [getSessionDay(split.effective)]

@@ -1,4 +1,4 @@
-/** The functions that build the sample rows, by table. */
+/** Lists the functions that build the sample rows of each table. */
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { buildDilutionDataRows } from "./DilutionRows.ts"
 import { buildFloatOutstandingRows, buildHistoricalFloatProRows } from "./Floats.ts"
@@ -21,12 +21,12 @@ import { buildDailyPricesRows, buildHistoricalTickersRows, buildTickerChangesRow
 /** The value of a cell. A list is written as JSON, and null as an empty cell (D31, loading data). */
 export type SampleCell = string | number | boolean | null | ReadonlyArray<string>
 
-/** A row by column name. */
+/** A row: the cell values, keyed by column name. */
 export interface SampleRow {
   readonly [column: string]: SampleCell
 }
 
-/** By the name of each table, the function that builds a company's rows in it. */
+/** For each table, the function that builds its rows for one company. */
 export const sampleRowBuilders = {
   daily_prices: buildDailyPricesRows,
   gap_stats: buildGapStatsRows,
@@ -48,5 +48,5 @@ export const sampleRowBuilders = {
   historical_tickers: buildHistoricalTickersRows,
 } satisfies { readonly [table: string]: (history: CompanyHistory) => ReadonlyArray<SampleRow> }
 
-/** The name of a table with sample rows. */
+/** The name of a table for which sample rows can be built. */
 export type TableName = keyof typeof sampleRowBuilders

@@ -1,11 +1,11 @@
-/** Rows of daily_prices, ticker_changes and historical_tickers. */
+/** Builds the rows of daily_prices, ticker_changes and historical_tickers. */
 import { formatDate, formatNewYorkTimeAsUtc, lastMarketDay, parseDate, toSecondsOfDay } from "./Calendar.ts"
 import { getSymbolOn, renamesOf } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { formatTicksAsDollars } from "./Decimals.ts"
 import { listDailyCloses } from "./PriceStatistics.ts"
 
-/** Builds one row per session of the company, with the symbol of that day. */
+/** Builds one row for each session in which the company trades, with the symbol it had on that day. */
 export const buildDailyPricesRows = (history: CompanyHistory) =>
   listDailyCloses(history).map(({ close, day }) => ({
     ticker: getSymbolOn(history.company, day),
@@ -16,7 +16,8 @@ export const buildDailyPricesRows = (history: CompanyHistory) =>
 const source = "made up"
 
 /**
- * Generates symbol changes that have no effect: they are estimated, backfilled, reverted, blocked or dated 2099.
+ * Generates symbol changes that have no effect, because they are estimated, backfilled, reverted, blocked or dated
+ * 2099.
  */
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
@@ -40,7 +41,10 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
   ]
 }
 
-/** Builds one row per change of the company's symbol. If it has several, some that have no effect are added. */
+/**
+ * Builds one row for each change of the company's symbol. If there is more than one, also adds changes that have no
+ * effect.
+ */
 export const buildTickerChangesRows = (history: CompanyHistory) => {
   const { company } = history
   const events = renamesOf(company).map(({ day, former, next }) => ({
@@ -58,7 +62,8 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
 }
 
 /**
- * Gives every seventh company a former symbol without a recorded ticker change. Half of these rows have a date.
+ * Builds a row for every seventh company: a former symbol for which there is no ticker change. Half of these rows have
+ * a date.
  */
 export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company

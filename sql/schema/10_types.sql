@@ -1,58 +1,64 @@
--- The extension, types and functions that tables need, and the privileges of the service's roles.
+-- Defines the extension, the types and the functions that the tables use, and the table of privileges for the service's
+-- roles.
 --
--- The domains set the bounds of the values that tables accept, whichever program writes them (D34, D42). No other code
--- repeats the bounds: `load` and the ingests read them from the view `domain_bounds`. An upper bound also excludes NaN,
--- which PostgreSQL sorts above every number. Clients and indexes only see a domain's base type. An array of a domain
--- would be a different type to them, so lists are domains over arrays of base types. Every domain accepts null; columns
--- that do not are declared `not null`.
+-- The domains limit the values that tables accept, no matter which program writes them (D34, D42). No other code
+-- repeats these bounds: `load` and the ingests read them from the view `domain_bounds`. An upper bound also rejects
+-- NaN, which PostgreSQL sorts above every number. Clients and indexes see only a domain's base type. They would treat
+-- an array of a domain as a different type, so each list type is a domain over an array of a base type. Every domain
+-- accepts null; columns that must not be null are declared `not null`.
 
 -- Trigram indexes support substring filters. The extension is trusted, so the database owner may create it.
 create extension if not exists pg_trgm;
 
--- A ticker symbol, as rows contain it (D6).
+-- A ticker symbol in the form that tables store (D6).
 create domain ticker as text check (value ~ '^[A-Z0-9.^-]{1,16}$');
 create domain tickers as text[];
--- The SEC's number for a company, with leading zeros.
+-- The ten-digit number (CIK) that the SEC assigns to a company, with leading zeros.
 create domain cik as text check (value ~ '^[0-9]{10}$');
--- The CIK in a column that has it as a file spelled it, such as 1067983 or CIK0001067983. Null if the text is none.
+-- Converts a CIK to its ten-digit form. Some columns store a CIK as the source file spelled it, such as 1067983 or
+-- CIK0001067983. Returns null if the text is not a CIK.
 create function normal_cik(written text) returns text language sql immutable parallel safe as $$
   select lpad(substring(written from '^(?:CIK)?0*([0-9]{1,10})$'), 10, '0')
 $$;
--- USD per share.
+-- A price in USD per share.
 create domain price as numeric(18, 4) check (value between 0.0001 and 9999999);
 create domain floor_price as numeric(18, 3) check (value between 0.001 and 9999999);
--- The shares of a split, or the shares that one depositary receipt stands for.
+-- One of the two share counts of a split, or the number of shares that one depositary receipt represents.
 create domain ratio as numeric(18, 4) check (value between 0.0001 and 99999999999999.9999);
--- USD, of an offering, of trading volume, or of all shares of a company.
+-- An amount in USD, such as an offering amount, a trading volume or a market capitalization.
 create domain dollars as numeric(20, 2) check (value between 0 and 999999999999999999.99);
--- A computed amount in USD, which may be negative: what a company may still offer.
+-- A computed amount in USD that may be negative, such as the amount that a company may still offer.
 create domain valuation as numeric(20, 2) check (value between -999999999999999999.99 and 999999999999999999.99);
--- A number of shares, outstanding or traded. At most 2^53-1, so that JSON can represent it.
+-- A number of shares, outstanding or traded. The limit is 2^53-1, the largest integer that JSON clients represent
+-- exactly.
 create domain quantity as bigint check (value between 0 and 9007199254740991);
 -- A count of events, trades or minutes.
 create domain tally as bigint check (value between 0 and 9007199254740991);
--- A percentage or a multiple that may be negative, such as debt divided by a negative equity.
+-- A percentage or a ratio that may be negative, such as the debt-to-equity ratio of a company with negative equity.
 create domain figure as numeric(18, 4) check (value between -99999999999999.9999 and 99999999999999.9999);
--- A part or a multiple of a number that is not negative: a fraction of the shares, or a volume divided by another.
+-- A fraction or a ratio that is never negative, such as a fraction of the shares or one volume divided by another.
 create domain proportion as numeric(18, 4) check (value between 0 and 99999999999999.9999);
--- By how much a price or a volume has changed, in %. It can lose no more than all of its value.
+-- A change in price or volume, in percent. The lower bound is -100, the loss of the entire value.
 create domain change as numeric(18, 4) check (value between -100 and 99999999999999.9999);
 create domain fact_day as date check (value between '1900-01-01' and '2199-12-31');
--- A wall-clock time in New York (D15).
+-- A local time in New York, without a time zone (D15).
 create domain wall_time as timestamp(3) check (value between '1900-01-01 00:00:00' and '2199-12-31 23:59:59.999');
--- An instant, within the same range of days at UTC-05:00, the offset with which instants are printed.
+-- A point in time. It is limited to the same range of dates as `fact_day`, at UTC-05:00, which is the offset used in
+-- responses.
 create domain instant as timestamptz(3)
   check (value between '1900-01-01 00:00:00-05' and '2199-12-31 23:59:59.999-05');
--- Text in a column that always has a value. An empty text would count as missing, and missing values are null (D16).
+-- Text in a column that never contains an empty string. An empty string would count as a missing value, and missing
+-- values are stored as null (D16).
 create domain filled_text as text check (value <> '');
 create domain risk_level as text check (value in ('high', 'medium', 'low'));
--- A list without nulls and nested lists, which responses cannot represent. A table's `source` lists a link to each
--- document that a row is based on; the link's fragment names the element or fact (decision 0106).
+-- A list of text without null elements or nested lists, because responses can represent neither. A table's `source`
+-- column lists a link to each document on which a row is based; the link's fragment identifies the element or fact
+-- (decision 0106).
 create domain text_list as text[] check (
   coalesce(array_ndims(value) = 1 and array_lower(value, 1) = 1, true) and array_position(value, null) is null
 );
 
--- The lower and the upper bound of each domain of numbers, days or times, as text.
+-- The lower and upper bound, as text, of each domain of numbers, dates or times.
 create view domain_bounds as
 select contypid as domain, bounds[1] as least, bounds[2] as greatest
 from pg_constraint cross join lateral regexp_match(
@@ -60,22 +66,23 @@ from pg_constraint cross join lateral regexp_match(
 ) as bounds
 where contypid <> 0 and bounds is not null;
 
--- Joins an array of text into one text, for indexes on substrings. PostgreSQL's array_to_string is not marked
--- immutable, because that depends on the element type; for text it is.
+-- Joins the elements of an array into one text, for substring indexes. PostgreSQL does not mark array_to_string as
+-- immutable, because its behavior depends on the element type. For text elements it is immutable.
 create function joined(list text[]) returns text language sql immutable strict parallel safe
 return array_to_string(list, E'\n');
 
--- Converts the elements of an array to lower case, for filters that ignore case (D33); their indexes are named
--- `any_case`. Converting the array's text form is twice as fast as converting each element, and safe: quotes
--- and escapes have no letters, and `null` still means NULL.
+-- Converts the elements of an array to lower case, for case-insensitive filters (D33). The names of the indexes that
+-- use this function contain `any_case`. Converting the array's text form is twice as fast as converting each element.
+-- It is also safe: quotes and escapes contain no letters, and `null` still means NULL.
 create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
 return lower(list::text)::text[];
 
 -- Multiplies the ratios of several splits.
 create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);
 
--- Creates an index on each of the columns, followed by the sort order of the list that uses it, if any. Columns with
--- few distinct values need that order: a page is then a contiguous range of the index.
+-- Creates an index on each of the given columns. If `sort_order` is given, each index also contains the columns of that
+-- sort order. This is needed for columns with few distinct values, so that each page of a sorted list is a contiguous
+-- range of the index.
 create function index_each(indexed regclass, columns text[], sort_order text default null, any_case bool default false)
 returns void language plpgsql as $$
 begin
@@ -88,7 +95,8 @@ begin
   );
 end $$;
 
--- Creates the partition for a month (UTC) unless it exists. `create table … partition of` would block readers.
+-- Creates the partition for a month (in UTC) if it does not exist. The partition is created as a table and then
+-- attached, because `create table … partition of` would block readers.
 create function create_month_partition(whole regclass, month date) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -100,8 +108,7 @@ begin
     to_char(month, 'YYYY-MM-DD"Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"Z"'));
 end $$;
 
--- Returns the earliest month that has a partition. `materialized` ensures that only names of partitions are parsed as
--- months.
+-- Returns the first month that has a partition. `materialized` ensures that only partition names are parsed as months.
 create function earliest_month(whole regclass) returns date
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with parts as materialized (
@@ -112,17 +119,17 @@ $$;
 
 revoke execute on function index_each, create_month_partition, earliest_month from public;
 
--- The privileges that `grant ROLE` gives (docs/operations/deployment.md) to the service's role and to the admin API's.
--- Each file of the schema ends with the grants for what it creates. Both roles may read all tables and views, except
--- those with the privilege `no select`.
+-- The privileges that the command `grant ROLE` grants to the service's role and to the admin API's role
+-- (docs/operations/deployment.md). Each schema file ends by inserting the privileges on the objects that it creates.
+-- Both roles may read all tables and views, except those listed with the privilege `no select`.
 create table role_privileges (
   purpose   text not null check (purpose in ('service', 'admin')),
-  -- As in the statement `grant`, for example `insert, update (holder, until)`.
+  -- The privilege as written in a `grant` statement, for example `insert, update (holder, until)`.
   privilege text not null,
-  -- The schema and the name of a table or function.
+  -- The schema-qualified name of a table or function.
   object    text not null,
   primary key (purpose, object, privilege)
 );
 
--- `doctor` reads this table, even as a role without any grants.
+-- `doctor` reads this table even when it runs as a role that has no other privileges.
 grant select on role_privileges to public;

@@ -1,16 +1,17 @@
--- How symbols are spelled (D41: spelling of symbols). A dot and a hyphen in a symbol are one separator: BRK.B is BRK-B.
--- The consolidated tape marks warrants and units by WS and U, the SEC by WT and UN: ACHR.WS is ACHR-WT. The tables have
--- one spelling of each symbol, whichever program writes: the one that was stored first. Statements can therefore compare
--- symbols with `=`, and a key cannot have a row for each spelling.
+-- The same symbol can be spelled in several ways (D41: spelling of symbols). A dot and a hyphen are the same separator:
+-- BRK.B and BRK-B are one symbol. The consolidated tape marks warrants and units with WS and U, and the SEC marks them
+-- with WT and UN: ACHR.WS and ACHR-WT are one symbol. All tables use one spelling of each symbol, the one that was
+-- stored first, no matter which program writes. Statements can therefore compare symbols with `=`, and a symbol cannot
+-- have several rows that differ only in spelling.
 
--- Returns the text that all spellings of a symbol have in common, like `toSymbolKey`.
+-- Returns a key that is the same for all spellings of a symbol. `toSymbolKey` does the same in TypeScript.
 create function symbol_key(symbol text) returns text language sql immutable strict parallel safe
 return regexp_replace(regexp_replace(replace(symbol, '.', '-'), '-WS$', '-WT'), '-U$', '-UN');
 
--- Symbols without a separator have no row. A spelling never changes, and its row stays when the last row with the
--- symbol is removed, because rows in the history have the spelling.
+-- The spelling of each symbol that contains a separator. A row is never changed or deleted, even if no dataset contains
+-- the symbol anymore, because rows in the history still use the spelling.
 create table symbol_spellings (
-  -- Equal for all spellings of a symbol.
+  -- The result of `symbol_key`, which is the same for all spellings of a symbol.
   key      text primary key,
   spelling ticker not null,
   check (key = symbol_key(spelling))
@@ -24,15 +25,16 @@ end $$;
 create trigger refuse_respelling before update or delete or truncate on symbol_spellings
   for each statement execute function refuse_respelling();
 
--- Returns a symbol in the spelling that the tables use. If no table has the symbol, returns it unchanged.
+-- Returns the spelling of a symbol that the tables use. If no spelling is stored, returns the symbol unchanged.
 create function stored_symbol(symbol text) returns text language sql stable strict parallel safe
 set search_path = pg_catalog, pg_temp
 return coalesce((select spelling from public.symbol_spellings where key = public.symbol_key(symbol)), symbol);
 
--- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. The lock
--- makes a concurrent transaction that also has a new symbol wait for this one. With a lock per symbol instead, two
--- transactions with the same new symbols in different orders would deadlock. PostgreSQL keeps the plan of a statement
--- for a whole load; with few symbols before, it would otherwise be one that scans the table for each new symbol.
+-- Returns the spelling under which a symbol must be stored. If the symbol is new, stores the given spelling. The table
+-- lock makes a concurrent transaction with another new symbol wait for this one. With one lock per symbol, two
+-- transactions that add the same symbols in a different order could deadlock. `enable_seqscan` is off because
+-- PostgreSQL keeps a statement's plan for a whole load. A plan made while the table is small would otherwise scan the
+-- whole table for each new symbol.
 create function spell_symbol(symbol text) returns text
 language plpgsql strict security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
@@ -43,11 +45,12 @@ begin
   if found then return known; end if;
   lock table public.symbol_spellings in share row exclusive mode;
   insert into public.symbol_spellings values (public.symbol_key(symbol), symbol) on conflict do nothing;
-  -- A separate statement also sees a spelling that another transaction stored while this one waited for the lock.
+  -- Because this is a separate statement, it also sees a spelling that another transaction stored while this one waited
+  -- for the lock.
   return (select spelling from public.symbol_spellings where key = public.symbol_key(symbol));
 end $$;
 
--- Spells the symbols in the columns that the arguments name.
+-- Replaces the symbols in the columns named by the trigger arguments with their stored spellings.
 create function spell_symbols() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -67,9 +70,10 @@ begin
   return jsonb_populate_record(new, result);
 end $$;
 
--- Keeps one spelling of each symbol in the columns of a table whose domain is `ticker` or `tickers`. Because of
--- its condition, the trigger calls no function for rows without a separator. Its name sorts before the names of the
--- triggers that compare an updated row with the previous one, so it runs first.
+-- Creates a trigger on a table that replaces the symbols in columns of type `ticker` or `tickers` with their stored
+-- spellings. The trigger's condition avoids function calls for rows whose symbols contain no separator. Triggers run in
+-- alphabetical order, and the name `apply_spellings` sorts before the triggers that compare an updated row with its
+-- previous version.
 create function keep_spellings(spelled regclass) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -85,7 +89,7 @@ begin
     select format($sql$
       create or replace trigger apply_spellings before insert or update of %2$s on %1$s for each row
         when (%3$s) execute function public.spell_symbols(%4$s);
-      -- Also during logical replication.
+      -- Makes the trigger fire during logical replication too.
       alter table %1$s enable always trigger apply_spellings;
     $sql$, spelled, string_agg(quote_ident(name), ', '),
       string_agg(format($sql$new.%I::text ~ '[.-]'$sql$, name), ' or '), string_agg(quote_literal(name), ', '))

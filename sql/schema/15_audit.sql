@@ -1,5 +1,6 @@
--- The audit log: one row for each change that operators make (docs/operations/audit.md). Triggers write it, so that no
--- command and no psql session can bypass it. Service roles can only add rows, and only through functions.
+-- The audit log, with one row for each change that an operator makes (docs/operations/audit.md). Triggers write the
+-- rows, so that neither a command nor a psql session can bypass the log. Service roles can change it only by calling
+-- functions.
 create table audit (
   audit_id      bigint generated always as identity primary key,
   recorded_at   timestamptz not null default clock_timestamp(),
@@ -9,18 +10,18 @@ create table audit (
   via           text not null,
   -- The host on which the command ran, or the client's IP address.
   origin        text,
-  -- The command, such as `keys rotate`; the request to the admin API; or the name of the SQL client.
+  -- The command, such as `keys rotate`, the request to the admin API, or the name of the SQL client.
   operation     text,
   database_role text not null,
   subject_type  text not null,
   subject       text not null,
   account_id    bigint,
   change        text not null check (change in ('created', 'changed', 'removed')),
-  -- The values of a removed row, or the values before an update.
+  -- The values of a removed row, or the previous values of the changed columns.
   before        jsonb,
-  -- The values of a new row, or the values after an update.
+  -- The values of a new row, or the new values of the changed columns.
   after         jsonb,
-  -- The history's transaction, if the change is to datasets.
+  -- For a change to datasets: the id of the transaction in `history.transactions`.
   transaction   bigint unique
 );
 
@@ -28,9 +29,9 @@ create index on audit (recorded_at);
 create index on audit (account_id, audit_id) where account_id is not null;
 create index on audit (subject_type, subject, audit_id);
 
--- Writes a row. A connection announces who makes the change in the setting `tickerline.actor`; without it, the role
--- counts as the actor. Only the functions below may call this: a role that could name a transaction of the history
--- could overwrite that transaction's row.
+-- Writes a row to the audit log. The setting `tickerline.actor` identifies the author of the change. If a connection
+-- has not set it, the database role counts as the author. Only the functions below may call this function: a role that
+-- could pass an arbitrary history transaction could overwrite that transaction's row.
 create function write_audit(
   subject_type text, subject text, change text, before jsonb, after jsonb, account bigint, history_transaction bigint
 ) returns void language sql security definer set search_path = pg_catalog, pg_temp as $$
@@ -47,14 +48,14 @@ create function write_audit(
   on conflict (transaction) do update set subject = excluded.subject, after = excluded.after
 $$;
 
--- Records a change to something that is not an audited row.
+-- Records a change that no `audit_row` trigger records, such as a change of settings.
 create function record_audit(subject_type text, subject text, change text, before jsonb, after jsonb) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select public.write_audit(subject_type, subject, change, before, after, null, null)
 $$;
 
--- Records a change to a row. The trigger's arguments are the subject type, the column that names the subject, and the
--- columns to leave out because they are secret or change with each request.
+-- Records a change to a row. The trigger arguments are the subject type, the column that identifies the subject, and
+-- the columns to omit because they are secret or change with every request.
 create function audit_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -75,7 +76,7 @@ begin
   return null;
 end $$;
 
--- Records the settings for prices and rate limits, if they differ from those recorded last.
+-- Records the settings for prices and rate limits if they differ from the most recently recorded settings.
 create function record_settings(present jsonb) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select public.record_audit('settings', 'prices and limits', case when last is null then 'created' else 'changed' end,
@@ -86,7 +87,7 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
   where present is distinct from last
 $$;
 
--- Deletes rows from before a time, but never those from the last 31 days. Returns how many.
+-- Deletes rows older than the given time, but never rows from the last 31 days. Returns the number of deleted rows.
 create function drop_audit_before(moment timestamptz) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -100,8 +101,8 @@ begin
   return removed;
 end $$;
 
--- Replaces the values in a row or response that belongs to an erased account, except values that identify nobody.
--- Columns that are not listed here are replaced too, so that a column added later cannot be forgotten.
+-- Redacts the fields of a row or response that belongs to an erased account. Only fields that cannot identify anyone
+-- keep their values. These are listed here, so that a column added later is redacted by default.
 create function redact_customer_data(fields jsonb) returns jsonb
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select case when jsonb_typeof(fields) = 'object' then (

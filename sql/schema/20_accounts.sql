@@ -6,49 +6,50 @@ create table accounts (
   contact_email             text,
   tier                      text not null check (tier in ('basic', 'pro', 'ultimate')),
   created_at                timestamptz(3) not null default now(),
-  -- Whether the account gets emails that are not operational.
+  -- Whether the account receives emails other than operational ones.
   news                      boolean not null default true,
-  -- A prepaid balance is the sum of the credits minus the cost of settled usage. Null means that the account is billed
-  -- afterwards. A balance can become slightly negative, because requests in flight complete before the empty balance is
-  -- noticed.
+  -- For a prepaid account, the sum of its credits minus the cost of usage that has been charged. Null for a postpaid
+  -- account. The balance can become slightly negative, because requests in flight still complete when the balance runs
+  -- out.
   balance_microdollars      bigint,
   last_charged_at           timestamptz(3),
-  -- The monthly budget (docs/operations/accounts.md, decision 156). Months are those in New York, as for the days of
-  -- `usage_daily`. Without a budget, all of these columns except `budget_stops` are null.
+  -- The monthly budget (docs/operations/accounts.md, decision 156). Months are in New York time, like the days of
+  -- `usage_daily`. If the account has no budget, the budget columns are null, except `budget_stops`.
   budget_microdollars       bigint,
   -- Whether requests for data are refused once the budget is used up.
   budget_stops              boolean not null default false,
-  -- The first day of the month whose spending is counted: the latest month with a cost, or the month in which the
+  -- The first day of the month for which spending is counted: the latest month with a cost, or the month in which the
   -- budget was set.
   budget_month              date,
-  -- The sum of `usage_daily` for that month. The statement that settles usage updates both.
+  -- The account's total cost in `usage_daily` for that month. The statement that charges usage updates both.
   budget_spent_microdollars bigint,
   constraint accounts_budget_check check (
     case when budget_microdollars is null then not budget_stops
     else budget_microdollars > 0 and budget_month is not null and budget_spent_microdollars is not null end
   )
--- Half of each page stays free for new versions of its rows, so that charges do not have to update any index.
+-- Leaves half of each page free for new row versions, so that charging an account does not have to update any index.
 ) with (fillfactor = 50);
 
--- Only the SHA-256 and the first characters of a key are stored. Revoking a key is final; disabling it is not.
+-- API keys. Only the SHA-256 hash and the first characters of a key are stored. A revoked key cannot be restored; a
+-- disabled key can.
 create table api_keys (
   key_id            bigint generated always as identity primary key,
   account_id        bigint not null references accounts,
   key_hash          bytea not null unique check (octet_length(key_hash) = 32),
   key_hint          text not null,
   name              text not null default 'default' check (name = btrim(name) and name <> ''),
-  -- The endpoints for which the key may be used; null means all.
+  -- The endpoints that the key may access. Null means all endpoints.
   endpoints         text[] check (cardinality(endpoints) > 0),
-  -- The networks from which the key may be used; null means all.
+  -- The networks from which the key may be used. Null means all networks.
   networks          cidr[],
   created_at        timestamptz(3) not null default now(),
   expires_at        timestamptz(3),
-  -- When `expires_at` was set, so that nobody is warned about an expiry that they have just chosen. Null means at
-  -- creation.
+  -- When `expires_at` was last changed, so that customers are not warned about an expiry time that they have just set.
+  -- Null means that it has not changed since the key was created.
   expiry_set_at     timestamptz(3),
   revoked_at        timestamptz(3),
   disabled_at       timestamptz(3),
-  -- The key that a rotation created to replace this one. Not a foreign key, because keys are deleted only with their
+  -- The key that replaced this one in a rotation. Not a foreign key, because keys are deleted only together with their
   -- account.
   replaced_by       bigint,
   last_used_at      timestamptz(3),
@@ -67,7 +68,7 @@ end $$;
 
 create trigger note_expiry before update of expires_at on api_keys for each row execute function note_expiry();
 
--- All credits. A reference, such as a payment id, can be credited only once.
+-- The credits of all accounts. An account can be credited only once for a reference, such as a payment id.
 create table credits (
   credit_id           bigint generated always as identity primary key,
   account_id          bigint not null references accounts,
@@ -77,8 +78,8 @@ create table credits (
   unique (account_id, reference)
 );
 
--- Usage updates some columns all the time. Changes to the balance are recorded only if it increases, or if the account
--- becomes prepaid or postpaid.
+-- Recording usage constantly updates some of the columns, which these triggers ignore. A change to the balance is
+-- audited only if the balance increases, or if the account becomes prepaid or postpaid.
 create trigger audit after insert or delete
   or update of name, contact_email, tier, news, budget_microdollars, budget_stops on accounts
   for each row
@@ -100,7 +101,8 @@ create trigger audit after insert or delete or update on credits
 insert into role_privileges values
   ('service', 'no select', 'public.credits'),
   ('service', 'update (last_used_at, last_used_address)', 'public.api_keys'),
-  -- Needed for row locks. The functions that charge accounts run with their owner's privileges instead.
+  -- Row locks require this privilege. The functions that charge accounts run with the privileges of their owner
+  -- instead.
   ('service', 'update (last_charged_at)', 'public.accounts'),
   ('admin', 'insert, update (tier, contact_email, news)', 'public.accounts'),
   ('admin', 'insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by)', 'public.api_keys'),

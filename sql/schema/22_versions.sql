@@ -1,15 +1,15 @@
--- Versions of datasets, which invalidate caches (D17, caching). Every transaction that writes to a dataset, from any
--- program, adds 1 to the dataset's count, which becomes visible together with the written rows. A dataset may have
--- several rows here, and its count is their sum. Each writer inserts a row of its own and merges the unlocked rows into
--- it, so there are never many rows, and writers never wait. With a single row per dataset, writers would wait for each
--- other, and could deadlock.
+-- Dataset versions, which invalidate caches (D17, caching). Each transaction that writes to a dataset, from any
+-- program, adds 1 to the dataset's change count. The new count becomes visible together with the written rows. A
+-- dataset may have several rows here, and its change count is their sum. Each writer inserts a row and merges all
+-- unlocked rows of the dataset into it. So there are never many rows, and writers never wait for each other. With a
+-- single row per dataset, writers would wait and could deadlock.
 create table dataset_versions (
   dataset    text not null,
   changes    bigint not null,
-  -- Counts alone are ambiguous: a restored database, or a standby that was promoted without the last commits, can reach
-  -- the same count with different data. All marks of a dataset's rows together are a globally unique version.
+  -- Change counts alone are ambiguous: a restored database, or a standby promoted without the last commits, can reach
+  -- the same count with different data. The marks of all of a dataset's rows together identify a version uniquely.
   mark       uuid not null default gen_random_uuid(),
-  -- For monitoring. Every change inserts a new row, so the default is always right.
+  -- When the dataset last changed, for monitoring. Every change inserts a new row, so the default is always correct.
   changed_at timestamptz not null default now()
 );
 
@@ -20,10 +20,11 @@ declare
   this    text := ' ' || tg_table_name || ' ';
   earlier bigint := 0;
 begin
-  -- Counts only once per transaction. Rolling back to a savepoint reverts this setting too.
+  -- Counts a transaction only once. A rollback to a savepoint also reverts this setting.
   if position(this in noted) > 0 then return null; end if;
   perform set_config('tickerline.changed', noted || this, true);
-  -- Under stricter isolation, a concurrent merge would abort this transaction. An additional row does no harm.
+  -- Under a stricter isolation level, a concurrent merge would abort this transaction. Leaving an additional row is
+  -- harmless.
   if current_setting('transaction_isolation') = 'read committed' then
     with folded as (
       delete from public.dataset_versions
@@ -38,5 +39,5 @@ begin
   return null;
 end $$;
 
--- Only the triggers may call this.
+-- Only triggers may call this function.
 revoke all on function note_change() from public;

@@ -1,47 +1,49 @@
--- The history of every dataset: what its rows were, and when this database knew it (decision 0113).
+-- The history of every dataset: which rows it contained, and when this database recorded them (decision 0113).
 --
--- Each row has the transaction that recorded it in `recorded_in`. When a row is replaced or removed, it moves to the
--- table with the same name in the schema `history`, together with the transaction that replaced or removed it. The time
--- of a transaction is known only when it commits, so rows contain its id, and `history.transactions` has its time.
+-- In each row, `recorded_in` is the id of the transaction that wrote the row. When a row is replaced or removed, it
+-- moves to the table of the same name in the schema `history`, together with the id of the transaction that replaced or
+-- removed it. A transaction's time is known only when it commits, so rows contain the transaction's id, and
+-- `history.transactions` contains its time.
 create schema history;
 
--- The last value that this session drew identifies its transaction's record. Reading it needs no lookup, and only a
--- role that may use the sequence can change it. The trigger `history_insert` reads it with the writer's privileges.
+-- The ids of transactions in the history. The last value drawn in a session identifies the record of its current
+-- transaction. Reading this value needs no table lookup, and only a role that may use the sequence can change it. Every
+-- role may read it, because the trigger `history_insert` does so with the writer's privileges.
 create sequence history.transaction_ids;
 grant select on sequence history.transaction_ids to public;
 
--- The time of the newest transaction, in microseconds since 1970. It is a sequence because a sequence is current under
--- every isolation level.
+-- The time of the newest transaction, in microseconds since 1970. It is stored in a sequence because a sequence returns
+-- its current value at every isolation level.
 create sequence history.newest_microsecond;
 
--- One record per transaction that writes to datasets. It is complete when the transaction commits, and whenever the
--- client sets constraints immediate.
+-- One record for each transaction that writes to datasets. The record is completed when the transaction commits, and
+-- also when the client sets constraints immediate.
 create table history.transactions (
   id          bigint primary key default nextval('history.transaction_ids'),
-  -- The month of the partitions that contain its rows.
+  -- The month of the history partitions that contain the transaction's rows.
   month       date not null,
-  -- Unique, and in the order of commits. Null until the commit.
+  -- Unique, and in commit order. Null until the commit.
   recorded_at timestamptz unique,
-  -- The highest transaction id that had been assigned at this time.
+  -- The highest transaction id that had been assigned at `recorded_at`.
   highest_id  bigint,
-  -- Distinguishes transactions with the same id after a backup was restored, or after a failover.
+  -- Distinguishes transactions that have the same id because a backup was restored or a failover occurred.
   mark        uuid not null default gen_random_uuid(),
-  -- Numbers of changes by dataset and kind, for example {"news": {"added": 3}}.
+  -- The number of changes by dataset and kind, for example {"news": {"added": 3}}.
   changes     jsonb not null default '{}',
-  -- PostgreSQL's own id for the transaction.
+  -- The transaction id that PostgreSQL assigned.
   xact        xid8,
   -- The datasets that the transaction wrote to.
   written     text[],
-  -- Whether the record is still to be completed, or completed again, when the transaction commits or sets constraints
+  -- Whether the record must still be completed, or completed again, when the transaction commits or sets constraints
   -- immediate.
   is_pending  boolean not null default false
 );
 
--- Used to find the transactions that were running when a certain id was the highest.
+-- Finds the transactions that were running when a given id was the highest.
 create index transactions_range_idx on history.transactions using gist (int8range(id, highest_id, '[]'))
   where recorded_at is not null;
 
--- What each transaction changed, for the change feed: the net effect per key.
+-- The entries of the change feed: the net effect of each transaction on each key.
 create table history.changes (
   transaction  bigint not null,
   position     bigint not null,
@@ -49,11 +51,12 @@ create table history.changes (
   dataset      text not null,
   kind         text not null check (kind in ('added', 'corrected', 'removed')),
   ticker       text not null,
-  -- A second symbol of the change: the previous symbol of a corrected row, or the old symbol of a ticker change.
+  -- A second symbol that the change affects: the previous symbol of a corrected row, or the old symbol of a ticker
+  -- change.
   other_ticker text,
   key          jsonb not null,
-  -- The transaction that recorded the version, if that is not the transaction of the change. 0 if the row is older than
-  -- the history.
+  -- The transaction that recorded the row version, if it differs from `transaction`. 0 if the row is older than the
+  -- history.
   version      bigint,
   primary key (transaction, position, month)
 ) partition by range (month);
@@ -62,8 +65,8 @@ create index on history.changes (ticker, transaction, position);
 create index on history.changes (other_ticker, transaction, position) where other_ticker is not null;
 create index on history.changes (dataset, transaction, position) where kind = 'corrected';
 
--- The tables that have a history. `key_columns` identify a row, `columns` lists the columns that can be written, and
--- `shown_from` is the column with the day from which endpoints show a row.
+-- The tables that have a history. `key_columns` identify a row. `columns` lists the writable columns. `shown_from`
+-- names the column that contains the first day on which endpoints show a row.
 create table history.datasets (
   dataset     text primary key,
   key_columns text[] not null,
@@ -71,7 +74,8 @@ create table history.datasets (
   shown_from  text
 );
 
--- The earliest time whose state is known. A retention period moves it.
+-- The start of the history, which is the earliest time at which the contents of the datasets are known. Retention moves
+-- it forward.
 create table history.beginning (
   only_one boolean primary key default true check (only_one),
   earliest timestamptz not null,
@@ -80,8 +84,8 @@ create table history.beginning (
 
 insert into history.beginning (earliest) values (clock_timestamp());
 
--- The month whose partitions new transactions use. Writers never wait for a new month, because only
--- `history.start_month` creates its partitions.
+-- The month whose partitions new transactions use. Only `history.start_month` creates partitions, so writers never wait
+-- for a new month.
 create table history.current_month (
   only_one boolean primary key default true check (only_one),
   month    date not null
@@ -89,8 +93,8 @@ create table history.current_month (
 
 insert into history.current_month (month) values (date_trunc('month', now() at time zone 'UTC'));
 
--- Creates the partitions of the current month, and makes new transactions use them. Also deletes the records of
--- transactions that changed nothing; records of open transactions are not visible here.
+-- Creates the partitions for the current month, and makes new transactions use them. Also deletes the records of
+-- transactions that changed nothing. It does not see, and so does not delete, the records of open transactions.
 create function history.start_month() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -106,16 +110,17 @@ end $$;
 
 select create_month_partition('history.changes', month) from history.current_month;
 
--- Starts the record of a transaction at its first statement that writes to a dataset.
+-- Creates the record of a transaction before the transaction's first write to a dataset.
 create function history.begin_transaction() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   current bigint;
   known   text[];
 begin
-  -- The truncation has locked the table, so any transaction that wrote to it before has already drawn its time from the
-  -- sequence. If this transaction has itself drawn a time, because constraints were set immediate, it cannot tell
-  -- whether others have too.
+  -- The truncation has locked the table, so any transaction that wrote to it before has already drawn a time from the
+  -- sequence. If that time is newer than every visible transaction, the table may contain rows that this transaction
+  -- does not see. If this transaction has drawn a time itself, because it set constraints immediate, it cannot tell
+  -- whether other transactions have done so too.
   if tg_op = 'TRUNCATE' and current_setting('transaction_isolation') <> 'read committed' and (
     select is_called and last_value > (
       select coalesce(max(extract(epoch from recorded_at) * 1000000), 0) from history.transactions
@@ -139,7 +144,8 @@ begin
     insert into history.transactions (month, xact, written, is_pending)
     select month, pg_current_xact_id(), array[tg_table_name], true from history.current_month
     returning id into current;
-    -- This becomes the default of `recorded_in`. If a client changes the setting, `history_insert` corrects the rows.
+    -- Sets the default of `recorded_in`. If a client changes this setting, the trigger `history_insert` corrects the
+    -- rows.
     perform set_config('tickerline.transaction', current::text, true);
   elsif tg_table_name <> all (known) then
     update history.transactions set written = known || tg_table_name::text where id = current;
@@ -147,8 +153,8 @@ begin
   return null;
 end $$;
 
--- Completes the record again if constraints were set immediate since the transaction's last write, or are being set
--- now.
+-- Marks the transaction's record as pending again if it has already been completed, because constraints were set
+-- immediate since the last write or are being set immediate now.
 create function history.end_statement() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -161,14 +167,16 @@ begin
       message = 'the history has lost the record of this transaction',
       hint = 'Only the history may draw values from history.transaction_ids.';
   elsif not will_be_made then
-    -- If constraints were immediate, this one would fire right after this statement, and again after every later one.
+    -- With immediate constraints, `record_transaction` would fire right after this statement, and again after each
+    -- later one.
     set constraints history.record_transaction deferred;
     update history.transactions set is_pending = true where id = current;
   end if;
   return null;
 end $$;
 
--- Sets `recorded_in` in a row that an update changed, or that was inserted with another value.
+-- Sets `recorded_in` to the current transaction in a row that an update changed, or that was inserted with another
+-- value.
 create function history.stamp_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -176,15 +184,16 @@ begin
   return new;
 end $$;
 
--- Lists columns as SQL, each formatted with the template.
+-- Returns an SQL list of the columns, each formatted with `template`.
 create function history.list_columns(columns text[], template text default '%I') returns text
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select string_agg(format(template, name), ', ' order by position)
   from unnest(columns) with ordinality as listed (name, position)
 $$;
 
--- Lists a transaction's net changes to one dataset, numbering them after the `listed` changes to other datasets.
--- Returns how many there are of each kind, or null if the transaction neither recorded nor replaced a row.
+-- Adds a transaction's net changes to one dataset to `history.changes`. Their positions follow the `listed` changes to
+-- other datasets. Returns the number of changes of each kind, or null if the transaction neither recorded nor replaced
+-- a row of the dataset.
 create function history.list_changes(current history.transactions, dataset text, listed bigint) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -215,8 +224,8 @@ begin
     return jsonb_build_object('added', listed);
   end if;
 
-  -- A row that was removed and added again with the same content counts as unchanged. The contents are compared by
-  -- 128-bit hashes.
+  -- A row that was removed and added again with the same content counts as unchanged. Contents are compared by 128-bit
+  -- hashes.
   key := history.list_columns(source.key_columns);
   content := format('array[hash_record_extended(row(%1$s), 0), hash_record_extended(row(%1$s), 1)]',
     history.list_columns(source.columns));
@@ -244,7 +253,8 @@ begin
   return counts;
 end $$;
 
--- Draws a transaction's time, which is later than all times drawn before. The caller must hold the lock for commits.
+-- Returns a time for a transaction, later than all times returned before. The caller must hold the advisory lock that
+-- orders commits.
 create function history.draw_time() returns timestamptz language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   instant bigint := nextval('history.newest_microsecond');
@@ -255,8 +265,9 @@ begin
   return timestamptz 'epoch' + instant * interval '1 microsecond';
 end $$;
 
--- Completes the record of a transaction when it commits. If a client sets constraints immediate, completes it already
--- then, and each time again. The lock is held until the commit is visible, so times are in the order of commits.
+-- Completes the record of a transaction at its commit. If a client sets constraints immediate, the record is completed
+-- at that point, and again after later writes. The advisory lock is held until the commit is visible, so times are in
+-- commit order.
 create function history.record_transaction() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -280,8 +291,8 @@ begin
     listed := listed + (select sum(number::bigint) from jsonb_each_text(counts) as each (kind, number));
   end loop;
   if not is_used then
-    -- The row itself stays until `history.start_month`, because a statement that is still running may write with its
-    -- id.
+    -- The record itself is deleted later, by `history.start_month`, because a statement that is still running may write
+    -- rows with this id.
     update history.transactions set is_pending = false, recorded_at = null, highest_id = null, changes = '{}'
     where id = current.id;
     return null;
@@ -297,8 +308,9 @@ create constraint trigger record_transaction after insert or update of is_pendin
   deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction();
 alter table history.transactions enable always trigger record_transaction;
 
--- The audit log names each transaction that changed datasets, with its numbers of changes and what a load says about
--- itself, such as its file. If constraints are set immediate, the entry changes until the commit.
+-- Writes an audit log entry for each transaction that changes datasets. The entry contains the number of changes and
+-- the details that a load provides, such as its file. If constraints are set immediate, the entry can still change
+-- until the commit.
 create function audit_datasets() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -319,8 +331,9 @@ end $$;
 create trigger audit after update of changes on history.transactions
   for each row when (old.changes <> new.changes) execute function audit_datasets();
 
--- Makes a table a dataset: from now on, its changes are counted, its earlier rows are kept, and its symbols are spelled
--- as in the other datasets. Call it again after a migration that adds columns, or to repair triggers.
+-- Makes a table a dataset: from now on, its changes are counted, its replaced and removed rows are kept in the history,
+-- and its symbols are spelled as in the other datasets. Must be called again after a migration that adds columns. Can
+-- also be called to repair the triggers.
 create function history.track(dataset text, copy_indexes boolean default true) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -360,8 +373,8 @@ begin
       create index on history.%1$I (recorded_in);
       create index on history.%1$I (replaced_in);
     $sql$, dataset);
-    -- Every index that provides an order gets the transactions too. A page of the past can then find its place in the
-    -- index, and read only visible versions from the table.
+    -- In the history, each index that has a sort order also contains the transaction columns. A query for a past page
+    -- can then seek to its position in the index, and read only the row versions that were visible.
     for index in
       select regexp_replace(pg_get_indexdef(indexrelid), '^.* USING (.*?)( NULLS NOT DISTINCT)?$', '\1') as definition,
         indnatts > 1 or indisunique as is_ordered
@@ -371,17 +384,17 @@ begin
         index.definition, '^(btree \(.*?)\)( WHERE .*)?$', '\1, replaced_in, recorded_in) include (replaced_month)\2'
       ) else index.definition end);
     end loop;
-    -- These indexes find the version of a row that a transaction recorded or replaced, even if the row has thousands of
-    -- versions. The change feed compares `coalesce(…)`, as the indexes do, so that PostgreSQL does not use an index on
-    -- the transaction alone and read all rows of a large one.
+    -- These indexes find the row version that a transaction recorded or replaced, even if the row has thousands of
+    -- versions. Both the indexes and the change feed use `coalesce(…)`. This keeps PostgreSQL from using an index on
+    -- the transaction alone, which would read all rows of a large transaction.
     execute format($sql$
       create index %1$s_key_recorded_in_idx on history.%1$I (%2$s, coalesce(recorded_in, 0));
       create index %1$s_key_replaced_in_idx on history.%1$I (%2$s, coalesce(replaced_in, 0));
     $sql$, dataset, history.list_columns(key));
     perform public.create_month_partition(format('history.%I', dataset)::regclass, month) from history.current_month;
   end if;
-  -- Earlier versions get the value that existing rows got when the column was added, because the API may not expect
-  -- null.
+  -- Adds new columns to the history table. Earlier row versions get the value that existing rows got when the column
+  -- was added, because the API may not expect null.
   for added in
     select attname, format_type(atttypid, atttypmod) || case
         when adbin is null then ''
@@ -396,9 +409,10 @@ begin
     execute format('alter table history.%I add column %I %s', dataset, added.attname, added.definition);
   end loop;
 
-  -- Keeps the rows that a statement replaces or removes, except rows that the same transaction recorded, because they
-  -- were never visible. The function is generated for each table, because PostgreSQL would plan dynamic SQL again for
-  -- each statement. The last argument is the start of each of its statements.
+  -- Copies the rows that a statement replaces or removes to the history. Rows that the same transaction recorded are
+  -- left out, because they were never visible. A separate function is generated for each table, because PostgreSQL
+  -- would plan dynamic SQL again for each statement. The last argument of `format` is the beginning of the function's
+  -- insert statements.
   execute format($sql$
     create or replace function history.keep_%1$s() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
@@ -407,7 +421,7 @@ begin
       current_month date   := (select month from history.transactions where id = current);
     begin
       if tg_op = 'UPDATE' then
-        -- Excludes rows that the update left unchanged.
+        -- Leaves out rows that the update did not change.
         %3$s (
           select %2$s, recorded_in from old_rows where recorded_in is distinct from current
           except all
@@ -426,7 +440,7 @@ begin
         select %2$s, coalesce(recorded_in, 0), current, current_month from',
     dataset, history.list_columns(columns)));
 
-  -- Triggers for the same event run in the order of their names.
+  -- Triggers for the same event run in alphabetical order.
   execute format($sql$
     create or replace trigger history_begin before insert or update or delete or truncate on public.%1$I
       for each statement execute function history.begin_transaction();
@@ -445,7 +459,7 @@ begin
     create or replace trigger note_change after insert or update or delete or truncate on public.%1$I
       for each statement execute function public.note_change();
   $sql$, dataset, history.list_columns(columns, 'new.%I'), history.list_columns(columns, 'old.%I'));
-  -- Fires also during a restore or logical replication.
+  -- Makes the triggers fire during a restore or logical replication, too.
   execute (
     select format('alter table public.%I ', dataset) || string_agg(format('enable always trigger %I', tgname), ', ')
     from pg_trigger where tgrelid = live and (tgname like 'history\_%' or tgname = 'note_change')
@@ -456,11 +470,11 @@ begin
 end $$;
 
 -- Drops the history of the earliest month if all of its transactions were recorded before the given time, and returns
--- the month. Drops only one month per call, so that few partitions are locked at a time; callers repeat it. Because
--- service roles may call this, it always keeps the last 31 days.
+-- that month. Each call drops at most one month, so that few partitions are locked at a time; callers repeat the call.
+-- Because service roles may call this function, it never drops the last 31 days.
 --
--- The first call for a month only moves the start of the history past it. A later call drops the month, after all
--- requests have ended that compared their moment with the previous start.
+-- The first call for a month only moves the start of the history past that month. A later call drops the month, after
+-- the requests that were checked against the previous start have ended.
 create function history.drop_before(moment timestamptz) returns setof date
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare
@@ -469,7 +483,8 @@ declare
   ends        timestamptz;
   dataset     text;
 begin
-  -- The shortest HISTORY_RETENTION, in hours, because the length of a day depends on the session's time zone.
+  -- 744 hours (31 days) is the shortest HISTORY_RETENTION. The interval is in hours because the length of a day depends
+  -- on the session's time zone.
   if (moment <= now() - interval '744 hours') is not true then
     raise invalid_parameter_value using message = 'the history of the last 31 days cannot be dropped';
   end if;
@@ -480,8 +495,8 @@ begin
   then
     return;
   end if;
-  -- The partitions of a month may contain later transactions, because new ones go there until the next month is
-  -- started.
+  -- The partitions of a month may also contain later transactions, because new transactions use them until the next
+  -- month is started.
   select max(recorded_at) into newest from history.transactions where month <= first_month;
   if newest >= moment then return; end if;
   ends := greatest(newest, (first_month + interval '1 month') at time zone 'UTC');
@@ -492,7 +507,7 @@ begin
   for dataset in select 'changes' union all select datasets.dataset from history.datasets loop
     execute format('drop table if exists history.%I', dataset || to_char(first_month, '_YYYY_MM'));
   end loop;
-  -- The newest transaction is kept, because it is the one before the earliest known time.
+  -- Keeps the newest of these transactions, which is the last one before the start of the history.
   delete from history.transactions where month <= first_month and recorded_at < newest;
   return next first_month;
 end $$;

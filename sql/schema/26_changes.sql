@@ -1,6 +1,7 @@
--- What `/v1/changes` and the counts of corrections need besides `history.changes`.
+-- The tables that `/v1/changes` and the correction counts need in addition to `history.changes`.
 
--- The days of the feed in US Central time, and when each started. Rows for later days are not in the feed yet.
+-- The days of the change feed, in US Central time, and when each day was started. Rows that become visible on later
+-- days are not in the feed yet.
 create table history.days (
   day         date primary key,
   recorded_at timestamptz not null unique
@@ -8,12 +9,12 @@ create table history.days (
 
 insert into history.days values ((now() at time zone 'America/Chicago')::date, '-infinity');
 
--- Starts a day of the feed, unless it has been started: lists the rows that endpoints may show from this day on, or
--- from any day since the last call. Readers of the feed decide whether endpoints actually show them.
+-- Starts a day of the change feed if it has not been started. Adds the rows that endpoints may show from this day on,
+-- or from any day since the previous call. Readers of the feed check whether endpoints actually show these rows.
 create function history.start_day(today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  -- A service whose clock is fast cannot start a day early.
+  -- The database clock keeps a service whose clock is fast from starting a day early.
   new_day  date := least(today, (clock_timestamp() at time zone 'America/Chicago')::date);
   last_day date;
   source   history.datasets;
@@ -24,13 +25,13 @@ declare
   number   bigint;
 begin
   if new_day <= (select max(day) from history.days) then return; end if;
-  -- Locks the tables before it takes the lock for commits, as other writers do. Otherwise it could deadlock with a
-  -- truncation.
+  -- Locks the tables before it takes the advisory lock, as other writers do. In the reverse order, it could deadlock
+  -- with a truncation.
   for source in select * from history.datasets where shown_from is not null order by dataset loop
     execute format('select from public.%I limit 0', source.dataset);
   end loop;
-  -- While this transaction holds the lock, no other transaction is recorded, and the statements below see all that have
-  -- been recorded.
+  -- While this transaction holds the lock, no other transaction can be recorded, and the statements below see all
+  -- recorded transactions.
   perform pg_advisory_xact_lock(7101886);
   select max(day) into last_day from history.days;
   if new_day <= last_day then return; end if;
@@ -58,14 +59,14 @@ begin
   end if;
 end $$;
 
--- How many rows of each dataset were added, corrected and removed, so that buyers can judge its quality (decision 118).
--- A job reads the change feed in order and adds up what it finds, so that requests read only these small tables.
+-- The number of rows added, corrected and removed in each dataset, so that buyers can judge data quality (decision
+-- 118). A job reads the change feed in order and adds up the changes, so that requests read only these small tables.
 create table history.change_counts (
   dataset text not null,
-  -- The day of the change at UTC-05:00.
+  -- The day of the change, at UTC-05:00.
   day     date not null,
   kind    text not null check (kind in ('added', 'corrected', 'removed')),
-  -- For corrections, the class of the time between recording and correcting a row; empty for other kinds of changes.
+  -- For corrections, the class of the delay between recording and correcting a row. Empty for other kinds.
   delay   text not null,
   changes bigint not null,
   primary key (dataset, day, kind, delay)
@@ -79,7 +80,7 @@ create table history.corrected_fields (
   primary key (dataset, month, field)
 );
 
--- The position in the feed up to which changes have been counted.
+-- The position in the change feed up to which changes have been counted.
 create table history.counting_place (
   only_one      boolean primary key default true check (only_one),
   -- Only changes after this time are counted.

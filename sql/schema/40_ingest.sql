@@ -1,6 +1,8 @@
--- State of `tickerline ingest edgar` (decisions 0104 and 0105). Only the role that owns the tables writes it.
+-- The state of `tickerline ingest edgar` (decisions 0104 and 0105). Only the role that owns these tables writes to
+-- them.
 
--- When any process may next send a request to the SEC, and the end of a pause that the SEC demanded.
+-- The earliest time at which any process may send the next request to the SEC, and the end of the pause that the SEC
+-- last requested.
 create table edgar_access (
   only_one        boolean primary key default true check (only_one),
   next_request_at timestamptz not null default 'epoch',
@@ -9,7 +11,7 @@ create table edgar_access (
 
 insert into edgar_access default values;
 
--- Headers of the last response from each URL, for conditional requests.
+-- Validators from the last response from each URL, sent with conditional requests.
 create table edgar_validators (
   url           text primary key,
   etag          text,
@@ -17,20 +19,20 @@ create table edgar_validators (
   check (num_nonnulls(etag, last_modified) > 0)
 );
 
--- One row for each run of the ingest, also while it is running.
+-- One row for each run of the ingest, including a run in progress.
 create table edgar_runs (
   run_id      bigint generated always as identity primary key,
-  -- Whether INGEST_EDGAR started the run, instead of a command.
+  -- Whether the schedule in INGEST_EDGAR started the run, rather than a command.
   scheduled   boolean not null,
   -- Null if the run covers all companies.
   tickers     text[],
   datasets    text[] not null,
   since       date not null,
-  -- The day up to which the SEC's nightly archives contain all filings, if the run has read them (decision 0128). The
-  -- next run reads the daily indexes from this day on.
+  -- The day up to which the SEC's nightly archives contain all filings, if the run read the archives (decision 0128).
+  -- The next run reads the daily indexes from this day on.
   archive_day date,
   started_at  timestamptz(3) not null,
-  -- A running process updates this regularly. If it stops, the process has died.
+  -- A running process updates this time regularly. If the updates stop, the process has died.
   seen_at     timestamptz(3) not null default now(),
   finished_at timestamptz(3),
   status      text not null default 'running'
@@ -41,44 +43,48 @@ create table edgar_runs (
   rejections  bigint not null default 0
 );
 
--- How far each dataset of a company was ingested.
+-- The progress of the ingest for each company and dataset.
 create table edgar_progress (
   cik               cik not null,
   dataset           text not null,
-  -- Filings from this day on were ingested.
+  -- Filings from this day on have been ingested.
   since             date not null,
   last_accession    text,
   last_filing_date  date,
-  -- Ingested filings of the last days, in which late filings may still appear.
+  -- The accession numbers of filings that were ingested for the most recent days. Late filings may still be added to
+  -- these days.
   recent_accessions text[] not null,
   run_id            bigint not null,
   primary key (cik, dataset)
 );
 
--- SEC documents that still have to be read. A row is written with the progress of its company, and deleted with
--- the rows of its document, each in one transaction.
+-- SEC documents that still have to be read. A row is inserted in the same transaction as the progress of its company,
+-- and deleted in the same transaction that writes the document's rows.
 create table edgar_work (
-  -- The SEC's address. A fragment names one element of the document.
+  -- The document's URL on the SEC's site. A fragment identifies one element of the document.
   url             text not null,
-  -- The dataset whose row was set aside; empty if the whole document is to be read.
+  -- The dataset whose row could not be read and is attempted again later. Empty if the entry concerns the whole
+  -- document.
   dataset         text not null default '',
-  -- Null for the ticker list and the daily indexes.
+  -- Null for documents that do not belong to a single company: the ticker list and the daily indexes.
   cik             cik,
-  -- `form` and `instance`: a run over all companies has listed an ownership form, a statement or an XBRL instance, and
+  -- `form` and `instance`: a run over all companies has found an ownership form, a statement or an XBRL instance, but
   -- has not requested it yet (decision 0128).
-  -- `decided`: an operator has decided on a doubt, or a close has become known; what depends on it is computed again.
+  -- `decided`: an operator has decided about a suspicious value, or a missing close has become known. The values that
+  -- depend on it must be computed again.
   -- `absent` and `rejected`: the SEC did not send the document, or sent something unreadable (decision 0105).
   kind            text not null check (kind in ('form', 'instance', 'decided', 'absent', 'rejected')),
-  -- For a form: its filing, as the company's list of filings describes it.
+  -- For a form: its entry in the company's list of filings.
   filing          jsonb,
-  -- Why the document could not be read; null if it has not been requested yet. Contains no text from the document.
+  -- Why the document could not be read. Null unless `kind` is `absent` or `rejected`. Never contains text from the
+  -- document.
   reason          text,
   attempts        int not null default 0 check (attempts >= 0),
-  -- Null if the document is requested again only by `--retry-rejected`, or by a newer parser.
+  -- When the document is requested again. Null if only `--retry-rejected` or a newer parser causes a new request.
   next_try_at     timestamptz(3),
   first_failed_at timestamptz(3),
   last_failed_at  timestamptz(3),
-  -- The version of the parser that added or set aside the document.
+  -- The version of the parser that added the document or set it aside.
   parser_version  int not null,
   primary key (url, dataset),
   check ((kind = 'form') = (filing is not null)),
@@ -89,41 +95,42 @@ create table edgar_work (
 
 create index on edgar_work (cik);
 
--- Finds the newest listed forms. A run requests them after it has visited all companies, because each form costs a
--- request.
+-- Finds the newest forms that are waiting. Each form costs a request, so a run requests forms only after it has visited
+-- all companies.
 create index edgar_work_newest_forms_idx
   on edgar_work ((filing ->> 'filingDate') desc, (filing ->> 'accession') desc) where kind = 'form';
 
--- The SEC's ticker list as JSON, one copy per day (New York). Comparing the copies shows ticker changes. A change
--- counts only once the copies have agreed on it for a week, because the list may switch back and forth for days.
+-- Copies of the SEC's ticker list as JSON, one per day (New York time). Differences between the copies reveal ticker
+-- changes. A change is accepted only when the copies have agreed on it for a week, because the list may switch back and
+-- forth for days.
 create table edgar_ticker_lists (
   day       date primary key,
   row_count int not null,
   entries   text not null
 );
 
--- The exact acceptance time of one filing per company, from its index page. It shows whether the times in the company's
--- list of filings are UTC or Eastern, if their hours do not (decision 0102).
+-- The exact acceptance time of one filing per company, taken from the filing's index page. It shows whether the times
+-- in the company's list of filings are in UTC or Eastern time, when the hours alone do not show it (decision 0102).
 create table edgar_stamp_zones (
   cik         cik primary key,
   accession   text not null,
   accepted_at timestamptz(3) not null
 );
 
--- Share counts in the XBRL instances of filings, for companies whose facts lack them because they state the counts per
--- class (decision 0103). Each instance is requested once.
+-- Share counts from the XBRL instances of filings. They are needed for companies that report one count per share class,
+-- because the SEC's company facts do not contain such counts (decision 0103). Each instance is requested only once.
 create table edgar_instances (
   cik        cik not null,
   accession  text not null,
-  -- The date of the counts, and each class with its member, symbol and number of shares, or why they cannot be read.
-  -- Null if the instance has no counts.
+  -- The date of the counts and, for each share class, its member, symbol and number of shares, or the reason why they
+  -- cannot be read. Null if the instance contains no counts.
   cover      jsonb,
   filed_on   fact_day not null,
   primary key (cik, accession)
 );
 
--- The days of public floats for which no close was known when the counts of the company were assessed. When prices have
--- been loaded, the next run reads the facts of the company again.
+-- Companies that reported a public float for a day whose close was not yet known when their share counts were assessed.
+-- Once prices have been loaded, the next run reads the company's facts again.
 create table edgar_awaited_closes (
   cik    cik primary key,
   ticker ticker not null,
@@ -132,8 +139,8 @@ create table edgar_awaited_closes (
 
 select keep_spellings('edgar_awaited_closes');
 
--- Amounts of registrations from the fee exhibits of their statements and amendments, which are not read in the order in
--- which they were filed. The newest exhibit counts (decision 0103).
+-- Amounts from the fee exhibits of registration statements and their amendments. The exhibits are not read in filing
+-- order, so they are stored here to find the newest one, which determines the amounts (decision 0103).
 create table edgar_fees (
   cik               cik not null,
   accession         text not null,
@@ -145,53 +152,58 @@ create table edgar_fees (
   primary key (cik, accession)
 );
 
--- When registrations end (Rule 415(a)(5)). Each run ends the registrations whose last day has passed, because their
--- companies may have no new filing. Written with the rows of the company.
+-- The last days of registrations (Rule 415(a)(5)). Each run ends the registrations whose last day has passed, because
+-- their companies may have no new filing that would trigger an update. Rows are written together with the company's
+-- other rows.
 create table edgar_registration_ends (
   -- The `id` of the row in `registrations`.
   id               text primary key,
   cik              cik not null,
-  -- The last day on which the registration can be effective. The row has no `expiration_date` if the day is not exact.
+  -- The last day on which the registration can be effective. If this day is not exact, the row in `registrations` has
+  -- no `expiration_date`.
   last_day         date not null,
-  -- The headline of the row until it expires. A row with another headline is from another source, and does not expire.
+  -- The headline of the row in `registrations` until it expires. A row with a different headline comes from another
+  -- source, so the ingest does not expire it.
   headline         text not null,
   expired_headline text not null
 );
 
 create index on edgar_registration_ends (cik);
 
--- Implausible values in SEC documents, which are not published (operations/ingest-edgar). A document that is read
--- again replaces its doubts, except those that an operator has decided.
+-- Suspicious values in SEC documents. They are not published unless an operator confirms them
+-- (operations/ingest-edgar). When a document is read again, its rows are replaced, except those that an operator has
+-- already decided.
 create table edgar_doubts (
   doubt_id    bigint generated always as identity primary key,
   cik         cik not null,
   dataset     text not null,
-  -- The document with the element, as in the row's `source`.
+  -- The document's URL, with a fragment for the element, as in `source` of the dataset's row.
   url         text not null,
   field       text not null,
-  -- What the document states; empty if it states nothing.
+  -- The value that the document states. Empty if it states none.
   read        text not null,
-  -- What the row has if the document is right; null if that is not clear, so that nothing can be confirmed.
+  -- The value to publish if the document is right. Null if that value is unclear, so that it cannot be confirmed.
   confirmable text,
-  -- Whether it is decided together with the other doubts about the element.
+  -- Whether the value is decided together with all other suspicious values of the same element.
   is_joint    boolean not null default false,
-  -- What the row has instead.
+  -- The value that the dataset's row contains instead.
   published   text,
   reason      text not null,
   decision    text check (decision in ('confirmed', 'corrected')),
-  -- What the row has since the decision; null if the value is unknown.
+  -- The value that the dataset's row contains since the decision. Null if the value is unknown.
   decided     text check (decision is not null or decided is null),
   unique (dataset, url, field, read)
 );
 
 create index on edgar_doubts (cik);
 
--- Totals of the bars that `tickerline ingest prices` has read (decision 0127): one row per symbol, day and part of the
--- day. The rows of the datasets are computed from them. Only the role that owns the tables writes it.
+-- Totals of the price bars that `tickerline ingest prices` has read (decision 0127), with one row per symbol, day and
+-- part of the day. The rows of the price datasets are computed from these totals. Only the role that owns the table
+-- writes to it.
 create table price_periods (
   ticker        ticker not null,
   date          fact_day not null,
-  -- `day` is a bar of a whole day; the others are totals of minute bars.
+  -- `day` is a bar for the whole day. The other values are totals of minute bars.
   period        text not null check (period in ('day', 'premarket', 'regular', 'afterhours')),
   open          price not null,
   high          price not null,
@@ -199,7 +211,7 @@ create table price_periods (
   close         price not null,
   volume        quantity not null,
   trades        tally,
-  -- The following columns are null in rows of whole days. Minutes are counted from midnight in New York.
+  -- The following columns are null if `period` is `day`. Minutes are counted from midnight in New York.
   dollar_volume dollars,
   vwap          price,
   high_minute   smallint,
@@ -208,15 +220,15 @@ create table price_periods (
   last_minute   smallint,
   spike_minute  smallint,
   spike_price   price,
-  -- The following columns are null outside of regular hours. `fill_minute` is when the price first returned to
-  -- `fill_close`, the previous close at the time of the ingest.
+  -- The following columns are null unless `period` is `regular`. `fill_minute` is the minute in which the price first
+  -- returned to `fill_close`, which is the previous close as known at the time of the ingest.
   halt_minutes  smallint,
   fill_close    price,
   fill_minute   smallint,
   primary key (ticker, date, period)
 );
 
--- These find the days whose closes are known: days with day bars, or with a last minute bar at the close.
+-- These indexes find the days with known closes: days that have day bars, or whose last minute bar is at the close.
 create index on price_periods (date) where period = 'day';
 create index on price_periods (date, last_minute);
 

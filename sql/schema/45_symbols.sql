@@ -1,27 +1,28 @@
--- The symbols of the rows that `ingest edgar` loads (decision 0126). A row has the symbol that the company's primary
--- security used on the row's date. That follows from confirmed ticker changes, so a trigger moves the rows whenever
--- somebody corrects these changes.
+-- The symbols under which `ingest edgar` stores its rows (decision 0126). A row has the symbol that the company's
+-- primary security used on the row's date. This symbol is derived from confirmed ticker changes. When these are
+-- corrected, a trigger moves the rows to the right symbols.
 
--- The companies whose rows are ingested, as the SEC's ticker list describes them.
+-- The companies whose rows are ingested, as described by the SEC's ticker list.
 create table edgar_companies (
   cik               cik primary key,
-  -- The company's symbols in the newest copy of the list that contains it, in the order of the list.
+  -- The company's symbols, in list order, from the newest copy of the list that contains the company.
   tickers           tickers not null,
-  -- The symbol of the primary security, according to the newest list that names one.
+  -- The symbol of the company's primary security, from the newest copy of the list that contains one.
   primary_ticker    ticker not null,
   -- Earlier values of `primary_ticker`, oldest first.
   former_tickers    tickers not null default '{}',
-  -- The last day on which the list contained the company, and the last on which it contained its primary symbol.
+  -- The last days on which the list contained the company (`listed_on`) and its primary symbol (`primary_listed_on`).
   listed_on         date not null,
   primary_listed_on date not null,
-  -- The symbols by period, oldest first: [{"ticker": "A", "until": "2026-06-01"}, {"ticker": "B", "from": …}].
+  -- The company's symbols by period, oldest first: [{"ticker": "A", "until": "2026-06-01"}, {"ticker": "B", "from":
+  -- …}].
   periods           jsonb not null default '[]'
 );
 
 select keep_spellings('edgar_companies');
 
--- The symbols under which a company's rows are stored, and its symbols in the list. A request for `alias` also returns
--- the rows stored under `ticker`.
+-- The symbols of each company: those in the SEC's list, and those under which the company's rows are stored. A request
+-- for `alias` also returns the rows stored under `ticker`.
 create table company_symbols (
   alias  ticker not null,
   cik    text not null,
@@ -31,10 +32,11 @@ create table company_symbols (
 
 create index on company_symbols (cik);
 
--- A request with `as_of` uses the symbols as of that moment.
+-- Requests with `as_of` use the symbols as they were at that time.
 select history.track('company_symbols');
 
--- The day up to which ticker changes that were confirmed in advance have taken effect on rows.
+-- The last day whose ticker changes have been applied to the rows. A ticker change can be confirmed before it takes
+-- effect.
 create table edgar_placement (
   only_one  boolean primary key default true check (only_one),
   placed_on date not null
@@ -42,10 +44,10 @@ create table edgar_placement (
 
 insert into edgar_placement (placed_on) values ((now() at time zone 'America/Chicago')::date);
 
--- Returns a company's symbols by period. Starting at its primary symbol, follows the eligible ticker changes (D19),
--- first forward to the current symbol and then back. A change without a CIK is followed forward only if it leads to a
--- symbol in the list. If another company gave up a symbol before, and no confirmed change leads to it, the earlier rows
--- keep the symbol before it.
+-- Returns a company's symbols by period. Starts at the primary symbol and follows the eligible ticker changes (D19),
+-- first forward to the current symbol and then backward. A change without a CIK is followed forward only if it leads to
+-- a symbol in the list. If another company gave up a symbol earlier, and no confirmed change leads to that symbol, rows
+-- from before that day keep the company's previous symbol.
 create function edgar_symbol_periods(company edgar_companies, today date)
 returns table (ticker text, starts date, ends date)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
@@ -53,11 +55,11 @@ language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   event  record;
   label  text   := company.primary_ticker;
-  -- The symbol whose changes are looked up. It differs from `label` if no confirmed change leads from one to the other.
+  -- The symbol whose changes are looked up. It differs from `label` if no confirmed change connects the two.
   symbol text;
   since  date;
   bound  date   := 'infinity';
-  -- Since this day, the symbol has not belonged to another company.
+  -- The day since which no other company has used the symbol.
   freed  date;
   others text[] := company.former_tickers || company.primary_ticker;
 begin
@@ -109,9 +111,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   from public.edgar_symbol_periods(company, today)
 $$;
 
--- Returns, for each symbol that rows of the companies may have, the symbols that these rows should have instead, by
--- period. `links` is a pattern for links to the company's filings. `rows 10` makes the planner use indexes to find the
--- rows.
+-- For each symbol that rows of the companies may have, returns the symbols that these rows should have instead, by
+-- period. `links` is a pattern that matches links to the company's filings. `rows 10` makes the planner use indexes to
+-- find the rows.
 create function edgar_list_moves(companies text[])
 returns table (cik text, symbol text, ticker text, starts date, ends date, links text)
 language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
@@ -122,8 +124,8 @@ language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
   where cik = any (companies) and known.alias <> period.ticker
 $$;
 
--- Moves a row of a dataset with one row per symbol. If the new symbol already has a row, that row takes over the values
--- that it lacks; a default value counts as missing.
+-- Moves a row to another symbol, in a dataset with one row per symbol. If the new symbol already has a row, that row
+-- only takes over the values that it lacks. A default value counts as missing.
 create function edgar_move_row(dataset text, company text, old_symbol text, new_symbol text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -134,7 +136,7 @@ begin
     from public.%I where ticker = $1$sql$, dataset)
   into is_present, target_owner using new_symbol;
   if is_present and target_owner <> company then
-    -- Only the company to which the list assigns the symbol keeps the row.
+    -- If the list assigns the symbol to the other company, the other company's row stays. Otherwise it is deleted.
     if exists (select from public.edgar_companies where cik = target_owner and new_symbol = any (tickers)) then
       execute format('delete from public.%I where ticker = $1', dataset) using old_symbol;
       return;
@@ -159,10 +161,10 @@ begin
   end if;
 end $$;
 
--- Moves ingested rows of the companies to the symbols in `periods`. Rows from other sources stay where they are:
--- ingested rows can be recognized by the CIK in their id or in their links to the SEC. A filing, fact or holding that
--- is stored under two symbols is kept once. `former_symbols` has the previous symbols of each company, or null if they
--- are unknown.
+-- Moves ingested rows of the companies to the symbols in `periods`. Rows from other sources are not moved: ingested
+-- rows are recognized by the CIK in their id or in their links to the SEC. If a filing, fact or holding is stored under
+-- two symbols, only one copy is kept. `former_symbols` contains the previous symbol of each company, or null if it is
+-- unknown.
 create function edgar_move_rows(companies text[], former_symbols text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -172,8 +174,8 @@ declare
   key       text[];
   move      record;
 begin
-  -- For each dataset: the condition for ingested rows, and the column that is equal in two ingested rows for one
-  -- filing.
+  -- For each dataset: the condition for ingested rows, and a column that has the same value in two ingested rows for
+  -- one filing.
   for name, condition, source in values
     ('news', $sql$moved.id = place.cik || '-' || moved.accession_number$sql$, 'id'),
     ('registrations', $sql$moved.id = place.cik || '-' || moved.file_no$sql$, 'id'),
@@ -183,7 +185,7 @@ begin
     condition := format('moved.ticker = place.symbol and %s and moved.filed_at >= place.starts
       and moved.filed_at < place.ends', condition);
     select array_remove(key_columns, 'ticker') into key from history.datasets where dataset = name;
-    -- Finds the rows by an index on the ticker and the first column of the key, which is never null.
+    -- Uses an index on the ticker and the key's first column, which is never null, to find the rows.
     execute format($sql$
       delete from public.%1$I as moved using public.edgar_list_moves($1) as place where %2$s and exists (
         select from public.company_symbols as known join public.%1$I as kept on kept.ticker = known.alias
@@ -202,7 +204,7 @@ begin
     where place.ends = 'infinity'
       and array_to_string(screener.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
     union all
-    -- Other share classes in the list may have rows of their own.
+    -- Rows for other share classes in the list are not moved.
     select 'float_outstanding', place.cik, place.symbol, place.ticker
     from public.edgar_list_moves(companies) as place join public.edgar_companies using (cik)
       join unnest(companies, former_symbols) as former (cik, symbol) using (cik)
@@ -215,15 +217,15 @@ begin
   end loop;
 end $$;
 
--- Determines the symbols of the companies, and moves their rows if these symbols have changed.
+-- Determines the companies' symbols, and moves their rows if the symbols have changed.
 create function edgar_place_companies(companies text[], today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   changed text[];
   former  text[];
 begin
-  -- Locks in a fixed order, so that two transactions cannot deadlock. A running ingest batch holds the locks of its
-  -- companies.
+  -- Locks rows in a fixed order, so that two transactions cannot deadlock. A running ingest batch holds the locks of
+  -- its companies.
   perform from public.edgar_companies where cik = any (companies) order by cik for update;
   with placed as (
     select cik, periods -> -1 ->> 'ticker' as former_symbol, public.edgar_list_periods(company, today) as periods
@@ -242,12 +244,13 @@ begin
   where cik = any (companies)
   on conflict do nothing;
 
-  -- Also updates other companies that have one of the symbols: a symbol leads only to the company that has it now.
+  -- Also updates other companies that have one of the symbols, because a symbol leads only to the company that uses it
+  -- now.
   update public.company_symbols as known set ticker = answer.ticker
   from (
     select symbols.alias, company.cik, case
       when symbols.alias = any (tickers) then current_ticker
-      -- The list has dropped this symbol, and no company has rows of its own under it.
+      -- The list no longer assigns this symbol to any company, and the company has no rows stored under it.
       when not periods @> jsonb_build_array(jsonb_build_object('ticker', symbols.alias)) and not exists (
         select from public.company_symbols as rival join public.edgar_companies as other using (cik)
         where rival.alias = symbols.alias and other.cik <> company.cik and rival.alias = any (other.tickers)
@@ -263,7 +266,7 @@ begin
   if changed is not null then perform public.edgar_move_rows(changed, former); end if;
 end $$;
 
--- Moves rows because of ticker changes that were confirmed in advance and have now become effective.
+-- Moves the rows affected by ticker changes that were confirmed in advance and have now taken effect.
 create function edgar_place_due_companies(today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -281,7 +284,7 @@ begin
   update public.edgar_placement set placed_on = today where placed_on < today;
 end $$;
 
--- Moves the rows of the companies whose ticker changes a statement has added, corrected or removed.
+-- Moves the rows of companies whose ticker changes were added, corrected or removed by a statement.
 create function edgar_follow_changes() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -303,7 +306,7 @@ begin
   return null;
 end $$;
 
--- An update has two triggers, because the rows may have had other symbols before it.
+-- An update has two triggers, one for the old and one for the new rows, because it may change the symbols.
 create trigger place_rows_after_insert after insert on ticker_changes referencing new table as changed
   for each statement execute function edgar_follow_changes();
 create trigger place_rows_after_update_of after update on ticker_changes referencing old table as changed
@@ -315,8 +318,8 @@ create trigger place_rows_after_delete after delete on ticker_changes referencin
 create trigger place_rows_after_truncate after truncate on ticker_changes
   for each statement execute function edgar_follow_changes();
 
--- Removes rows of companies whose securities no longer trade from the datasets that contain only current rows. If a
--- company returns to the list, the next run creates these rows again.
+-- Deletes the rows of companies whose securities no longer trade, in datasets that contain only current rows. If a
+-- company returns to the list, the next run creates the rows again.
 create function edgar_remove_delisted(companies text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -325,7 +328,8 @@ declare
   move    record;
 begin
   foreach dataset in array array['screener', 'float_outstanding'] loop
-    -- A new holding company with another symbol continues the security, and may not have reported a share count yet.
+    -- If a new holding company with another symbol continues the security, the row moves to that symbol, because the
+    -- new company may not have reported a share count yet.
     for move in execute format($sql$
       select distinct on (heir.cik) heir.cik, stored.ticker as symbol, heir.periods -> -1 ->> 'ticker' as ticker
       from public.%I as stored join public.company_symbols as known on known.alias = stored.ticker
@@ -341,7 +345,7 @@ begin
       on known.alias = stored.ticker where known.cik = any ($1)
         and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
     into removed using companies;
-    -- Even a deletion that matches no rows would change the dataset's version, and thereby expire cached responses.
+    -- Even a deletion that matches no rows would change the dataset's version and invalidate cached responses.
     if removed is not null then
       execute format('delete from public.%I where ticker = any ($1)', dataset) using removed;
     end if;

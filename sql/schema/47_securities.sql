@@ -1,26 +1,29 @@
--- Which security used which symbol on which day (D20, D21, D45), and what follows from it: the splits of a security and
--- its market capitalization. Statements that compare prices, splits or counts of several days ask these functions.
+-- Determines which security used which symbol on which day (D20, D21, D45), and derives a security's splits and market
+-- capitalization from that. Statements that compare prices, splits or share counts of different days use these
+-- functions.
 
--- Divides the time of each symbol at the changes that it takes part in, and names the security that used it. If the
--- changes of a component form a chain (D21), the periods of its symbols belong to one security, and are linked. All
--- other periods are securities of their own, so that nothing of another company is mixed in. A security has the name of
--- its newest period: the symbol and, if it was used by others before, its first day. `ends` is the day after the last.
+-- Divides the history of each symbol into periods at the ticker changes that involve the symbol, and assigns each
+-- period to a security. If the changes of a connected component form a chain (D21), the periods of its symbols belong
+-- to one security, and `is_linked` is true. Every other period counts as a separate security, so that the data of
+-- different companies is never mixed. A security is named after its newest period: the symbol and, if others used the
+-- symbol before, the first day of the period. `ends` is the day after the last day of the period.
 create function trace_securities(
   symbols text[], old_tickers text[], new_tickers text[], days date[], ciks text[]
 ) returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
 )
--- PostgreSQL does not know how long the arrays are. A nested loop over 5,000 changes would take seconds.
+-- Nested loops are disabled because PostgreSQL does not know the length of the arrays. A nested loop over 5,000 changes
+-- would take seconds.
 language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
   with recursive changes as materialized (
-    -- Changes with equal symbols and day count as one if they name at most one CIK (D20).
+    -- Changes with the same symbols and day count as one change if they contain at most one CIK (D20).
     select row_number() over () as id, old_ticker, new_ticker, day, min(cik) as cik, max(cik) as other_cik,
       count(*) over (partition by old_ticker) > 1 as is_forked
     from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
     group by old_ticker, new_ticker, day
   ),
-  -- The change that follows each change: the later change away from its new symbol. If there are several,
-  -- which is one makes no difference, because a symbol that is left twice is in no chain.
+  -- The successor of each change: a later change that gives up its new symbol. If there are several, it does not matter
+  -- which of them is used, because a symbol that is given up twice cannot be part of a chain.
   links as materialized (
     select former.id, next.id as next_id
     from changes as former join changes as next on next.old_ticker = former.new_ticker and next.day > former.day
@@ -39,7 +42,8 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     select old_ticker as ticker, new_ticker as neighbour from changes
     union select new_ticker, old_ticker from changes
   ),
-  -- A component is a chain if it has one path, of at most twelve changes of one issuer, that leaves no symbol twice.
+  -- The symbols of all components that are not chains. A component is a chain if it is a single path of at most twelve
+  -- changes, all of one issuer, in which no symbol is given up twice.
   spreading (ticker) as (
     (
       select old_ticker from changes where is_forked
@@ -54,7 +58,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     union
     select neighbour from spreading join neighbours using (ticker)
   ),
-  -- Distinct already, but PostgreSQL would expect millions of rows.
+  -- The symbols are already distinct, but without `distinct` PostgreSQL would expect millions of rows.
   ambiguous as materialized (select distinct ticker from spreading),
   clear as materialized (
     select visits.* from visits where not exists (select from ambiguous where ambiguous.ticker = visits.ticker)
@@ -82,7 +86,8 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   from periods left join linked using (ticker, starts) left join ambiguous on ambiguous.ticker = periods.ticker
 $$;
 
--- The periods of the symbols, and of all symbols that are connected with them by changes that are eligible on a day.
+-- Returns the periods of the symbols, and of all symbols that are connected to them by ticker changes that are eligible
+-- on the given day.
 create function security_periods(symbols text[], today date)
 returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
@@ -106,10 +111,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ) as found cross join lateral public.trace_securities(symbols, old_tickers, new_tickers, days, ciks) as periods
 $$;
 
--- The splits of the securities that used the symbols. A split that is `applied` has taken place. A `repeated` one is a
--- record of a split that took place on another day. A `contradicted` one disagrees with other records or with bars, so
--- prices before and after the day cannot be compared. A contradicted split may also have a row for a day that no record
--- names but bars show.
+-- Returns the splits of the securities that used the symbols. The status `applied` means that the split took place on
+-- this day. `repeated` means that the record is about a split that took place on another day. `contradicted` means that
+-- the record disagrees with other records or with price bars, so prices before and after the day cannot be compared. A
+-- contradicted split may also be returned for a day that no record contains, if bars show the split on that day.
 create function security_splits(symbols text[], today date)
 returns table (security text, effective_date date, split_from numeric, split_to numeric, status text)
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -122,8 +127,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     where split.executed and split.action_type = 'split_effective'
       and coalesce(split.split_from <> split.split_to, true)
   ),
-  -- A split may be listed under a symbol that the security got later, or had until a few days before. If bars show that
-  -- the symbol was traded around that day, the split belongs to the company that used it.
+  -- A split may be recorded under a symbol that the security adopted later, or gave up a few days before. If bars show
+  -- that the symbol was traded around that day, the split belongs to the company that used the symbol then.
   moved as (
     select distinct listed.id, chain.security
     from listed join (select * from periods where is_linked) as chain on chain.ticker = listed.ticker
@@ -154,9 +159,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       count(ratio) = 0 or min(ratio) < max(ratio) as is_contradicted
     from owned group by security, effective_date
   ),
-  -- Records with the same ratio are about one split if each is at most 30 days after the previous one, unless bars show
-  -- several splits. Records with different ratios in the same direction are about one split if they are at most five
-  -- days apart. All records about one split get the same number.
+  -- Numbers the splits, so that all records about one split have the same number. Records with the same ratio are about
+  -- one split if each is at most 30 days after the previous one, unless bars show several splits. Records with
+  -- different ratios in the same direction are about one split if they are at most five days apart.
   spaced as (
     select *, effective_date - lag(effective_date) over same
         > case when change = lag(change) over same then 30 else 5 end as is_new
@@ -171,13 +176,13 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       array_agg(change) over same as changes
     from numbered window same as (partition by security, is_contradicted, sign(change), number)
   ),
-  -- Arrays, because a join with `periods` for each split would read all of it each time.
+  -- Collects each security's periods in arrays, because a join with `periods` would read all of it for every split.
   used as (
     select security, array_agg(ticker) as tickers, array_agg(starts) as starts, array_agg(ends) as ends
     from periods group by security
   ),
-  -- `seen` is the price change on the day, as a logarithm like `change`. It is null if the bars for the day or for the
-  -- 30 days before are unknown.
+  -- `seen` is the observed price change on the day, as a logarithm like `change`. It is null if there are no bars for
+  -- the day or for the 30 days before it.
   observed as (
     select grouped.*, tickers, starts, ends, ln(today.open / before.close) as seen
     from grouped join used using (security) left join lateral (
@@ -198,13 +203,13 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       order by bar.date desc, bar.period limit 1
     ) as before on not is_contradicted
   ),
-  -- Bars show the split if the price changed by more than half of what the ratio implies, and no other ratio of its
-  -- records fits better.
+  -- Bars confirm a split if the price changed by more than half of what the ratio implies, and no other ratio among the
+  -- split's records fits better.
   judged as (
     select *, abs(seen - change) < abs(change) / 2
         and abs(seen - change) <= (select min(abs(seen - other)) from unnest(changes) as other) as is_shown,
-      -- The days on which the price did change as the ratio says, if it hardly changed on the day of the record, or this
-      -- day, if the price changed the other way round.
+      -- If the price hardly changed on the recorded day, these are the nearby days on which it changed as the ratio
+      -- implies. If the price changed in the opposite direction on the recorded day, it is that day.
       case
         when abs(seen) < abs(change) / 5 then (
           select array_agg(date)
@@ -232,7 +237,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         when has_several_ratios or bool_and(right_days is not null) over same then 'contradicted'
         when row_number() over (
           partition by security, is_contradicted, sign(change), number
-          -- False comes before true: days that bars do not disprove come first.
+          -- False sorts before true, so the days that bars do not rule out come first.
           order by coalesce(abs(seen) < abs(change) / 5, false), filed_at desc, effective_date desc
         ) = 1 then 'applied'
         else 'repeated'
@@ -247,11 +252,11 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   )
 $$;
 
--- Since when a row of `screener` or `float_outstanding` has had its `outstanding`: the date of a count that no filing
--- dates (D44). `last_updated` does not tell, because an ingest of prices changes it. A removed row leaves its record,
--- because the row may return, or the company may have another symbol by now.
+-- The first day on which a row of `screener` or `float_outstanding` had its current `outstanding`. It dates a share
+-- count for which no filing gives a date (D44). `last_updated` cannot be used, because price ingests change it. The
+-- record stays when the row is removed, because the row may return, or the company may have changed its symbol.
 create table share_counts (
-  -- The collation of `tg_table_name`: in another, the index could not find it.
+  -- Uses the same collation as `tg_table_name`, so that lookups by `tg_table_name` can use the index.
   dataset     text collate "C" not null,
   ticker      ticker not null,
   outstanding quantity not null,
@@ -261,12 +266,12 @@ create table share_counts (
 
 select keep_spellings('share_counts');
 
--- PostgreSQL keeps the plan of the statement for a whole load. If the table was empty before, it would otherwise be one
--- that scans the table for each row.
+-- Sequential scans are disabled because PostgreSQL keeps a statement's plan for a whole load. A plan made while the
+-- table was empty would scan the table for each row.
 create function note_share_count() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
-  -- The row may have had the count before, or under its former symbol.
+  -- Keeps the earlier date if the row, under its present or former symbol, already had this count.
   insert into public.share_counts
   select tg_table_name, new.ticker, new.outstanding, least(new.last_updated::date, min(since))
   from public.share_counts
@@ -300,12 +305,13 @@ end $$;
 
 revoke execute on function note_share_count, forget_share_counts from public;
 
--- The counts in the symbols' rows of `screener` and `float_outstanding`, with one row for each class of shares if the
--- count is the sum of several. `shares` is null if there are, or may be, several classes whose sum is not the count: if
--- an operator has corrected the count, if it was loaded or comes from a balance sheet, or if the cover cannot be read.
--- `counted_on` is the date of the count. If `is_receipt`, `symbol` denotes depositary receipts, and each of them has
--- been worth `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all symbols of the
--- security, because rows of filings keep the symbol of their day (D38).
+-- Returns the share counts from the symbols' rows in `screener` and `float_outstanding`. If a count is the sum of
+-- several share classes, there is one row for each class. `shares` is null if there are, or may be, several classes
+-- that do not add up to the count: if an operator corrected the count, if the count was loaded or comes from a balance
+-- sheet, or if the cover page cannot be read. `counted_on` is the date of the count. If `is_receipt` is true, `symbol`
+-- denotes depositary receipts, and each receipt has represented `ads_ratio` shares since `ratio_on` or earlier. Counts
+-- and ratios are looked up under all symbols of the security, because rows from filings keep the symbol of their date
+-- (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
   dataset text, ticker text, symbol text, shares numeric, counted_on date, is_receipt boolean, ads_ratio numeric,
@@ -313,9 +319,10 @@ returns table (
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
-  -- The symbols that the security of each symbol has used, by period. In datasets with one row per symbol, the row of a
-  -- symbol belongs to the security from `owned_from` on. The row of the present symbol always does. The row of a symbol
-  -- that is listed beside the present one never does, because another company uses that symbol.
+  -- For each symbol, all symbols that its security has used, by period. In datasets with one row per symbol, a row
+  -- belongs to the security from `owned_from` on. The row for the current symbol always belongs to the security. If a
+  -- former symbol has a row next to the current symbol's row, the former symbol's row never belongs to the security,
+  -- because another company uses that symbol now.
   used as materialized (
     select symbol, former.ticker, former.starts, former.ends, case
         when former.ticker = symbol then '-infinity'
@@ -330,7 +337,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       listed.outstanding, listed.cik,
       bool_or(listed.is_adr) over (partition by used.symbol) as is_receipt,
       max(listed.stated_on) over same_count as stated_on,
-      -- A fact of the SEC is the number on a cover that is not stated per class.
+      -- The SEC's company facts contain a count from a cover page only if the cover page does not divide it by class.
       bool_or(array_to_string(source, ' ') like '%#dei/EntityCommonStockSharesOutstanding/%') over same_count as is_whole
     from used join (
       select 'screener' as dataset, screener.ticker, outstanding, lpad(cik, 10, '0') as cik, is_adr,
@@ -355,12 +362,13 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as histories using (symbol)
     where is_own and outstanding is not null
   ),
-  -- The cover with this sum or, without one, the newest cover of the company.
+  -- The cover page whose classes add up to the count or, if there is none, the company's newest cover page.
   covered as materialized (
     select counted.*, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
         when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) then false
         when jsonb_array_length(cover -> 'classes') > 1 or (cover ->> 'hasClasses')::boolean then true
-        -- A balance sheet states all classes together, and a filing has its count only if the cover has none.
+        -- A balance sheet states the total for all classes. A filing's count comes from its balance sheet only if its
+        -- cover page has none.
         else exists (
           select from unnest(tickers, starts, ends) as period (ticker, starts, ends)
             join public.historical_float_pro as filing using (ticker)
@@ -384,7 +392,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   select dataset, covered.symbol,
     case when class is null then covered.symbol else public.stored_symbol(class ->> 'symbol') end,
     case when not are_classes_unknown then coalesce(class ->> 'shares', outstanding::text)::numeric end,
-    -- Without a date in `float_outstanding`, the date is that in a filing, or else the first day of the count in a row.
+    -- If `float_outstanding` has no date, uses the date in a filing with this count, then the date of the cover page,
+    -- then the first day on which a row had the count.
     coalesce(
       covered.stated_on,
       (
@@ -423,7 +432,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as unit on true
 $$;
 
--- The newest close of the security that uses each symbol now, under whichever symbol it was traded then.
+-- Returns the newest close of the security that now uses each symbol, even if the security was traded under another
+-- symbol on that day.
 create function find_newest_closes(symbols text[], today date)
 returns table (symbol text, security text, date date, close numeric)
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -447,9 +457,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   order by symbol, found.date desc, found.source
 $$;
 
--- The market capitalizations for the rows of the symbols in `screener` and `float_outstanding` (D44), and for the rows
--- of other symbols of their companies: the newest close times the number of shares as of that day. There is no row if
--- the count or the close is unknown. If the capitalization cannot be computed, it is null, and `reason` says why.
+-- Returns the market capitalizations (D44) for the symbols' rows in `screener` and `float_outstanding`, and for the
+-- rows of the same companies' other symbols. A market capitalization is the newest close times the number of shares as
+-- of that day. Returns no row if the count or the close is unknown. If the market capitalization cannot be computed for
+-- another reason, it is null, and `reason` explains why.
 create function find_market_caps(symbols text[], today date)
 returns table (dataset text, ticker text, market_cap numeric, reason text)
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -466,8 +477,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
       using (symbol)
   ),
-  -- Restates the count as of the day of the close: applies the splits between the two days or, if the count is newer
-  -- than the close, reverts them.
+  -- Restates the count as of the day of the close: applies the splits between the two days, or reverses them if the
+  -- count is newer than the close.
   restated as (
     select id, min(split.effective_date) filter (where is_receipt) as split_on,
       min(split.effective_date) filter (where status = 'contradicted') as contradicted_on,
@@ -489,7 +500,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           then 'a split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD') || ' whose ratio is unknown or contradicted'
         when bool_or(shares is null) then 'an unknown number of shares of each class'
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
-        -- It may be one of the shares, or a change of the number of shares per receipt.
+        -- This can be a split of the shares, or a change in the number of shares per receipt.
         when min(split_on) is not null then 'a split of receipts on ' || to_char(min(split_on), 'YYYY-MM-DD')
         when count(close) < count(*) or min(date) < max(date) - 30
           then 'a class of shares without a close'
@@ -498,11 +509,11 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   )
   select dataset, ticker, case when reason is null then amount end, reason
   from capped
-  -- An amount that the column cannot hold follows from an impossible number of shares.
+  -- An amount that does not fit the column results from an impossible number of shares.
   where reason is distinct from 'no close' and (reason is not null or amount < 1e18)
 $$;
 
--- Stores market capitalizations: rows of `find_market_caps`.
+-- Stores market capitalizations returned by `find_market_caps`.
 create function store_market_caps(caps jsonb) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -514,7 +525,7 @@ begin
       from jsonb_to_recordset($1) as cap (dataset text, ticker text, market_cap numeric)
         join public.%1$I as listed using (ticker)
       where dataset = %1$L and listed.market_cap is distinct from cap.market_cap$sql$, name) into changed using caps;
-    -- Even an update of no row would change the version of the dataset, and thus expire cached responses.
+    -- Even an update that matches no rows would change the dataset's version and invalidate cached responses.
     continue when changed is null;
     execute format($sql$update public.%1$I as listed set market_cap = cap.market_cap
       from jsonb_to_recordset($1) as cap (dataset text, ticker text, market_cap numeric)
@@ -522,20 +533,24 @@ begin
   end loop;
 end $$;
 
--- Which closes belong to a row with a symbol and a day (D32), for all symbols of whole components of changes. A row has
--- the closes of `ticker` from `starts` on, before `ends`, if its day is in `since` and before `until`, and its CIK
--- follows the rule. For `same`, the row's CIK is `cik`; for `unknown`, one of the two is null; for `same or unknown`,
--- either of these holds; for `other`, the row's CIK is known and not `cik`. `untraded` is like `unknown`, but applies
--- only if `symbol` has no close on these days around the row's day: if it has one, somebody used the symbol then, and
--- lineage does not say who. A row that has no closes by these rules may belong to a company whose symbols lineage does
--- not know.
+-- Returns rules that determine which closes belong to a dataset row, based on its symbol, day and CIK (D32). The rules
+-- cover all symbols of the components that the given changes form. If a row's symbol is `symbol`, its day is at least
+-- `since` and before `until`, and its CIK satisfies `rule`, it gets the closes of `ticker` from `starts` until before
+-- `ends`. If no rule gives a row any closes, the row may belong to a company whose symbols are missing in the lineage.
+-- The values of `rule`:
+-- - `same`: the row's CIK is `cik`.
+-- - `unknown`: the row's CIK or `cik` is null.
+-- - `same or unknown`: one of these two conditions is true.
+-- - `other`: the row's CIK is not null, and is not `cik`.
+-- - `untraded`: like `unknown`, but only if `symbol` has no close between `since` and `until` near the row's day. A
+--   close would mean that someone used the symbol then, and lineage does not show who.
 create function find_row_periods(old_tickers text[], new_tickers text[], days date[], ciks text[])
 returns table (
   symbol text, cik text, rule text, since date, until date, ticker text, starts date, ends date
 )
 language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
   with recursive changes as materialized (
-    -- A change that is recorded both with a CIK and without has this CIK (D20).
+    -- A change that is recorded both with and without a CIK counts as having the CIK (D20).
     select distinct old_ticker, new_ticker, day, cik
     from (
       select *, bool_or(cik is not null) over (partition by old_ticker, new_ticker, day) as has_cik
@@ -556,8 +571,9 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     select changes.* from changes
     where exists (select from periods where is_ambiguous and periods.ticker = changes.old_ticker)
   ),
-  -- Where lineage is ambiguous, the changes of each issuer may be a chain (D21, candidates). They are traced under
-  -- symbols that begin with the ten digits of the CIK, so that changes of different issuers are not connected.
+  -- Where lineage is ambiguous, the changes of a single issuer may still form a chain (D21, candidates). Before
+  -- tracing, each symbol is prefixed with the issuer's ten-digit CIK, so that changes of different issuers are not
+  -- connected.
   issued as materialized (
     select left(period.ticker, 10) as cik, substr(period.ticker, 12) as ticker, starts, ends, security, is_linked,
       is_ambiguous
@@ -568,7 +584,8 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     ) as own cross join lateral public.trace_securities('{}', own.old_tickers, own.new_tickers, own.days, null)
       as period
   ),
-  -- A component has candidates only if the changes of every issuer are a chain, and all changes have an issuer.
+  -- The symbols of components without candidates. A component has candidates only if all of its changes have an issuer,
+  -- and the changes of each issuer form a chain.
   without_candidates (symbol) as (
     (
       select old_ticker from unclear where cik is null
@@ -584,7 +601,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     select cik, ticker, starts, ends, security
     from issued where is_linked and not exists (select from without_candidates where symbol = issued.ticker)
   ),
-  -- Another company may have used the symbol before, or from a later day on.
+  -- Shortens the periods, because another company may have used the symbol before, or from a later day on.
   candidate_periods as (
     select candidates.security, candidates.cik, candidates.ticker,
       greatest(starts, max(day) filter (where old_ticker = candidates.ticker and day < ends)) as starts,
@@ -598,13 +615,13 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   from members join (select security, ticker, starts, ends from periods) as own using (security)
   where members.cik is not null
   union all
-  -- Filings from before the company got the symbol may be listed under it.
+  -- Filings from before the company adopted the symbol may be listed under the symbol.
   select symbol, members.cik, case when used.is_linked then 'unknown' else 'untraded' end, used.starts, used.ends,
     own.ticker, own.starts, own.ends
   from members join periods as used on used.ticker = symbol and used.starts < given_up
     join periods as own on own.security = members.security
   union all
-  -- A row from after the company gave up the symbol is about another one, unless its CIK says otherwise.
+  -- A row from after the company gave up the symbol belongs to another company, unless its CIK shows otherwise.
   select symbol, members.cik, 'unknown', starts, ends, symbol, starts, ends
   from members join periods on periods.ticker = symbol and not is_linked
   where starts >= given_up
@@ -616,7 +633,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   select symbol, cik, 'same', '-infinity', 'infinity', ticker, starts, ends
   from (select distinct ticker as symbol, security from candidates) as listed join candidate_periods using (security)
   union all
-  -- Nobody but the company of the last change is known to have used the symbol since.
+  -- Only the company of the last change is known to have used the symbol since then.
   select periods.ticker, newest.cik, 'same or unknown', starts, ends, periods.ticker, starts, ends
   from periods join (
     select new_ticker as ticker, day as starts, min(cik) as cik from changes group by 1, 2 having count(*) = 1
@@ -624,26 +641,26 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   where is_ambiguous and ends = 'infinity'
 $$;
 
--- What has changed since prices were ingested, other than by an ingest of prices. The next one removes these rows and
--- computes again what depends on them: on `ticker_changes` and `split_status`, all sessions of the securities; on
--- `daily_prices`, the sessions from `day` to some time after `last_day`; on `screener` and `float_outstanding`, the
--- values of their rows. There is no key, because a writer would otherwise wait for an ingest that removes the same
--- symbol, and could deadlock.
+-- Changes made since the last price ingest by anything other than a price ingest. The next price ingest deletes these
+-- rows and recomputes everything that depends on the changes. For `ticker_changes` and `split_status`, that is all
+-- sessions of the securities. For `daily_prices`, it is the sessions from `day` until some time after `last_day`. For
+-- `screener` and `float_outstanding`, it is the values in their rows. The table has no key. With a key, a writer would
+-- wait for an ingest that is deleting a row with the same symbol, and could deadlock.
 create table price_corrections (
   dataset     text not null,
   ticker      ticker not null,
-  -- The day from which the change counts.
+  -- The first day that the change affects.
   day         fact_day,
   last_day    fact_day,
-  -- The other symbol of a row of `ticker_changes`.
+  -- For a change to `ticker_changes`, the row's other symbol.
   counterpart ticker
 );
 
 create function note_price_corrections() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  -- A row of `ticker_changes` has two symbols. Only a truncation, which has no table of changed rows, names the table in
-  -- a dynamic statement, because that is planned each time.
+  -- A row of `ticker_changes` has two symbols. Only the branch for truncation uses dynamic SQL, which is planned on
+  -- every call: a truncation has no transition table, so the statement must name the dataset's table.
   if tg_op = 'TRUNCATE' then
     execute format($sql$
       insert into public.price_corrections (dataset, ticker, day, counterpart)
@@ -664,8 +681,9 @@ begin
   return null;
 end $$;
 
--- Without bars, nothing depends on closes or counts. An ingest of prices computes what depends on its own changes, and
--- sets `tickerline.ingests_prices` in its transaction.
+-- Returns whether changes to closes and counts must be recorded in `price_corrections`. Without bars, nothing depends
+-- on closes or counts. A price ingest recomputes everything that depends on its changes, so it sets
+-- `tickerline.ingests_prices` in its transaction.
 create function are_closes_noted() returns boolean
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select current_setting('tickerline.ingests_prices', true) is distinct from 'on'
@@ -696,7 +714,8 @@ begin
   return null;
 end $$;
 
--- A row of `screener` or `float_outstanding` that is new, or has another count, may lack values that prices give it.
+-- Records each row of `screener` or `float_outstanding` that is new or has a new count, because it may lack values that
+-- are computed from prices.
 create function note_changed_counts() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -711,7 +730,8 @@ begin
   return null;
 end $$;
 
--- An update of the first two has two triggers, because the row may have had other symbols before.
+-- For `ticker_changes` and `split_status`, an update has two triggers, one for the old and one for the new rows,
+-- because it may change the symbols.
 do $$
 declare
   dataset text;

@@ -1,9 +1,10 @@
--- Usage (D29). `usage_batches` has one row per account and write, which contains the requests as packed numbers
--- (decision 0160). There are no foreign keys, because usage outlives its account. Partitions are months in UTC, so that
--- old ones can be dropped.
+-- Usage records (D29). Each write adds one row per account to `usage_batches`, which contains the requests as packed
+-- numbers (decision 0160). Usage tables have no foreign keys, because usage is kept after its account is deleted.
+-- Partitions are calendar months in UTC, so that old months can be dropped.
 
--- A row counts requests that a process refused with 429: one row per account, endpoint and minute. Only `request_count`
--- and the first columns vary. It also has the other columns of `usage_requests`, so that one view can show both.
+-- Counts of requests that a process rejected with 429, with one row per account, endpoint and minute. Only the first
+-- columns and `request_count` vary between rows. The other columns exist so that the view `usage_requests` can combine
+-- these rows with other requests.
 create table usage (
   usage_id          uuid not null,
   requested_at      timestamptz(3) not null,
@@ -28,14 +29,14 @@ create unique index usage_key on usage (account_id, requested_at, usage_id);
 
 create table usage_writers (
   writer     integer generated always as identity primary key,
-  -- The end of all request ids that this process assigns.
+  -- The common suffix of all request ids that this process assigns.
   id_suffix  text not null,
   started_at timestamptz(3) not null default now(),
   -- The number of the last batch that the process has written.
   written    integer not null default 0
 );
 
--- What many requests have in common. The price is 0 for requests without a cost.
+-- The properties that many requests share. The price is 0 for requests that cost nothing.
 create table usage_request_kinds (
   kind_id                   integer generated always as identity primary key,
   endpoint                  text not null,
@@ -47,10 +48,12 @@ create table usage_request_kinds (
   unique nulls not distinct (endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars)
 );
 
--- The requests of an account. Each `bytea` column contains packed numbers, one per group or one per request.
+-- The requests of accounts, in batches. Each `bytea` column contains packed numbers, one per request or, for the
+-- `group_` columns, one per group.
 create table usage_batches (
   account_id bigint not null,
-  -- The time of the newest request. All requests of a batch are in the same five seconds, which `usage_window` returns.
+  -- The time of the newest request. All requests in a batch fall within the same five-second window, whose start
+  -- `usage_window` returns.
   moment     timestamptz(3) not null,
   writer     integer not null,
   sequence   integer not null,
@@ -58,27 +61,29 @@ create table usage_batches (
   requests   smallint not null,
   -- Milliseconds from the oldest to the newest request.
   span_ms    integer not null,
-  -- A group is the requests with the same kind and key.
+  -- The requests in a batch are grouped by kind and key. The `group_` columns contain one number per group.
   group_kinds    bytea not null,
   group_keys     bytea not null,
   group_requests bytea not null,
   group_bytes    bytea not null,
   group_costs    bytea not null,
-  -- One number per request, in the order in which the requests ended: the position of its group, and so on.
+  -- The following columns contain one number per request, in the order in which the requests ended. This one contains
+  -- the position of the request's group.
   groups     bytea not null,
-  -- Milliseconds before `moment`.
+  -- The time from the request to `moment`, in milliseconds.
   ages       bytea not null,
   records    bytea not null,
   bytes      bytea not null,
   costs      bytea not null,
   durations  bytea not null,
-  -- The number in the request's id, which the writer assigned, unless `own_ids` has another id. `own_ids` is separated
-  -- by spaces: a UUID is written as `=` and its base64 without padding; other ids do not contain `=`.
+  -- The number in the request id that the writer assigned, unless `own_ids` contains another id for the request. The
+  -- ids in `own_ids` are separated by spaces. A UUID is stored as `=` followed by its base64 encoding without padding;
+  -- other ids contain no `=`.
   id_numbers bytea not null,
   own_ids    text not null
 ) partition by range (moment);
 
--- Rows are not compressed or moved out of line: usually a row takes a quarter of a page, and never more than a page.
+-- Keeps values uncompressed and in the row itself. A row usually takes a quarter of a page, and never more than a page.
 alter table usage_batches
   alter group_kinds set storage plain, alter group_keys set storage plain, alter group_requests set storage plain,
   alter group_bytes set storage plain, alter group_costs set storage plain, alter groups set storage plain,
@@ -88,7 +93,7 @@ alter table usage_batches
 
 create index usage_batches_key on usage_batches (account_id, moment);
 
--- Batches that `settle_usage` has not yet charged and added to `usage_daily`.
+-- Batches that `settle_usage` has not yet charged and added to the daily sums.
 create table unsettled_usage (
   writer      integer not null,
   sequence    integer not null,
@@ -98,7 +103,7 @@ create table unsettled_usage (
   primary key (writer, sequence)
 );
 
--- The hours in which an account has settled requests of a kind.
+-- The hours in which an account sent requests of a kind. Only usage that `settle_usage` has processed is included.
 create table usage_kind_hours (
   account_id bigint not null,
   kind_id    integer not null,
@@ -106,7 +111,8 @@ create table usage_kind_hours (
   primary key (account_id, kind_id, hour)
 ) partition by range (hour);
 
--- Usage per account and day in New York, kept forever. Half of each page stays free, so that updates change no index.
+-- Usage per account, endpoint and day (New York time), kept forever. Half of each page stays free, so that updates do
+-- not have to change any index.
 create table usage_daily (
   account_id        bigint not null,
   usage_date        date not null,
@@ -120,12 +126,12 @@ create table usage_daily (
 
 create index on usage_daily (account_id, endpoint, usage_date);
 
--- The sums in `usage_daily`, broken down by kind of request and by price, kept forever.
+-- The sums in `usage_daily`, broken down by kind of request and price, and kept forever.
 create table usage_daily_prices (
   account_id                bigint not null,
   usage_date                date not null,
   endpoint                  text not null,
-  -- `charged` if there is a cost; otherwise `refused` if the status is 400 or higher; otherwise `free`.
+  -- `charged` if the requests cost something. Otherwise, `refused` if the status is 400 or higher, or else `free`.
   kind                      text not null,
   -- 0 unless the kind is `charged`.
   price_per_gb_microdollars bigint not null,
@@ -135,7 +141,7 @@ create table usage_daily_prices (
   primary key (account_id, usage_date, endpoint, kind, price_per_gb_microdollars)
 ) with (fillfactor = 50);
 
--- The service role may not create or drop tables, so these functions create and drop partitions for it.
+-- The service role may not create or drop tables, so these functions create and drop partitions on its behalf.
 create function create_usage_partition(moment timestamptz) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -144,9 +150,9 @@ begin
   from unnest('{public.usage,public.usage_batches,public.usage_kind_hours}'::regclass[]) as whole;
 end $$;
 
--- Drops the partitions of the earliest month that ended before the given time, but never the partitions of the last 31
--- days, nor of a month with unsettled usage. Returns the month's name. Drops only one month per call, so that few
--- partitions are locked at a time; callers repeat it.
+-- Drops the partitions of the earliest month if that month ended before the given time, and returns the month's name.
+-- Never drops partitions from the last 31 days, or from a month with usage that has not been charged yet. Each call
+-- drops at most one month, so that few partitions are locked at a time; callers repeat the call.
 create function drop_usage_partitions(before timestamptz) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare
@@ -165,8 +171,8 @@ begin
   return next 'usage' || to_char(month, '_YYYY_MM');
 end $$;
 
--- Anonymizes counts that are recorded after their account was erased. None can slip through: a writer locks the account
--- before it adds rows, and `erase_account` waits for that lock.
+-- Anonymizes request counts that are recorded after their account was erased. No count can be missed: a writer locks
+-- the account before it adds rows, and `erase_account` waits for that lock.
 create function anonymize_late_usage() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -179,8 +185,9 @@ end $$;
 
 create trigger anonymize_late_usage before insert on usage for each row execute function anonymize_late_usage();
 
--- Returns one of the packed numbers. Their width is in the first byte, and positions start at 0. Not marked parallel
--- safe: PostgreSQL expects 1,000 numbers in each batch, and would start parallel workers for a single one.
+-- Returns the packed number at a position, starting at 0. The first byte contains the width of the numbers in bytes; if
+-- it is 0, all numbers are 0. The function is not marked parallel safe: PostgreSQL expects 1,000 numbers per batch, and
+-- would start parallel workers for a single one.
 create function packed_number(packed bytea, place integer) returns bigint
 language sql immutable
 return case get_byte(packed, 0)
@@ -196,12 +203,13 @@ return case get_byte(packed, 0)
     + (get_byte(packed, 5 + 7 * place) << 16) + (get_byte(packed, 6 + 7 * place) << 8) + get_byte(packed, 7 + 7 * place)
 end;
 
--- Returns the start of the five seconds in which all requests of a batch are.
+-- Returns the start of the five-second window that contains a time. All requests in a batch fall within the same
+-- window.
 create function usage_window(moment timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin(interval '5 seconds', moment, timestamptz '1970-01-01 00:00:00Z');
 
--- Returns how many numbers are packed, unless all of them are 0.
+-- Returns how many numbers are packed. Cannot be used if all of them are 0, because they then have a width of 0.
 create function count_packed_numbers(packed bytea) returns integer
 language sql immutable parallel safe
 return (octet_length(packed) - 1) / get_byte(packed, 0);
@@ -213,8 +221,8 @@ select account_id, moment, writer, sequence, part,
   packed_number(group_costs, place) as cost_microdollars
 from usage_batches cross join lateral generate_series(0, count_packed_numbers(group_requests) - 1) as place;
 
--- The requests in batches. `place` is the order in which they ended. Requests of an erased account have neither keys
--- nor ids. `offset 0` keeps PostgreSQL from unpacking a number again wherever it is used.
+-- The individual requests in batches. `place` is the order in which the requests ended. Requests of an erased account
+-- have no keys and no ids. `offset 0` keeps PostgreSQL from unpacking a number again wherever it is used.
 create view usage_batch_requests as
 select account_id, moment, batch.writer, sequence, part, place, requested_at, key_id,
   case
@@ -242,9 +250,9 @@ cross join lateral (
 join usage_request_kinds using (kind_id)
 join usage_writers on usage_writers.writer = batch.writer;
 
--- All recorded requests, and the rows that count requests refused with 429. When filtering by `requested_at`, also
--- filter by `moment`, which has the index and is at most five seconds later. The last columns order requests of the
--- same millisecond by when they ended.
+-- All recorded requests, plus the rows that count requests refused with 429. Queries that filter by `requested_at`
+-- should also filter by `moment`, which is indexed and at most five seconds later. The last columns order requests
+-- within the same millisecond by when they ended.
 create view usage_requests as
 select account_id, moment, requested_at, key_id, request_id, endpoint, status_code, records_returned, bytes,
   cost_microdollars, duration_ms, cached, deprecated, via, 1::bigint as request_count, price_per_gb_microdollars,
@@ -256,8 +264,9 @@ select account_id, requested_at, requested_at, key_id, request_id, endpoint, sta
   null, null, null, null
 from usage;
 
--- Returns an account's batches, newest first, until they contain `wanted` requests of the kinds (null means any kind).
--- A window of five seconds is returned completely, because its batches overlap.
+-- Returns an account's batches, newest first, until they contain at least `wanted` requests of the given kinds. If
+-- `kinds` is null, all kinds count. The batches in a five-second window overlap, so a window is always returned
+-- completely.
 create function find_usage_batches(
   account bigint, kinds integer[], since timestamptz, before timestamptz, wanted bigint
 ) returns table (moment timestamptz, writer integer, sequence integer, part smallint, span_ms integer, requests bigint)
@@ -308,8 +317,9 @@ begin
   end loop;
 end $$;
 
--- Returns the groups in an account's unsettled batches. It is written so that PostgreSQL cannot inline it. Otherwise
--- each lookup of a key would prepare to read all partitions, even for accounts without a limit.
+-- Returns the groups in an account's batches that `settle_usage` has not processed yet. The function is written in
+-- PL/pgSQL so that PostgreSQL cannot inline it. Otherwise, each key lookup would prepare to read all partitions, even
+-- for accounts without a limit.
 create function unsettled_usage_of(account bigint)
 returns table (moment timestamptz, kind_id integer, requests bigint, bytes bigint, cost_microdollars bigint)
 language plpgsql stable parallel safe
@@ -324,7 +334,7 @@ begin
   where account_id = account and batch.moment >= oldest;
 end $$;
 
--- What unsettled usage adds to the daily sums.
+-- The amounts that `settle_usage` has not added to the daily sums yet.
 create view unsettled_usage_totals as
 select account_id, (moment at time zone 'America/New_York')::date as usage_date, endpoint,
   sum(requests)::bigint as requests,
@@ -334,8 +344,8 @@ from usage_batch_groups join unsettled_usage using (writer, sequence) join usage
 where moment >= (select min(first_at) from unsettled_usage)
 group by 1, 2, 3;
 
--- `usage_daily` plus unsettled usage. They are joined, because grouping would read all rows of an account for every
--- page.
+-- `usage_daily`, including usage that `settle_usage` has not processed yet. The view uses a join, because grouping
+-- would read all rows of an account for every page.
 create view usage_totals as
 select account_id, usage_date, endpoint, daily.requests + coalesce(unsettled.requests, 0) as requests,
   daily.errors + coalesce(unsettled.errors, 0) as errors, daily.bytes + coalesce(unsettled.bytes, 0) as bytes,

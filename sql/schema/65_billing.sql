@@ -1,6 +1,7 @@
--- Balances, budgets, and the settlement of usage (D27: billing).
+-- Balances, budgets, and the settlement of usage (D27: billing). Settling usage charges it and adds it to the daily
+-- sums.
 
--- What the account has left: its balance minus the cost of unsettled usage. Null if it is postpaid.
+-- Returns an account's balance minus the cost of usage that has not been charged yet. Null if the account is postpaid.
 create function current_balance(account accounts) returns bigint
 language sql stable parallel safe
 return case when (account).balance_microdollars is not null then (account).balance_microdollars - coalesce(
@@ -13,7 +14,8 @@ return greatest((account).last_charged_at, (
   select max(moment) from unsettled_usage_of((account).account_id) where cost_microdollars > 0
 ));
 
--- What the account has spent of its budget, including unsettled usage. Null if it has no budget.
+-- Returns the part of the monthly budget that the account has spent, including usage that has not been charged yet.
+-- Null if the account has no budget.
 create function budget_spent_this_month(account accounts) returns bigint
 language sql stable parallel safe
 return case when (account).budget_microdollars is not null then
@@ -26,8 +28,8 @@ return case when (account).budget_microdollars is not null then
   ), 0)::bigint
 end;
 
--- Returns what the account can still spend: its prepaid balance, or what is left of a budget that stops it, whichever
--- is less. Null means no limit. Reservations of exports are not subtracted.
+-- Returns the amount that the account can still spend: the smaller of its prepaid balance and the rest of its budget,
+-- if the budget stops requests. Null means no limit. Amounts reserved by exports are not subtracted.
 create function spendable_microdollars(account accounts) returns bigint
 language sql stable parallel safe
 return least(
@@ -35,34 +37,34 @@ return least(
   case when (account).budget_stops then (account).budget_microdollars - budget_spent_this_month(account) end
 );
 
--- The parts of prepaid balances that exports in progress have reserved, so that together they cannot spend more than
--- the balance (decision 119). The statement that records the usage of an export also deletes its reservation.
+-- Amounts of prepaid balances that exports in progress have reserved, so that concurrent exports cannot spend more than
+-- the balance (decision 119). The statement that records an export's usage also deletes the export's reservation.
 create table balance_reservations (
   reservation_id      uuid primary key,
   account_id          bigint not null,
   amount_microdollars bigint not null check (amount_microdollars > 0),
-  -- The reservation counts until this time. The process that sends the export renews it, unless it has died.
+  -- When the reservation expires. The process that sends the export keeps renewing it, unless the process has died.
   expires_at          timestamptz not null
 );
 
 create index on balance_reservations (account_id);
 
--- Sets the amount of a reservation: `wanted`, or what the account can still spend if that is less but at least
--- `needed`. Without a limit, everything that is wanted is granted. If not even `needed` is left, `granted` is null and
--- nothing changes. `balance` is what the account can spend, and `unrecorded` is what the caller has not charged yet.
--- May be repeated with the same effect.
+-- Creates or updates a reservation. Reserves `wanted`. If the account cannot spend that much, reserves the amount that
+-- it can spend, provided that this is at least `needed`. Otherwise, `granted` is null and nothing changes. For an
+-- account without a limit, all of `wanted` is granted. `balance` is the amount that the account can spend, and
+-- `unrecorded` is the amount that the caller has not charged yet. The call can be repeated with the same effect.
 create function reserve_balance(
   account bigint, reservation uuid, needed bigint, wanted bigint, unrecorded bigint, lease interval,
   out granted bigint, out balance bigint, out reserved_elsewhere bigint
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  -- Makes reservations of the same account wait for each other. The statements below see the earlier ones.
+  -- Serializes reservations of the same account. The statements below see earlier reservations.
   perform from public.accounts where account_id = account for no key update;
   if not found then return; end if;
   delete from public.balance_reservations where reservation_id in (
     select reservation_id from public.balance_reservations where expires_at <= now() for update skip locked
   );
-  -- A single statement, so that it sees either an export's reservation or its charge, never both or neither.
+  -- A single statement sees either an export's reservation or its charge, never both or neither.
   select public.spendable_microdollars(accounts), (
     select coalesce(sum(amount_microdollars), 0) from public.balance_reservations
     where account_id = account and reservation_id <> reservation and expires_at > now()
@@ -75,8 +77,9 @@ begin
   set amount_microdollars = excluded.amount_microdollars, expires_at = excluded.expires_at;
 end $$;
 
--- Sets an account's budget, or removes it if `budget` is null. It is a function because the columns only change
--- together, and because it needs two snapshots: the sum must include what was settled before the lock was granted.
+-- Sets an account's budget, or removes it if `budget` is null. This is a function for two reasons: the columns must
+-- change together, and two snapshots are needed, because the sum must include all usage that was settled before the
+-- lock was granted.
 create function set_budget(account bigint, budget bigint, stops boolean) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -84,7 +87,7 @@ declare
 begin
   perform from public.accounts where account_id = account for no key update;
   if budget is not null then
-    -- A process's clock may be ahead, so the newest usage may already be in the next month.
+    -- A process's clock may be fast, so the newest usage may already be in the next month.
     select date_trunc('month', greatest(max(usage_date), (clock_timestamp() at time zone 'America/New_York')::date))
     into month from public.usage_daily where account_id = account;
   end if;
@@ -97,7 +100,7 @@ begin
   where account_id = account;
 end $$;
 
--- Budget thresholds that were reached, each at most once per account, month and budget.
+-- Budget thresholds that accounts have reached. Each is recorded at most once per account, month and budget.
 create table budget_alerts (
   account_id          bigint not null references accounts on delete cascade,
   month               date not null,
@@ -111,7 +114,8 @@ create table budget_alerts (
 
 create index on budget_alerts (recorded_at);
 
--- Returns the highest threshold, in percent, that a sum has reached: 0 if none, null without a budget.
+-- Returns the highest budget threshold, in percent, that `spent` has reached. Returns 0 if it has reached none, and
+-- null if there is no budget.
 create function budget_threshold(spent bigint, budget bigint) returns integer
 language sql immutable parallel safe
 return case
@@ -122,8 +126,8 @@ return case
   else 0
 end;
 
--- Records the thresholds that an account has just reached, and queues webhooks, all in the transaction that reaches
--- them.
+-- Records the thresholds that an account has just reached, and queues webhooks for them, all in the transaction that
+-- reached them.
 create function record_budget_alerts() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -150,8 +154,8 @@ begin
   return null;
 end $$;
 
--- Uses plain operators instead of a function, because PostgreSQL prepares the condition in each statement, even for
--- accounts without a budget.
+-- The condition uses plain operators instead of a function, because PostgreSQL prepares the condition in every
+-- statement, even for accounts without a budget.
 create trigger budget_alerts after update of budget_spent_microdollars on accounts
   for each row when (new.budget_spent_microdollars * 100 >= new.budget_microdollars * 75)
   execute function record_budget_alerts();
@@ -161,11 +165,11 @@ create type usage_sum as (
   bytes bigint, cost bigint
 );
 
--- Adds to the sums that are kept forever. The caller must have locked the accounts.
+-- Adds amounts to the daily sums, which are kept forever. The caller must have locked the accounts.
 create function add_daily_sums(sums usage_sum[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  -- Cheaper than `on conflict` for all rows.
+  -- `merge` is cheaper here than `on conflict` for all rows.
   merge into public.usage_daily as daily
   using (
     select account_id, usage_date, endpoint, sum(requests) as requests, sum(errors) as errors, sum(bytes) as bytes,
@@ -193,7 +197,7 @@ begin
     values (account_id, usage_date, endpoint, kind, price, requests, bytes, cost);
 end $$;
 
--- Adds unsettled usage to the daily sums, and charges it to balances and budgets. Returns the number of batches.
+-- Charges unsettled usage to balances and budgets, and adds it to the daily sums. Returns the number of batches.
 create function settle_usage() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -208,8 +212,8 @@ begin
   select array_agg(unsettled_usage) into settling from due;
   if settling is null then return 0; end if;
 
-  -- Everything that writes sums first locks the accounts, in this order. The statements below see what was written
-  -- before.
+  -- Everything that writes daily sums locks the accounts first, in this order. The statements below see all earlier
+  -- writes.
   perform from public.accounts
   where account_id in (select unnest(account_ids) from unnest(settling))
   order by account_id for no key update;
@@ -218,14 +222,15 @@ begin
     select account_id, min(first_at) as first_at, max(last_at) as last_at
     from due cross join unnest(account_ids) as account_id group by account_id
   ), hourly as materialized (
-    -- Converting the time zone of each row would be much slower. Hours in UTC and in New York start at the same times.
+    -- Converting the time zone of each row would be much slower. An hour starts at the same time in UTC and in New
+    -- York.
     select touched.account_id, date_trunc('hour', moment, 'UTC') as hour, kind_id, sum(requests) as requests,
       sum(bytes) as bytes, sum(cost_microdollars) as cost,
       max(moment) filter (where cost_microdollars > 0) as charged_at
     from touched cross join lateral (
       select * from public.usage_batch_groups as batch
       where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
-        -- Because of `is true`, this cannot become a join, for which PostgreSQL might hash the batches again for each
+        -- `is true` keeps PostgreSQL from turning this into a join, which might hash the batches again for each
         -- account.
         and ((batch.writer, batch.sequence) in (select writer, sequence from due)) is true
       offset 0
@@ -246,7 +251,7 @@ begin
       max(charged_at) as charged_at
     from daily group by 1, 2 having sum(cost) > 0
   ), charged as (
-    -- The latest month of each account. Costs in earlier months no longer count toward budgets.
+    -- Finds the latest month of each account. Costs in earlier months no longer count toward the budget.
     select account_id, max(month) as month, sum(cost)::bigint as cost, max(charged_at) as charged_at,
       (array_agg(cost order by month desc))[1] as month_cost
     from monthly group by account_id
@@ -266,8 +271,8 @@ begin
   ) into sums from daily;
   perform public.add_daily_sums(sums);
 
-  -- These are requests of an erased account that `continue_erasure` may have missed, because they were recorded later.
-  -- The lock keeps it from changing the same batches now.
+  -- Anonymizes requests of an erased account that `continue_erasure` may have missed, because they were recorded later.
+  -- The lock prevents `continue_erasure` from changing the same batches now.
   perform from public.account_erasures
   where account_id in (select unnest(account_ids) from unnest(settling)) order by account_id for update;
   if found then
@@ -281,7 +286,8 @@ begin
   return cardinality(settling);
 end $$;
 
--- Records a credit and adds it to the balance. Returns the new balance, or null if a credit with this reference exists.
+-- Records a credit and adds it to the balance. Returns the new balance, or null if the account already has a credit
+-- with this reference.
 create function add_credit(account bigint, amount bigint, payment text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -295,18 +301,18 @@ begin
   return balance;
 end $$;
 
--- Invoices (docs/operations/invoices.md, decision 162), one per account and closed month.
+-- Invoices, one per account and closed month (docs/operations/invoices.md, decision 162).
 create table invoices (
   account_id        bigint not null references accounts,
   month             text not null check (month ~ '^\d{4}-(0[1-9]|1[0-2])$'),
   closed_at         timestamptz(3) not null default now(),
-  -- Usage before this day is in no invoice of the account. Null means that all usage is in invoices.
+  -- No invoice of the account contains usage before this day. Null means that all of its usage is invoiced.
   usage_from        date,
   lines             bigint not null,
   requests          bigint not null,
   bytes             bigint not null,
   cost_microdollars bigint not null,
-  -- SHA-256 of `invoice_csv`, in hexadecimal.
+  -- The SHA-256 hash of the result of `invoice_csv`, in hexadecimal.
   digest            text not null,
   primary key (account_id, month)
 );
@@ -317,7 +323,7 @@ create table invoice_lines (
   line                      bigint not null,
   usage_date                date not null,
   endpoint                  text not null,
-  -- The kinds in `usage_daily_prices`, or `unitemized` for corrections, which are only in `usage_daily`.
+  -- A kind from `usage_daily_prices`, or `unitemized` for corrections, which exist only in `usage_daily`.
   kind                      text not null check (kind in ('charged', 'free', 'refused', 'unitemized')),
   requests                  bigint not null,
   bytes                     bigint not null,
@@ -327,11 +333,11 @@ create table invoice_lines (
   foreign key (account_id, month) references invoices deferrable initially deferred
 );
 
--- Returns an invoice's lines as CSV, byte for byte as `/v1/account/invoice-lines` exports them. This must never change,
--- because the digests of closed invoices would no longer match.
+-- Returns an invoice's lines as CSV, with exactly the bytes that `/v1/account/invoice-lines` exports. The format must
+-- never change, because the digests of closed invoices would no longer match.
 create function invoice_csv(account bigint, closed_month text) returns text
 language sql stable set search_path = pg_catalog, pg_temp as $$
-  -- Starts with a byte order mark. `concat` omits nulls.
+  -- The text starts with a byte order mark. `concat` omits nulls.
   select chr(65279) || 'month,line,usage_date,endpoint,kind,requests,bytes,price_per_gb_microdollars,cost_microdollars'
     || E'\r\n' || coalesce(string_agg(
       concat(month, ',', line, ',', to_char(usage_date, 'YYYY-MM-DD'), ',', endpoint, ',', kind, ',', requests, ',',
@@ -341,9 +347,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   from public.invoice_lines where account_id = account and month = closed_month
 $$;
 
--- Closes a month of an account: the invoice gets everything in the daily sums up to the end of the month that no
--- earlier invoice has. Returns whether it did; false if this or a later month is already closed. `first_day` becomes
--- `usage_from` if this is the first invoice.
+-- Closes a month for an account: creates an invoice for everything in the daily sums up to the end of the month that is
+-- not in an earlier invoice. Returns false if this month or a later one is already closed. `first_day` becomes
+-- `usage_from` if this is the account's first invoice.
 create function close_invoice(account bigint, closing text, first_day date) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -353,7 +359,7 @@ begin
   if next_month > (clock_timestamp() at time zone 'America/New_York')::date then
     raise 'The month % is not over in New York.', closing;
   end if;
-  -- `settle_usage` locks the account too. The statements below see what was settled before.
+  -- `settle_usage` takes the same lock. The statements below see everything that was settled before.
   perform from public.accounts where account_id = account for no key update;
   select * into latest from public.invoices where account_id = account order by month desc limit 1;
   if latest.month >= closing then return false; end if;
@@ -389,14 +395,14 @@ begin
   return true;
 end $$;
 
--- Rejects changes to closed invoices. The lines of an invoice are inserted before the invoice itself.
+-- Rejects changes to closed invoices. Lines can still be inserted before their invoice is.
 create function refuse_invoice_change() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op <> 'INSERT' then
     raise 'Closed invoices cannot be changed.' using errcode = 'object_not_in_prerequisite_state';
   end if;
-  -- Closing a month locks its account, too. So if a month is being closed right now, this waits until it is closed.
+  -- Closing a month locks the account too. If a month is being closed right now, this waits until it is closed.
   perform from public.accounts where account_id in (select account_id from added) order by account_id for no key update;
   if exists (select from added join public.invoices using (account_id, month)) then
     raise 'A closed invoice gets no more lines.' using errcode = 'object_not_in_prerequisite_state';

@@ -1,36 +1,37 @@
--- The outbox: messages that are sent to customers. Emails (§3, §6, §9.6: announcements) are sent at most once (decision
--- 0052), webhooks (docs/operations/webhooks.md) at least once and in order (decision 0157).
+-- The outbox, which contains messages to customers. Emails (§3, §6, §9.6: announcements) are sent at most once
+-- (decision 0052). Webhooks (docs/operations/webhooks.md) are sent at least once and in order (decision 0157).
 
--- Emails about changelog entries are rendered only when they are sent, so that nobody can queue a different text. Only
--- the text of notices to single accounts is stored.
+-- Announcements: changelog entries that are emailed to customers, and notices to single accounts. The email for a
+-- changelog entry is rendered only when it is sent, so that nobody can queue a different text. The text of notices is
+-- stored.
 create table announcements (
-  -- The id of a changelog entry, or the id of a notice, which contains a colon.
+  -- The id of a changelog entry or of a notice. Only the ids of notices contain a colon.
   entry_id     text primary key,
   subject      text check (subject !~ '[\r\n]'),
   text         text,
   html         text,
-  -- Operational emails go to all customers. They can opt out of others.
+  -- Operational emails go to all customers, who can opt out of all other emails.
   operational  boolean not null,
   announced_at timestamptz(3) not null default now(),
-  -- The account that a notice is about; null for a changelog entry. Not a foreign key, because the account may be
+  -- The account that receives a notice. Null for a changelog entry. Not a foreign key, because the account may be
   -- erased later.
   account_id   bigint
 );
 
--- Notices do not change the service's data, so the audit log leaves them out.
+-- Notices do not change the service's data, so they are not audited.
 create trigger audit after insert or update on announcements
   for each row when (new.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
 create trigger audit_removal after delete on announcements
   for each row when (old.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
 
--- The queue of emails: one row per announcement and address. Addresses are compared in lower case, so that accounts
--- that share an address get only one email. Values of `status`:
+-- The email queue, with one row per announcement and address. Addresses are compared in lower case, so that accounts
+-- with the same address receive only one email. Values of `status`:
 --   queued     waiting to be sent
 --   sending    claimed by a sender; the mail server cannot have accepted it yet
---   handed     fully transmitted; the server's reply is outstanding
---   sent       accepted by the server
---   failed     rejected permanently, or for too long
---   unknown    the sender ended or lost its connection after `handed`; not retried automatically
+--   handed     fully transmitted; the mail server has not replied yet
+--   sent       accepted by the mail server
+--   failed     rejected permanently, or given up after too long
+--   unknown    the sender stopped or lost its connection in the state `handed`; not retried automatically
 create table announcement_mails (
   mail_id         uuid primary key default gen_random_uuid(),
   entry_id        text not null references announcements,
@@ -49,9 +50,8 @@ create unique index on announcement_mails (entry_id, lower(recipient));
 create index on announcement_mails (next_attempt_at, mail_id) where status = 'queued';
 create index on announcement_mails (status) where status in ('sending', 'handed');
 
--- Queues an email to an account's contact address, unless a notice with this id has been queued before. Returns whether
--- it was queued. The colon distinguishes notices from changelog entries, so that a service role cannot announce
--- anything.
+-- Queues an email to an account's contact address, unless a notice with this id was queued before. Returns whether the
+-- email was queued. A notice's id must contain a colon, so that a service role cannot announce a changelog entry.
 create function queue_notice(notice_id text, account bigint, subject text, content text, html text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -68,8 +68,8 @@ begin
   return found;
 end $$;
 
--- Queues emails again whose delivery failed or is unknown, for one entry or, if `entry` is null, for all. Returns how
--- many.
+-- Requeues emails whose delivery failed or whose outcome is unknown, for one announcement or, if `entry` is null, for
+-- all. Returns the number of emails.
 create function retry_emails(from_status text, entry text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -89,42 +89,42 @@ begin
   return mails;
 end $$;
 
--- Webhooks: URLs of customers, and the messages that are sent to them.
+-- Webhook endpoints, which are URLs of customers that receive messages.
 create table webhook_endpoints (
   endpoint_id           bigint generated always as identity primary key,
   account_id            bigint not null references accounts on delete cascade,
   url                   text not null check (length(url) <= 2048),
-  -- Types of events, such as 'key.created', or groups of them, such as 'key.*'. Null means all.
+  -- Event types, such as 'key.created', or groups of event types, such as 'key.*'. Null means all events.
   events                text[],
-  -- The datasets for which 'dataset.changed' is sent. Null means all.
+  -- The datasets for which 'dataset.changed' is sent. Null means all datasets.
   datasets              text[],
   tickers               text[],
-  -- Stored in plain text, because it is needed to sign each message. The previous secret also signs messages until it
-  -- expires.
+  -- Stored in plain text, because every message is signed with it. Until it expires, the previous secret signs messages
+  -- as well.
   secret                text not null,
   previous_secret       text,
   previous_secret_until timestamptz(3),
   created_at            timestamptz(3) not null default now(),
   disabled_at           timestamptz(3),
   disabled_reason       text,
-  -- Whether the service disabled the endpoint, rather than an operator.
+  -- Whether the endpoint was disabled by the service rather than by an operator.
   disabled_by_service   boolean not null default false,
-  -- How many messages in a row were given up since the last one that was delivered.
+  -- The number of consecutive messages that were given up since the last successful delivery.
   dead_letters_in_a_row int not null default 0,
   check ((disabled_at is null) = (disabled_reason is null))
 );
 
 create index on webhook_endpoints (account_id);
 
--- `dead_letters_in_a_row` is not audited, because the service updates it.
+-- Changes to `dead_letters_in_a_row` are not audited, because the service makes them.
 create trigger audit after insert or delete
   or update of account_id, url, events, datasets, tickers, previous_secret_until, disabled_at, disabled_reason
   on webhook_endpoints
   for each row
   execute function audit_row('webhook', 'endpoint_id', 'secret', 'previous_secret', 'dead_letters_in_a_row');
 
--- One row per message and endpoint. An endpoint gets its messages in the order of `position`. Values of `status`:
---   pending    waiting for its first attempt or the next one
+-- One row per message and endpoint. Messages to an endpoint are sent in order of `position`. Values of `status`:
+--   pending    waiting for the first or the next attempt
 --   delivered  accepted by the receiver
 --   dead       given up after the last attempt; sent again only on request
 create table webhook_messages (
@@ -132,16 +132,16 @@ create table webhook_messages (
   position        bigint generated always as identity,
   endpoint_id     bigint not null references webhook_endpoints on delete cascade,
   type            text not null,
-  -- The bytes that are signed and sent, which are the same in each attempt.
+  -- The bytes that are signed and sent. They are the same in every attempt.
   body            text not null,
-  -- An endpoint gets only one message for events with the same key.
+  -- Events with the same key produce only one message per endpoint.
   event_key       text,
   status          text not null default 'pending' check (status in ('pending', 'delivered', 'dead')),
   attempts        int not null default 0,
-  -- The attempts that were made before the message was last queued again. The delays between attempts then start over,
-  -- but the number of attempts never decreases, because it identifies an attempt.
+  -- The number of attempts that were made before the message was last requeued. Requeuing restarts the delays between
+  -- attempts, but not the count of attempts, because the count identifies an attempt.
   attempts_before int not null default 0,
-  -- While an attempt is running: the time after which another process may assume that its sender has died.
+  -- During an attempt, the time after which other processes assume that its sender has died.
   next_attempt_at timestamptz(3) not null default now(),
   created_at      timestamptz(3) not null default now(),
   last_attempt_at timestamptz(3),
@@ -156,8 +156,8 @@ create index on webhook_messages (endpoint_id, position) where status <> 'pendin
 create index on webhook_messages (finished_at);
 create unique index on webhook_messages (endpoint_id, event_key) where event_key is not null;
 
--- The position in the change feed up to which messages have been queued: a cursor or a time. Null means that no
--- endpoint has wanted them yet.
+-- The position in the change feed up to which webhook messages have been queued: a cursor or a time. Null means that no
+-- endpoint has subscribed to dataset changes yet.
 create table webhook_feed (
   only_one boolean primary key default true check (only_one),
   cursor   text
@@ -165,12 +165,12 @@ create table webhook_feed (
 
 insert into webhook_feed default values;
 
--- Formats a time with microseconds, as responses do (D15).
+-- Formats a time with microseconds, in the format of responses (D15).
 create function precise_time(moment timestamptz) returns text language sql stable
 return to_char(moment at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"');
 
--- Queues a message if the endpoint is enabled, and returns whether it did. An endpoint for which 10,000 messages are
--- waiting is disabled instead: its receiver has been unreachable for long, or is too slow.
+-- Queues a message if the endpoint is enabled, and returns whether it was queued. If 10,000 messages are already
+-- waiting for the endpoint, disables it instead: its receiver is too slow or has been unreachable for a long time.
 create function enqueue_webhook_message(endpoint bigint, event_type text, data json, event_key text) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -193,9 +193,9 @@ begin
   return found;
 end $$;
 
--- Queues an event for each enabled endpoint of the account that subscribes to its type, in the caller's transaction.
--- Returns the number of messages. Within a larger statement, select the result of the call, or PostgreSQL will not run
--- it.
+-- Queues an event for each of the account's enabled endpoints that subscribe to the event type, in the caller's
+-- transaction. Returns the number of messages. In a larger statement, the result of the call must be selected, because
+-- PostgreSQL does not run a call whose result is unused.
 create function enqueue_webhook_event(account bigint, event_type text, data json, event_key text default null)
 returns bigint language sql set search_path = pg_catalog, pg_temp as $$
   select count(*) filter (
@@ -206,7 +206,7 @@ returns bigint language sql set search_path = pg_catalog, pg_temp as $$
     and (events is null or event_type = any(events) or split_part(event_type, '.', 1) || '.*' = any(events))
 $$;
 
--- Queues an event about a key. `replaced_key_id` is the key that a rotation replaced.
+-- Queues an event about an API key. `replaced_key_id` is the key that this key replaced in a rotation.
 create function enqueue_key_event(
   event_type text, key api_keys, replaced_key_id bigint default null, event_key text default null
 ) returns bigint language sql set search_path = pg_catalog, pg_temp as $$
@@ -223,7 +223,7 @@ create function enqueue_key_event(
   )
 $$;
 
--- Queues the event about a changed key in the transaction of the change, whoever makes it.
+-- Queues an event whenever a key changes, in the transaction of the change and regardless of who makes it.
 create function queue_key_event() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -248,8 +248,8 @@ end $$;
 create trigger queue_key_event after insert or update of revoked_at, disabled_at on api_keys
   for each row execute function queue_key_event();
 
--- Makes the webhooks' position in the change feed start now, if no endpoint has needed it so far. Called before the
--- first endpoint does.
+-- Sets the webhooks' position in the change feed to the present if no enabled endpoint subscribes to dataset changes.
+-- Must be called before the first such endpoint is enabled.
 create function begin_webhook_feed() returns void language sql set search_path = pg_catalog, pg_temp as $$
   update public.webhook_feed
   set cursor = public.precise_time(now())
@@ -259,8 +259,8 @@ create function begin_webhook_feed() returns void language sql set search_path =
   )
 $$;
 
--- Enables an endpoint. Its waiting messages are sent immediately, and each may be attempted as often as a new one.
--- Returns false if the endpoint does not exist, or its account has been erased.
+-- Enables an endpoint. Its waiting messages are sent immediately, with the same number of attempts as new messages.
+-- Returns false if the endpoint does not exist or its account has been erased.
 create function enable_webhook_endpoint(endpoint bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -274,9 +274,10 @@ begin
   return true;
 end $$;
 
--- Queues messages again that meet all given conditions, with the same ids and in the same order, ahead of all that are
--- waiting. If more than 10,000 would be waiting for an endpoint, it gets only the oldest. Returns how many messages
--- were queued and found, and which endpoints will get them only once they are enabled.
+-- Requeues the messages that meet all given conditions, with the same ids and in the same order, ahead of all waiting
+-- messages. If more than 10,000 messages would be waiting for an endpoint, only its oldest messages are requeued.
+-- Returns the number of messages that were requeued, the number that were found, and the disabled endpoints, which
+-- receive the messages only once they are enabled.
 create function replay_webhook_messages(
   message text, endpoint bigint, since timestamptz, include_delivered boolean,
   out replayed int, out found int, out disabled bigint[]
@@ -308,8 +309,8 @@ create function replay_webhook_messages(
   from recorded
 $$;
 
--- Queues the emails about a changelog entry, but only to addresses that belong to an account. If the entry is
--- announced for the first time, also queues the webhook about a deprecation. Returns the number of emails.
+-- Queues the emails about a changelog entry, but only to addresses that belong to an account. If the entry is announced
+-- for the first time and is about a deprecation, also queues the webhooks. Returns the number of emails.
 create function announce_entry(entry text, is_operational boolean, recipients json, deprecation json) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -348,7 +349,7 @@ insert into role_privileges values
   ('service', 'update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)',
     'public.webhook_endpoints'),
   ('service', 'update (cursor)', 'public.webhook_feed'),
-  -- Excludes the secrets. If the admin API reads a new column, it must be added here.
+  -- The granted columns exclude the secrets. If the admin API reads a new column, it must be added to this list.
   ('admin', 'no select', 'public.webhook_endpoints'),
   ('admin', 'select (endpoint_id, account_id, url, events, datasets, tickers, created_at, disabled_at, disabled_reason,
     disabled_by_service, dead_letters_in_a_row)', 'public.webhook_endpoints'),

@@ -1,19 +1,19 @@
--- Erasing accounts (docs/operations/erasure.md): `erase_account` removes what identifies the customer in one short
--- transaction, and `continue_erasure` removes the rest in batches.
+-- Erased accounts (docs/operations/erasure.md). `erase_account` removes the data that identifies the customer in one
+-- short transaction, and `continue_erasure` removes the rest in batches.
 create table account_erasures (
   account_id    bigint primary key references accounts,
   erased_at     timestamptz(3) not null default now(),
-  -- Usage up to these times has been anonymized.
+  -- Usage up to these times has been anonymized, in `usage` and in `usage_batches`.
   usage_until   timestamptz(3) not null default '-infinity',
   batches_until timestamptz(3) not null default '-infinity',
   -- Null until `continue_erasure` has finished.
   finished_at   timestamptz(3)
 );
 
--- Rejects changes to an erased account. Runs after the change: by then, a foreign key or the change itself has locked
--- the account or the row, so this sees an erasure for which the change had to wait. The triggers of foreign keys run
--- first, because their names start with an upper-case letter. Taking a lock here would cause deadlocks with the writers
--- of usage.
+-- Rejects changes to an erased account. This trigger runs after the change. By then, a foreign key or the change itself
+-- has locked the account or the row, so the trigger sees any erasure that the change had to wait for. The triggers of
+-- foreign keys run first, because their names start with an upper-case letter. Taking a lock here would cause deadlocks
+-- with the writers of usage.
 create function refuse_erased_account() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -32,8 +32,8 @@ create trigger refuse_erased_account after insert or update of account_id, url, 
 create trigger refuse_erased_account after update of name, contact_email, tier, news on accounts
   for each row execute function refuse_erased_account();
 
--- Drops notices to an erased account. That is no error, because accounts without an email address get no notices
--- either. There is no foreign key, so the trigger itself waits for an erasure in progress.
+-- Drops notices to an erased account. This is not an error, because accounts without an email address receive no
+-- notices either. The trigger waits for an erasure in progress, because there is no foreign key that would do so.
 create function skip_notice_to_erased_account() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -44,8 +44,9 @@ end $$;
 create trigger skip_notice_to_erased_account before insert or update of account_id on announcements
   for each row when (new.account_id is not null) execute function skip_notice_to_erased_account();
 
--- Returns an account's current and former email addresses in lower case, as found in its audit log and its notices,
--- except addresses that another account uses. Addresses from before the audit log's retention may be missing.
+-- Returns an account's current and former email addresses in lower case, as found in the account's audit log and
+-- notices. Addresses that another account uses are left out. Addresses that are older than the retention of the audit
+-- log may be missing.
 create function account_addresses(account bigint) returns text[]
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select array(
@@ -64,8 +65,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   )
 $$;
 
--- Erases an account, except its usage, its webhook messages and its audit log, which `continue_erasure` erases. Returns
--- the account's new name.
+-- Erases an account, except its usage, webhook messages and audit log, which `continue_erasure` erases. Returns the
+-- account's new name.
 create function erase_account(account bigint) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -77,8 +78,8 @@ declare
   payments  bigint;
   webhooks  bigint;
 begin
-  -- Ensures that each email is queued either before or after the erasure. Locked before the account, in the same order
-  -- as in `queue_notice`.
+  -- Ensures that each email is queued either before or after the erasure. This lock is taken before the lock on the
+  -- account, in the same order as in `queue_notice`.
   lock table public.announcement_mails in share row exclusive mode;
   select * into present from public.accounts where account_id = account for update;
   if not found then return null; end if;
@@ -99,7 +100,7 @@ begin
   update public.credits set reference = null where account_id = account and reference is not null;
   get diagnostics payments = row_count;
   delete from public.balance_reservations where account_id = account;
-  -- The messages are deleted later, because there may be a million.
+  -- The webhook messages are deleted later, because there may be a million of them.
   update public.webhook_endpoints
   set url = 'https://erased.invalid/', tickers = null, secret = '', previous_secret = null,
     disabled_at = coalesce(disabled_at, now()), disabled_reason = 'The account is erased.'
@@ -122,9 +123,10 @@ begin
   return new_name;
 end $$;
 
--- Erases the next rows of an erased account: first its usage, then its webhook messages, finally its audit log. Returns
--- how many, about `max_rows` at most; 0 if another process is erasing a batch, and null if everything is erased.
--- Requests that are recorded later are anonymized by `settle_usage` and `anonymize_late_usage`.
+-- Erases the next batch of an erased account's data: first the usage, then the webhook messages, and finally the audit
+-- log. Returns the number of erased rows, which is at most about `max_rows`. Returns 0 if another process is erasing a
+-- batch, and null if everything is erased. `settle_usage` and `anonymize_late_usage` anonymize requests that are
+-- recorded later.
 create function continue_erasure(account bigint, max_rows int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,28 +1,30 @@
--- What the processes share, and what operators use.
+-- State that the service's processes share, and tables for operators.
 
--- The schema in which `load` creates its staging tables (D31, loading).
+-- The schema in which `load` creates staging tables (D31, loading).
 create schema loading;
 
--- Leases make each background job run in only one process at a time. A process inserts a row for each job it knows.
+-- Leases, which ensure that each background job runs in only one process at a time. A process inserts a row for each
+-- job that it can run.
 create table leases (
   name   text primary key check (name <> ''),
-  holder uuid, -- null once it was released
+  holder uuid, -- null after the lease was released
   until  timestamptz(3) not null default '-infinity'
 );
 
--- The token bucket of each account, shared by all processes (D18, rate limits). The table is unlogged to save WAL.
--- After a crash or failover it is therefore empty, which means that every bucket is full.
+-- The token buckets of accounts, shared by all processes (D18, rate limits). The table is unlogged to save WAL. It is
+-- therefore empty after a crash or failover, which means that every bucket is full.
 create unlogged table rate_limit_buckets (
   account_id  bigint primary key,
-  -- Tokens that were taken from the bucket and had not been refilled at `refilled_at`.
+  -- Tokens that had been taken from the bucket and not yet refilled at `refilled_at`.
   used        double precision not null check (used >= 0),
   refilled_at timestamptz not null,
-  -- Tokens that the last upsert granted, stored so that the upsert can return them.
+  -- The number of tokens that the last upsert granted. It is stored so that the upsert can return it.
   granted     bigint not null
 ) with (fillfactor = 50);
 
--- Requests within the last hour that failed with 5xx before their account was known, for example because keys could not
--- be looked up. The console counts them here, because usage belongs to accounts (docs/operations/which-account.md).
+-- Requests that failed with 5xx within the last hour before their account was known, for example because keys could not
+-- be looked up. Usage always belongs to an account, so the console reads these failures from here
+-- (docs/operations/which-account.md).
 create table failed_requests (
   minute      timestamptz(0) not null,
   endpoint    text not null,
@@ -31,8 +33,9 @@ create table failed_requests (
   primary key (minute, endpoint, status_code)
 );
 
--- Tokens of the admin API (docs/operations/admin-api.md). Sessions of the console and invitations to it are tokens that
--- expire soon (docs/operations/console.md). Only the SHA-256 and the first characters are stored.
+-- Tokens for the admin API (docs/operations/admin-api.md). Console sessions and invitations to the console are also
+-- stored here, as tokens that expire soon (docs/operations/console.md). Only the SHA-256 hash and the first characters
+-- of a token are stored.
 create table admin_tokens (
   token_id     bigint generated always as identity primary key,
   kind         text not null default 'token' check (kind in ('token', 'session', 'invitation')),
@@ -45,7 +48,7 @@ create table admin_tokens (
   expires_at   timestamptz(3),
   revoked_at   timestamptz(3),
   last_used_at timestamptz(3),
-  -- The token with which a session was opened, and whose end also ends the session.
+  -- The token with which the session was opened. When that token is revoked or expires, the session ends too.
   opened_with  bigint references admin_tokens,
   check (kind = 'token' or expires_at is not null)
 );
@@ -57,12 +60,12 @@ create trigger audit after insert or delete
   or update of kind, name, scope, token_hint, expires_at, revoked_at, opened_with on admin_tokens
   for each row execute function audit_row('admin_token', 'name', 'token_hash', 'last_used_at');
 
--- Responses to writes with an `Idempotency-Key`. A repeated request gets the stored response instead of writing again.
--- Only the SHA-256 of the key is stored, and the response without its secrets.
+-- Responses to write requests with an `Idempotency-Key`. A repeated request gets the stored response instead of writing
+-- again. Only the SHA-256 hash of the key is stored, and the response is stored without its secrets.
 create table admin_requests (
   admin        text not null,
   key_hash     bytea not null,
-  -- SHA-256 of the method, the path, `If-Match` and the body.
+  -- The SHA-256 hash of the method, the path, `If-Match` and the body.
   request_hash bytea not null,
   status       smallint,
   headers      jsonb,

@@ -1,6 +1,6 @@
 /**
- * Erases accounts (docs/operations/erasure.md): previews what would be erased, erases most of it immediately, and the
- * rest in a background job.
+ * Erases accounts (docs/operations/erasure.md). Previews what an erasure would remove, erases most of the data
+ * immediately, and leaves the rest to a background job.
  */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,7 @@ import type { Job } from "../postgres/jobs/Job.ts"
 import { OperationProgress } from "../postgres/metrics/Progress.ts"
 import { noSuchAccount } from "./Accounts.ts"
 
-/** What an erasure would change, or has left to do. */
+/** What an erasure would change or, for an account that is already erased, what remains to be erased. */
 export const ErasureState = Schema.Struct({
   account: Schema.String,
   erased_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: the account is not erased." }),
@@ -29,10 +29,10 @@ export const ErasureState = Schema.Struct({
   audit_rows: Schema.Int.annotate({ description: "Rows of the audit log about the account." }),
 }).annotate({ identifier: "ErasureState" })
 
-/** The decoded state. */
+/** The decoded erasure state. */
 export type ErasureState = typeof ErasureState.Type
 
-/** Counts what the erasure of an account would change, or what it has left to do. Changes nothing. */
+/** Counts what erasing an account would change or, if it is already erased, what remains. Does not change anything. */
 export const readErasureState = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(ErasureState)(sql`
@@ -61,9 +61,10 @@ export const readErasureState = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Returns a text that changes whenever an operator changes what an erasure would erase, but not when the customer sends
- * requests or gets webhooks. The admin API uses it to detect that a preview is out of date. The newest row of the audit
- * log shows every change of the account, its keys, credits and webhooks; only emails have to be counted.
+ * Returns a version string that changes whenever an operator changes what an erasure would remove, but not when the
+ * customer sends requests or receives webhooks. The admin API uses it to detect an outdated preview. Every change to
+ * the account, its keys, its credits and its webhooks adds a row to the audit log, so the newest audit row covers all
+ * of them. Only emails have to be counted separately.
  */
 export const readErasureVersion = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -81,8 +82,8 @@ export const readErasureVersion = Effect.fnUntraced(function* (account_id: numbe
 const ErasedName = Schema.Struct({ name: Schema.NullOr(Schema.String) })
 
 /**
- * Erases an account, except for the rows that `finishErasure` erases later. Its keys stop working within a second.
- * Cannot be undone, and does nothing if the account has already been erased. Returns its new name.
+ * Erases an account, except for the rows that `finishErasure` erases later. The account's keys stop working within a
+ * second. Erasure cannot be undone, and erasing an account again has no effect. Returns the account's new name.
  */
 export const eraseAccount = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
@@ -92,7 +93,7 @@ export const eraseAccount = Effect.fnUntraced(function* (name: string) {
   return erased?.name ?? (yield* noSuchAccount(name))
 })
 
-/** Rows per batch. A batch locks its rows, so this bounds how long others wait for them. */
+/** Rows per batch. A batch locks its rows, so this limits how long other transactions wait for them. */
 const batchRows = 5_000
 
 const minPause = Duration.millis(50)
@@ -100,8 +101,8 @@ const minPause = Duration.millis(50)
 const Batch = Schema.Struct({ rows: Schema.NullOr(Schema.Int) })
 
 /**
- * Erases what is left of an erased account, in batches. May be interrupted and repeated, and may run more than once at
- * the same time.
+ * Erases the remaining rows of an erased account in batches. It can be interrupted and run again, and concurrent runs
+ * are allowed.
  */
 export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -114,7 +115,7 @@ export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
     if (batch === undefined || batch.rows === null) return
     progress.count += batch.rows
     progress.done += batch.rows
-    // Pauses for as long as the batch took, which leaves the server at least half of its time for other work.
+    // Pause for as long as the batch took, so that the erasure keeps the server busy at most half of the time.
     yield* Effect.sleep(Duration.max(duration, minPause))
   }
 })
@@ -137,7 +138,7 @@ const finishErasures = Effect.gen(function* () {
   }
 })
 
-/** The background job that finishes erasures which the admin API began, or which a command could not finish. */
+/** The background job that finishes erasures started by the admin API, or by a command that could not complete them. */
 export const erasureJob = {
   name: "erasure",
   every: Duration.seconds(15),

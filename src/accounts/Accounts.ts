@@ -1,6 +1,7 @@
 /**
- * Creates, changes, credits and lists accounts, for the command line and the admin API. Numbers are sent and read as
- * `float8`, JavaScript's own type of number, because the driver would return a `bigint` as a BigInt.
+ * Creates, changes, credits and lists accounts for the command line and the admin API. Numbers are exchanged with
+ * PostgreSQL as `float8`, which matches JavaScript's number type, because the driver would return a `bigint` as a
+ * BigInt.
  */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,16 +20,16 @@ class AccountExists extends Data.TaggedError("AccountExists")<{ readonly message
 
 class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
-/** The account already exists, with a different tier or email address. */
+/** The account already exists with a different tier or email address. */
 class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly message: string }> {}
 
-/** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */
+/** The credit would turn a postpaid account into a prepaid one, but `--prepaid` was not given. */
 class AccountIsPostpaid extends Data.TaggedError("AccountIsPostpaid")<{ readonly message: string }> {}
 
-/** The account has been erased. It can no longer get keys, credits, webhooks or a name. */
+/** The account has been erased. It can no longer be given keys, credits, webhooks or a new name. */
 export class AccountErased extends Data.TaggedError("AccountErased")<{ readonly message: string }> {}
 
-/** Creates the error for a name that no account has. */
+/** Creates the error for an unknown account name. */
 export const noSuchAccount = (name: string) =>
   new NoSuchAccount({
     message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` creates one.`,
@@ -43,7 +44,7 @@ export interface NewAccount {
   readonly prepaid: boolean
 }
 
-/** Inserts an account unless its name is taken. Returns whether the account was inserted. */
+/** Inserts an account unless the name is taken. Returns whether it was inserted. */
 const insertAccount = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: NewAccount) {
   const sql = yield* SqlClient.SqlClient
   const inserted = yield* sql`
@@ -54,14 +55,14 @@ const insertAccount = Effect.fnUntraced(function* ({ email, name, prepaid, tier 
   return inserted.length === 1
 })
 
-/** Creates an account. Fails if there is already one with the name. */
+/** Creates an account. Fails if the name is taken. */
 export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
   if (!(yield* insertAccount(account))) {
     return yield* new AccountExists({ message: `The account ${account.name} exists already. Nothing was changed.` })
   }
 })
 
-/** Creates an account, or leaves an existing one unchanged. */
+/** Creates an account unless one with this name exists. An existing account is left unchanged. */
 export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccount(account))
 
 const accountErased = (name: string) =>
@@ -77,7 +78,7 @@ const requireNotErased = Effect.fnUntraced(function* (name: string) {
 
 /**
  * Returns a function that runs a write only if the account has not been erased. If an erasure commits between the check
- * and the write, a trigger refuses the write, and the result is the same error.
+ * and the write, a database trigger rejects the write, and the caller gets the same `AccountErased` error.
  */
 export const unlessErased = (name: string) => <A, E, R>(write: Effect.Effect<A, E, R>) =>
   Effect.andThen(requireNotErased(name), write).pipe(
@@ -99,8 +100,8 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Ensures that the account for a new key exists. A missing account is created if a tier is given. An existing account
- * is never changed: if it has another tier or email address than the given one, this fails.
+ * Ensures that the account for a new key exists. Creates a missing account if a tier is given. Never changes an
+ * existing account: fails if its tier or email address differs from the given one.
  */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   const isCreatable = tier !== null && isNewAccountName(name)
@@ -124,13 +125,19 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
-/** The properties of an account that can be changed; missing ones do not change. */
+/** The account properties that can be changed. Omitted properties stay as they are. */
 export interface AccountChange {
-  /** The tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
+  /**
+   * Determines which endpoints the account can use, and its rate limit. Running processes apply a new tier within a
+   * second.
+   */
   readonly tier?: Tier
-  /** If it is null, the account receives no emails. */
+  /** Null if the account should not receive any emails. */
   readonly contact_email?: string | null
-  /** Whether the account gets emails about new features. It always gets those about changes that affect its clients. */
+  /**
+   * Whether the account receives emails about new features. Emails about changes that affect its clients are always
+   * sent.
+   */
   readonly news?: boolean
 }
 
@@ -146,15 +153,15 @@ export const updateAccount = Effect.fnUntraced(function* (name: string, change: 
 interface AccountCredit {
   readonly name: string
   readonly microdollars: bigint
-  /** Identifies the payment, so that it is credited only once. */
+  /** Identifies the payment, so that the same payment cannot be credited twice. */
   readonly reference: string | null
-  /** Whether the credit may make a postpaid account prepaid. */
+  /** Whether the credit may turn a postpaid account into a prepaid one. */
   readonly mayBecomePrepaid: boolean
 }
 
 const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
 
-/** Adds an amount to the balance. Returns the new balance, and whether the account was postpaid before. */
+/** Adds a credit to an account's balance. Returns the new balance, and whether the credit made the account prepaid. */
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { mayBecomePrepaid, microdollars, name, reference } = newCredit
@@ -166,8 +173,8 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     ) as credited
     where balance is not null
   `)
-  // Locks in a separate statement, because a statement does not see what is committed while it waits for a lock: usage
-  // that is settled in the meantime would be missing from the balance.
+  // The lock is taken by a separate statement. A statement that waits for a lock does not see what was committed during
+  // the wait, so `add_credit` would otherwise miss usage charged to the balance in that time.
   const lock = sql`select from accounts where name = ${name} for no key update`
   const [credited] = yield* sql.withTransaction(Effect.andThen(lock, addCredit))
   if (credited !== undefined) return credited
@@ -181,7 +188,7 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
   return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} already. Nothing was changed.` })
 }, (write, { name }) => unlessErased(name)(write))
 
-/** An account as the admin API and the command line show it. */
+/** An account as shown by the admin API and the command line. */
 export const Account = Schema.Struct({
   account_id: Schema.Int,
   name: Schema.String,
@@ -216,7 +223,9 @@ const accountColumnsSql = `
     where account_erasures.account_id = accounts.account_id) as erased_at,
   (select count(*) from api_keys where api_keys.account_id = accounts.account_id)::float8 as keys`
 
-/** Returns an account. `isLocked` prevents others from changing it until the transaction ends. */
+/**
+ * Returns an account. With `isLocked`, the row is locked until the transaction ends, so that no one else can change it.
+ */
 export const findAccount = Effect.fnUntraced(function* (name: string, isLocked = false) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(Account)(sql`
@@ -227,11 +236,11 @@ export const findAccount = Effect.fnUntraced(function* (name: string, isLocked =
 })
 
 interface AccountSelection extends PageRange {
-  /** Selects accounts whose name or email address contains this text, ignoring case. */
+  /** Selects accounts whose name or email address contains this text. Case is ignored. */
   readonly search?: string | undefined
 }
 
-/** Returns accounts, oldest first; all of them by default. */
+/** Returns accounts, oldest first. Returns all of them unless the arguments limit the selection. */
 export const listAccounts = Effect.fnUntraced(function* ({ after = 0, limit, search = "" }: AccountSelection = {}) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(Account)(sql`
@@ -242,7 +251,7 @@ export const listAccounts = Effect.fnUntraced(function* ({ after = 0, limit, sea
   `)
 })
 
-/** A credit as the admin API and the command line show it. */
+/** A credit as shown by the admin API and the command line. */
 export const Credit = Schema.Struct({
   credit_id: Schema.Int,
   amount_microdollars: Schema.Finite,
@@ -250,7 +259,7 @@ export const Credit = Schema.Struct({
   created_at: PrintedTime,
 }).annotate({ identifier: "Credit" })
 
-/** Returns the credits of an account, newest first. */
+/** Returns an account's credits, newest first. */
 export const listCredits = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const { account_id } = yield* findAccount(name)

@@ -1,12 +1,13 @@
-/** Sets of IP addresses and networks. They are compiled once, so that a lookup is fast. */
+/** Sets of IP addresses and networks, compiled once for quick lookups. */
 import { Result } from "effect"
 import { NetAddress } from "effect/net"
 import { BlockList, isIP } from "node:net"
 import { parseNetwork } from "../contract/rules/IpNetworks.ts"
 
 /**
- * A set of addresses and networks. IPv4 and IPv6 are kept apart: in a common list, Node compares an IPv4 address with
- * IPv6 networks as an IPv4-mapped address, so `::/3` would contain every IPv4 address.
+ * A set of IP addresses and networks. IPv4 and IPv6 entries are stored in separate lists. In a shared list, Node.js
+ * would match an IPv4 address against IPv6 networks as an IPv4-mapped address, so `::/3` would match every IPv4
+ * address.
  */
 export class AddressSet {
   readonly #families = { 4: new BlockList(), 6: new BlockList() }
@@ -19,7 +20,7 @@ export class AddressSet {
 
   /**
    * Adds an address such as `10.0.0.1`, or a network without host bits such as `10.0.0.0/8`. Returns false if the text
-   * is neither.
+   * is not a valid address or network.
    */
   add(text: string) {
     const parsed = parseNetwork(text)
@@ -30,7 +31,7 @@ export class AddressSet {
     return true
   }
 
-  /** Whether an address is in the set, alone or as part of a network. */
+  /** Returns whether an address is in the set, either as an entry or as part of a network. */
   has(address: string) {
     const family = isIP(address)
     return (family === 4 || family === 6) && this.#families[family].check(address, family === 4 ? "ipv4" : "ipv6")

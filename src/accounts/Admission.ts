@@ -1,7 +1,7 @@
 /**
- * Decides whether a request is admitted. The checks are the key (D2), the rate limit (D18), the client's address (D2),
- * the tier and the paths of the key (D3), and the balance (D13). Usually memory holds everything that they need, and no
- * database query is necessary.
+ * Decides whether a request is admitted. Checks the key (D2), the rate limit (D18), the client's address (D2), the tier
+ * and the paths that the key may use (D3), and the balance (D13). Usually everything that the checks need is in memory,
+ * and no database query is necessary.
  */
 import { Effect, Exit } from "effect"
 import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
@@ -32,7 +32,8 @@ import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 type Account = typeof CurrentAccount.Service
 
 /**
- * Returns the error if the account's tier does not include the endpoint (D3), or if the key is limited to other paths.
+ * Returns an error if the account's tier does not include the endpoint (D3), or if the key is restricted to other
+ * paths. Otherwise returns undefined.
  */
 export const findAccessError = (
   account: Account,
@@ -50,7 +51,10 @@ export const findAccessError = (
   return undefined
 }
 
-/** Does not name the allowed networks: someone who has found the key must not learn them. */
+/**
+ * Creates the error for a client address that the key does not allow. The message omits the allowed networks, because
+ * they must not be revealed to someone who has stolen the key.
+ */
 const makeAddressError = (address: string | undefined) => {
   const seen = address === undefined ? null : toCanonicalAddress(address) ?? address
   const message = seen === null
@@ -60,8 +64,8 @@ const makeAddressError = (address: string | undefined) => {
 }
 
 /**
- * Creates the error for an account that has nothing left to spend. `isReserved` means that it still has money, but its
- * exports have reserved all of it.
+ * Creates the error for an account that has nothing left to spend. With `isReserved`, the account still has money, but
+ * its exports have reserved all of it.
  */
 const makeNoCreditError = ({ is_limited_by_budget }: Account, remaining: number, isReserved: boolean) => {
   const [limit, advice] = is_limited_by_budget
@@ -77,7 +81,7 @@ const makeNoCreditError = ({ is_limited_by_budget }: Account, remaining: number,
   })
 }
 
-/** A function that returns the error if the account has nothing left to spend at the moment. */
+/** Builds a function that returns an error if the account currently has nothing left to spend. */
 export const makeCreditCheck = Effect.map(PrepaidBalances, ({ getRemaining, isReserved }) => (account: Account) => {
   const remaining = account.spendable_microdollars === null ? Infinity : getRemaining(account)
   return remaining > 0 ? undefined : makeNoCreditError(account, remaining, isReserved(account))
@@ -96,25 +100,25 @@ type AdmissionError =
   | RateLimitExceeded
   | Refusal
 
-/** What an endpoint requires of the account that requests it. */
+/** What an endpoint requires of the accounts and keys that use it. */
 export interface AdmissionRules {
-  /** Undefined if every account and key may use it. */
+  /** Undefined if every account and key may use the endpoint. */
   readonly access: EndpointAccess | undefined
-  /** Microdollars per gigabyte; undefined if responses are free (D27, prices). */
+  /** Microdollars per gigabyte. Undefined if responses are free (D27, prices). */
   readonly price: number | undefined
 }
 
-/** The decision about a request, with what later steps need to know about it. */
+/** The decision about a request, and the information that later steps need. */
 export interface Admission {
-  /** The account of the key; undefined if the key is missing or invalid, or could not be looked up. */
+  /** The account that the key belongs to. Undefined if the key is missing, invalid, or could not be looked up. */
   readonly account: Account | undefined
-  /** Whether the request must be recorded in the usage (D29). */
+  /** Whether the request must be recorded as usage (D29). */
   readonly isRecorded: boolean
   /** Rate limit headers, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  /** Price of the response in microdollars per gigabyte; 0 if the endpoint is free. */
+  /** Price of the response in microdollars per gigabyte, or 0 if the endpoint is free. */
   readonly price: number
-  /** The error to respond with; undefined if the request is admitted. */
+  /** The error to respond with. Undefined if the request is admitted. */
   readonly error: AdmissionError | undefined
 }
 
@@ -128,7 +132,7 @@ const refuseWithoutAccount = (error: AdmissionError): Admission => ({
   error,
 })
 
-/** A function that admits or refuses a request. */
+/** Builds the function that admits or refuses requests. */
 export const makeAdmit = Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { hasCapacity, requireCapacity } = yield* UsageMetering
@@ -148,8 +152,9 @@ export const makeAdmit = Effect.gen(function* () {
   }
 
   /**
-   * Runs the checks for a known account. The request counts toward the rate limit, unless it is an estimate, or a tool
-   * of `/mcp` sent it: then the message to `/mcp` has been counted.
+   * Runs the remaining checks once the account is known. The request counts toward the rate limit, with two exceptions:
+   * estimates are never counted, and neither are requests sent by a tool of `/mcp`, because the message to `/mcp` has
+   * already been counted.
    */
   const admitAccount = (
     { address, purpose, via }: ApiRequest,
@@ -176,8 +181,8 @@ export const makeAdmit = Effect.gen(function* () {
   }
 
   /**
-   * Returns an `Exit` if memory holds everything that the checks need. Any other effect counts the request only when it
-   * runs.
+   * Checks a request. Returns an `Exit`, which needs no fiber, if everything that the checks need is in memory.
+   * Otherwise returns an effect, which counts the request when it runs.
    */
   return (request: ApiRequest, rules: AdmissionRules): Effect.Effect<Admission> => {
     const authentication = authenticate(request)

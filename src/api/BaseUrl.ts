@@ -1,4 +1,4 @@
-/** The public address of the service (setting `BASE_URL`). */
+/** The service's public URL (setting `BASE_URL`). */
 import { Config, Context, Option, Schema } from "effect"
 
 const WebUrl = Schema.URLFromString.check(
@@ -7,13 +7,13 @@ const WebUrl = Schema.URLFromString.check(
   }),
 )
 
-/** The base URL without a trailing slash, if it is set. */
+/** The setting `BASE_URL` without a trailing slash, if it is set. */
 export const BaseUrlConfig = Config.option(Config.schema(WebUrl, "BASE_URL")).pipe(
   Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
 )
 
-/** The base URL, which is prepended to the paths in `Link` headers; empty if it is not set. */
+/** The URL that is prepended to paths in `Link` headers, or an empty string if `BASE_URL` is not set. */
 export const BaseUrl = Context.Reference<string>("tickerline/api/BaseUrl", { defaultValue: () => "" })
 
-/** Returns the path of the base URL without a trailing slash; empty if it has none. */
+/** Returns the path of the base URL without a trailing slash, or an empty string if it has no path. */
 export const getBasePath = (base: string) => base === "" ? "" : new URL(base).pathname.replace(/\/$/, "")

@@ -1,5 +1,6 @@
 /**
- * Compresses responses of at least 1 KiB with zstd, Brotli or gzip, whichever the client prefers (RFC 9110, 12.5.3).
+ * Compresses responses of at least 1 KiB with zstd, Brotli or gzip, depending on what the client accepts (RFC 9110,
+ * 12.5.3).
  */
 import { Effect, Stream } from "effect"
 import { type HttpBody, HttpPlatform, HttpServerResponse } from "effect/http"
@@ -9,26 +10,29 @@ import type { FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { isCompressible } from "./Finish.ts"
 
-/** Whether a request body is compressed. The service cannot decompress one, so it refuses it. */
+/** Returns whether a request body is compressed. Compressed request bodies are not supported and are refused. */
 export const isCompressed = (contentEncoding: string | undefined) =>
   contentEncoding !== undefined && !/^\s*(identity)?\s*$/i.test(contentEncoding)
 
-/** The message and headers of the 415 for a compressed request body (RFC 9110, 15.5.16). */
+/** The message and headers of the 415 response to a compressed request body (RFC 9110, 15.5.16). */
 export const compressedBodyRefusal = {
   message: "The body is compressed. Send it without Content-Encoding.",
   headers: { "accept-encoding": "identity" },
 }
 
-/** The supported algorithms, best first. The order decides between algorithms that the client prefers equally. */
+/** Supported algorithms in order of preference. The order matters if the client accepts several of them equally. */
 const algorithms = ["zstd", "br", "gzip"] as const
 type Algorithm = typeof algorithms[number]
 
-/** Compression levels for dynamic bodies. Low levels save the most bytes per millisecond on rows in JSON. */
+/**
+ * Compression levels for dynamic bodies. For rows encoded as JSON, low levels save the most bytes per millisecond of
+ * CPU time.
+ */
 const levels: Readonly<Record<Algorithm, number>> = { zstd: 1, br: 3, gzip: 4 }
 
 const minBytes = 1024
 
-/** The published types lack the option `preferred`. */
+/** Declares the option `preferred`, which the published types lack. */
 interface EncodingNegotiator {
   readonly encodings: (
     available: ReadonlyArray<string>,
@@ -36,28 +40,35 @@ interface EncodingNegotiator {
   ) => ReadonlyArray<string>
 }
 
-/** Returns the available encodings that the client accepts, perhaps with `identity`, the most preferred one first. */
+/**
+ * Returns the available encodings that the client accepts, in the client's order of preference. The result may include
+ * `identity`.
+ */
 const negotiateEncodings = (acceptEncoding: string, available: ReadonlyArray<string>) => {
   const negotiator: EncodingNegotiator = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
   return negotiator.encodings([...available, "identity"], { preferred: algorithms })
 }
 
-/** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
+/**
+ * Adds a suffix to a compressed body's strong ETag, because the compressed bytes differ: `"abc"` becomes `"abc-gzip"`.
+ */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
-/** High levels, for static bodies that are compressed only once. */
+/** Compression levels for static bodies. The levels are high, because each body is compressed only once. */
 const staticLevels: Readonly<Record<Algorithm, number>> = { zstd: 12, br: 7, gzip: 9 }
 
-/** The compressed bodies for each uncompressed static body, by algorithm. Each is created on the first request. */
+/**
+ * Caches the compressed versions of each static body, by algorithm. Each version is created when it is first requested.
+ */
 const compressedBodies = new WeakMap<Uint8Array, Map<string, Promise<HttpBody.HttpBody>>>()
 
-/** Marks a static body so that it is compressed only once with each algorithm. Returns the same bytes. */
+/** Marks a static body, so that it is compressed only once per algorithm. Returns the same bytes. */
 export const cacheCompressedBodies = (bytes: Uint8Array) => {
   compressedBodies.set(bytes, new Map())
   return bytes
 }
 
-/** Returns the body compressed with the algorithm. If the compression fails, the next request tries again. */
+/** Returns the body compressed with the given algorithm. If compression fails, the next request tries again. */
 export const getCompressedBody = <Body>(
   bodies: Map<string, Promise<Body>>,
   algorithm: string,
@@ -79,12 +90,14 @@ interface Negotiated {
 
 const uncompressed: Negotiated = { algorithm: undefined, minBytes }
 
-/** How many values of `Accept-Encoding` are remembered. There is a limit, because clients can send any value. */
+/**
+ * Maximum number of cached `Accept-Encoding` values. A limit is necessary, because clients can send arbitrary values.
+ */
 const maxRememberedHeaders = 200
 
-/** Creates the function that compresses responses. */
+/** Builds the function that compresses responses. */
 export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
-  // Older versions of Node lack zstd.
+  // Older Node.js versions do not support zstd.
   const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
   const negotiated = new LRUCache<string, Negotiated>({ max: maxRememberedHeaders })
 
@@ -95,7 +108,7 @@ export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression
     const accepted = negotiateEncodings(acceptEncoding, available)
     const found = {
       algorithm: available.find((algorithm) => algorithm === accepted[0]),
-      // A client may refuse uncompressed bodies.
+      // If the client refuses uncompressed bodies, even small ones are compressed.
       minBytes: accepted.includes("identity") || accepted.length === 0 ? minBytes : 0,
     }
     negotiated.set(acceptEncoding, found)
@@ -115,7 +128,10 @@ export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression
       : Effect.promise(() => getCompressedBody(bodies, algorithm, () => Effect.runPromise(compressed)))
   }
 
-  /** Compresses the body, unless it is too small or the client does not accept that. Adapts the ETag and the length. */
+  /**
+   * Compresses the body unless it is too small or the client accepts no supported algorithm. Updates the ETag and the
+   * content length to match.
+   */
   return (request: ApiRequest, response: FinishedResponse): Effect.Effect<FinishedResponse> | FinishedResponse => {
     const { body, headers } = response
     const contentType = headers["content-type"]

@@ -1,6 +1,6 @@
 /**
- * The Node server with its limits: timeouts, sizes, and one response at a time per connection.
- * Node parses the requests; `ProtocolErrors.ts` responds to invalid ones.
+ * Creates the Node.js HTTP server and enforces its limits: timeouts, sizes, and one response at a time per connection.
+ * Node.js parses the requests. `ProtocolErrors.ts` responds to invalid ones.
  */
 import { Duration, Predicate } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -18,28 +18,31 @@ import {
 } from "./ProtocolErrors.ts"
 import { decodePath, mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
 
-/** The time limits of a connection. */
+/** Time limits for a connection. */
 export interface ConnectionTimeouts {
-  /** Maximum time until all headers of a request have arrived. */
+  /** Time limit for receiving all headers of a request. */
   readonly headers: Duration.Duration
-  /** Maximum time until the complete request has arrived. */
+  /** Time limit for receiving a complete request. */
   readonly request: Duration.Duration
   /**
-   * Maximum time until the client has received the response; more than twice as long as the slowest query takes.
-   * Extended by the same time if the service is still writing and the client has received `minProgressBytes`.
+   * Time limit for delivering a response to the client. It is more than twice as long as the slowest query takes. It
+   * starts again if the response is still being written and the client has received at least `minProgressBytes`.
    */
   readonly response: Duration.Duration
-  /** Time from the start of a shutdown until the remaining requests are ended and their connections are closed. */
+  /**
+   * Time between the start of a shutdown and the point when the remaining requests are aborted and their connections
+   * closed.
+   */
   readonly shutdown: Duration.Duration
 }
 
-/** Which request bodies the handler reads itself. All others are discarded. */
+/** Determines which request bodies the handler reads itself. All others are discarded. */
 export interface RequestBodies {
   readonly isRead: (request: IncomingMessage) => boolean
   readonly maxBytes: number
 }
 
-/** The time limits of the public API. */
+/** Time limits for the public API. */
 export const defaultConnectionTimeouts: ConnectionTimeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
@@ -47,41 +50,53 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
   shutdown: Duration.seconds(20),
 }
 
-/** A client that receives fewer bytes than this within the response timeout is disconnected. */
+/** A client that receives fewer bytes than this within the response time limit is disconnected. */
 const minProgressBytes = 65_536
 
-/** After the start of a shutdown, request bodies that are still arriving have this long to become complete. */
+/** How long after the start of a shutdown incomplete request bodies may continue to arrive. */
 const bodyDelayMillis = 1000
 
-/** After a shutdown has ended the remaining requests, their responses have this long to be sent. */
+/** How long responses may still be sent after a shutdown has aborted the remaining requests. */
 const lastResponsesMillis = 1000
 
 const endlessResponses = new WeakSet<object>()
 
-/** Exempts an endless response from the timeout, even if it writes very little, as long as the client keeps reading. */
+/**
+ * Exempts an endless response from the response time limit. It may send very little data, provided that the client
+ * keeps reading.
+ */
 export const exemptFromResponseTimeout = (response: object) => {
   endlessResponses.add(response)
 }
 
-/** Maximum number of queued requests per connection. Beyond it, the service stops reading until some are done. */
+/**
+ * Maximum number of queued requests per connection. When it is exceeded, the service stops reading from the connection
+ * until some requests have been handled.
+ */
 const maxQueuedRequests = 32
 
 /**
- * How long an idle connection stays open: longer than the 60 seconds of most load balancers, which could otherwise
- * reuse a connection that is being closed.
+ * How long an idle connection stays open. This is longer than the 60 seconds used by most load balancers, which could
+ * otherwise reuse a connection that is being closed.
  */
 export const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
-/** Whether `node:http` supports the HTTP version. Its parser also accepts 0.9 and 2.0, which it does not support. */
+/**
+ * Returns whether `node:http` supports the request's HTTP version. The Node.js parser also accepts 0.9 and 2.0,
+ * although `node:http` does not support them.
+ */
 const hasSupportedVersion = ({ httpVersion }: IncomingMessage) => httpVersion === "1.1" || httpVersion === "1.0"
 
-/** Whether the value of `Host` has only characters that a host and a port may have (RFC 3986, 3.2.2). */
+/** Returns whether a `Host` value contains only characters that are valid in a host and port (RFC 3986, 3.2.2). */
 const isValidHost = (host = "") => /^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host)
 
-/** Whether a proxy could have parsed the request differently, which would permit request smuggling (RFC 9112, 11.2). */
+/**
+ * Returns whether a proxy could have interpreted the request differently, which would allow request smuggling (RFC
+ * 9112, 11.2).
+ */
 const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   let hostCount = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -92,14 +107,14 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
     (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** The request bodies that the public API reads: only messages to the MCP server. */
+/** The request bodies that the public API reads, which are messages to the MCP server. All others are discarded. */
 const mcpBodies: RequestBodies = {
   isRead: ({ method, url = "/" }) => method === "POST" && decodePath(url) === mcpPath,
   maxBytes: maxRequestBodyBytes,
 }
 
 /**
- * Discards the request body, unless the handler reads it, and calls `proceed`. Calls `rejectTooLong` if the body is
+ * Discards the request body unless the handler reads it, and then calls `proceed`. Calls `rejectTooLong` if the body is
  * too long.
  */
 const discardBody = (
@@ -124,39 +139,45 @@ const discardBody = (
 
 interface QueueEntry {
   readonly begin: () => void
-  /** Undefined if the entry is a protocol error, which is sent in place of a request. */
+  /** Undefined if the entry is a protocol error, which is sent instead of a response to a request. */
   readonly request: IncomingMessage | undefined
 }
 
 interface Connection {
-  /** Requests and protocol errors in order of arrival; the first one is in progress. */
+  /** Requests and protocol errors in order of arrival. The first entry is in progress. */
   readonly queue: Array<QueueEntry>
-  /** Closes the connection if the response in progress takes too long. */
+  /** Closes the connection if the current response takes too long. */
   readonly timer: NodeJS.Timeout
-  /** The current or last response; undefined before the first request. */
+  /** The current response, or the most recent one. Undefined before the first request. */
   response: ServerResponse | undefined
   readonly received: ReceivedPackets
 }
 
 /**
- * Makes Node and Deno pass each packet to the socket's listeners. By default, their parsers read directly from the
- * operating system, so the service could not see the beginning of an incomplete request, which names its path. Why:
- * docs/decisions/0164-packets-of-incomplete-requests.md
+ * Makes Node.js and Deno pass every packet to the socket's listeners. By default, their parsers read directly from the
+ * operating system, so the service could not see the start of an incomplete request, which contains its path. See
+ * docs/decisions/0164-packets-of-incomplete-requests.md.
  */
 const showPackets = (socket: Duplex) => {
   const handle = Predicate.hasProperty(socket, "_handle") ? socket._handle : undefined
   if (Predicate.isObject(handle)) Object.assign(handle, { _consumed: true })
 }
 
-/** Above this number, packets are joined into one, because a client may send each byte in a packet of its own. */
+/**
+ * When there are more packets than this, they are joined into one. A client could otherwise send every byte as a
+ * separate packet.
+ */
 const maxReceivedPackets = 64
 
-/** The last packets of a connection. They contain at least everything received so far of the arriving request head. */
+/**
+ * The most recent packets received on a connection. They contain at least the part of the current request head that has
+ * arrived so far.
+ */
 class ReceivedPackets {
   packets: Array<Buffer> = []
   #bytes = 0
 
-  /** Adds a packet, and drops packets that are too old to be part of the arriving request head. */
+  /** Adds a packet, and removes packets that are too old to be part of the current request head. */
   add(packet: Buffer) {
     this.packets.push(packet)
     this.#bytes += packet.length
@@ -168,7 +189,10 @@ class ReceivedPackets {
     if (this.packets.length > maxReceivedPackets) this.packets = [Buffer.concat(this.packets)]
   }
 
-  /** Keeps only the last packet, in which a request head has ended: the next head begins in it or in a later one. */
+  /**
+   * Removes all but the last packet. Must be called when a request head has ended in that packet: the next head begins
+   * in the same packet or in a later one.
+   */
   keepLast() {
     const last = this.packets.at(-1)
     if (last === undefined || this.packets.length === 1) return
@@ -178,7 +202,7 @@ class ReceivedPackets {
   }
 }
 
-/** Adds an entry to the queue, and begins it immediately if the queue was empty. */
+/** Adds an entry to the queue. Begins it immediately if the queue was empty. */
 const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
   queue.push(entry)
   if (queue.length === 1) entry.begin()
@@ -190,13 +214,15 @@ const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): 
 }
 
 /**
- * Adds a new connection to `connections` until it closes. Closes it if a response takes longer than `timeoutMillis`,
- * but not while the client is still receiving enough of it.
+ * Tracks a new connection in `connections` until it closes. Closes the connection if a response takes longer than
+ * `timeoutMillis`, unless the client is still receiving enough of it.
  */
 const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, timeoutMillis: number) => {
   const queue: Array<QueueEntry> = []
   let receivedBytes = 0
-  /** Whether the response is still being written and the client has received enough of it since the last check. */
+  /**
+   * Returns whether the response is still being written and the client has received enough of it since the last check.
+   */
   const isProgressing = (response: ServerResponse | undefined) => {
     const before = receivedBytes
     receivedBytes = socket.bytesWritten - socket.writableLength
@@ -209,7 +235,7 @@ const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, t
     response: undefined,
     received: new ReceivedPackets(),
     timer: setTimeout(() => {
-      // Node closes an idle connection after `keepAliveTimeout`.
+      // Idle connections are closed by Node.js after `keepAliveTimeout`, not by this timer.
       if (queue.length === 0 || isProgressing(connection.response)) connection.timer.refresh()
       else socket.destroy()
     }, timeoutMillis),
@@ -224,16 +250,19 @@ const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, t
   })
 }
 
-/** Creates a server that calls `handle` for each valid request, in order and one at a time per connection. */
+/**
+ * Creates a server that calls `handle` for each valid request. Requests on the same connection are handled in order and
+ * one at a time.
+ */
 export const makeHttpServer = (
   timeouts: ConnectionTimeouts,
   { describeError, endRequests, handle }: {
     readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-    /** Ends the requests in progress, with a response if none has begun. */
+    /** Aborts the requests in progress. Requests whose response has not begun get an error response. */
     readonly endRequests?: () => void
     readonly describeError: (rejection: Rejection) => ProtocolError
   },
-  /** Whether clients should use other connections from now on, because the service will end. */
+  /** Returns whether the service is about to shut down. Clients are then asked to use other connections. */
   isEnding: () => boolean = () => false,
   bodies = mcpBodies,
 ) => {
@@ -245,7 +274,9 @@ export const makeHttpServer = (
     begin: () => sendProtocolError(socket, describeError(rejection), rejection.request?.requestId),
   })
 
-  /** Queues a protocol error behind the earlier responses, in place of the request that could not be parsed. */
+  /**
+   * Queues a protocol error after the earlier responses, instead of a response to the request that could not be parsed.
+   */
   const reject = (socket: Duplex, rejection: Rejection) => {
     const queue = connections.get(socket)?.queue ?? []
     const last = queue.at(-1)
@@ -256,15 +287,16 @@ export const makeHttpServer = (
     enqueue(queue, makeErrorEntry(socket, known))
   }
 
-  /** Closes a connection during a shutdown, unless a complete request on it waits for its response. */
+  /** Closes a connection during a shutdown, unless a complete request on it is still waiting for its response. */
   const closeUnlessBusy = (socket: Duplex, { queue }: Connection) => {
     if (!queue.some(({ request }) => request?.complete ?? true)) socket.end(() => socket.destroy())
   }
 
-  /** Handles a request once all earlier responses on its connection are complete. */
+  /** Handles a request after all earlier responses on its connection have been completed. */
   const handleInOrder = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
-    // A shutdown has closed the connection. The request is not handled, because it would be charged without a response.
+    // A shutdown has closed the connection. Do not handle the request, because it would be charged without getting a
+    // response.
     if (!socket.writable) return
     const connection = connections.get(socket)
     if (connection === undefined) return handle(request, response)
@@ -276,7 +308,7 @@ export const makeHttpServer = (
       if (socket.writable) queue[0]?.begin()
       if (isShuttingDown) closeUnlessBusy(socket, connection)
     }
-    /** Sends an error instead of the response, and drops all later requests on the connection. */
+    /** Sends an error instead of the response, and discards all later requests on the connection. */
     const rejectAndClose = (status: Rejection["status"]) => {
       if (queue[0] !== entry) return
       queue.length = 0
@@ -294,7 +326,7 @@ export const makeHttpServer = (
         if (!hasSupportedVersion(request) || isAmbiguous(request) || !normalizeRequestTarget(request)) {
           return rejectAndClose(400)
         }
-        // After an upgrade request, Node ignores any further bytes, so the connection must be closed.
+        // After an upgrade request, Node.js ignores all further bytes, so the connection must be closed.
         if (isShuttingDown || isEnding() || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
         return discardBody(request, response, bodies, proceed, () => rejectAndClose(413))
@@ -305,7 +337,7 @@ export const makeHttpServer = (
   }
 
   const server = createServer({
-    // Node must accept requests without `Host`, so that the pipeline responds with a 400 that has all the usual
+    // Node.js must accept requests without `Host`, so that the pipeline can respond with a 400 that has all the usual
     // headers.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
@@ -315,11 +347,12 @@ export const makeHttpServer = (
     keepAliveTimeout: Duration.toMillis(keepAliveTimeout),
     connectionsCheckingInterval: Duration.toMillis(timeouts.headers) / 10,
   }, handleInOrder)
-  // 0 means no limit. Deno would drop the headers above a limit, so `handleInOrder` rejects such a request instead.
+  // 0 means no limit. With a limit, Deno would silently drop excess headers. `handleInOrder` rejects such requests
+  // instead.
   server.maxHeadersCount = 0
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)
-  // Without a listener, Node closes the connection of a CONNECT request without responding.
+  // Without this listener, Node.js would close the connection of a CONNECT request without responding.
   server.on("connect", (request, socket) => {
     reject(socket, { status: "unknown method", request: toPartialRequest(request) })
   })
@@ -327,14 +360,14 @@ export const makeHttpServer = (
     if (error.code === "ECONNRESET") socket.destroy()
     else reject(socket, getRejection(error, connections.get(socket)?.received.packets ?? []))
   })
-  // Prepended, because it must run before Node's own listener, which starts the parser.
+  // This listener must run before the one that Node.js itself registered, which starts the parser.
   server.prependListener("connection", showPackets)
   server.on("connection", (socket) => trackConnection(connections, socket, Duration.toMillis(timeouts.response)))
 
   /**
-   * Shuts the server down. Each connection closes after the responses to its complete requests; a request whose body is
-   * still arriving has `bodyDelayMillis` to become complete. After `timeouts.shutdown`, the remaining requests are
-   * ended and their connections are closed.
+   * Shuts the server down. Each connection closes once all complete requests on it have been responded to. A request
+   * body that is still arriving has `bodyDelayMillis` to be completed. After `timeouts.shutdown`, the remaining
+   * requests are aborted and their connections closed.
    */
   const closeConnections = () => {
     isShuttingDown = true

@@ -1,16 +1,18 @@
-/** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, no origin may. */
+/**
+ * CORS (D10): web pages from the origins listed in `CORS_ORIGINS` may call the API. By default, no origins are allowed.
+ */
 import { Config, Effect, Schema } from "effect"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { corsAllowedHeaderNames } from "../contract/rules/RequestHeaders.ts"
 import { corsExposedHeaderNames } from "../contract/rules/ResponseHeaders.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 
-/** The methods that every endpoint supports. The MCP server supports POST instead. */
+/** Methods supported by every endpoint. The MCP server supports POST instead. */
 export const allowedEndpointMethods = "GET, HEAD"
 
 const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
 
-/** Whether the entry is an origin as browsers send it: scheme, host and non-default port, without a path. */
+/** Returns whether the entry is an origin as browsers send it: scheme, host and non-default port, without a path. */
 const isOrigin = (entry: string) =>
   URL.canParse(entry) &&
   (/^https?:/.test(entry) ? new URL(entry).origin === entry : /^[a-z][a-z\d+.-]*:\/\/[^/?#@]+$/.test(entry))
@@ -22,13 +24,13 @@ const OriginList = Schema.String.check(
   }),
 )
 
-/** The setting `CORS_ORIGINS`: the origins whose web pages may call the API. */
+/** The setting `CORS_ORIGINS`, which lists the origins whose web pages may call the API. */
 export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
   Config.withDefault(""),
   Config.map(parseOrigins),
 )
 
-/** Adds names to the header `Vary`. */
+/** Adds header names to a `Vary` value. */
 export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
 
 const sharedHeaders = {
@@ -37,7 +39,7 @@ const sharedHeaders = {
   "access-control-max-age": "86400",
 }
 
-/** Creates the function that adds the CORS headers for a request's origin to the headers of its response. */
+/** Builds the function that adds the CORS headers for the request's origin to the response headers. */
 export const makeCorsHeaders = Effect.map(
   CorsOriginsConfig,
   (origins) => (request: ApiRequest, headers: Record<string, string>) => {

@@ -1,5 +1,6 @@
 /**
- * The steps of a request to an endpoint: admit it, decode its query, run the handler, reserve the cost of an export.
+ * Runs the steps of a request to an endpoint: admits the request, decodes its query, runs the handler, and reserves the
+ * cost if the result is an export.
  */
 import { Effect, Exit, Scope } from "effect"
 import type { Admission, AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
@@ -26,7 +27,7 @@ type RunHandler = (
   admitted: AdmittedPart | undefined,
 ) => Effect.Effect<EndpointResult, ApiFailure>
 
-/** Decodes the query of a request. Returns a function that runs the handler with the decoded query. */
+/** Decodes a request's query. Returns a function that runs the handler with the decoded query. */
 const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: number) =>
   handler.needsKey
     ? Exit.map(
@@ -38,23 +39,22 @@ const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: numbe
     )
     : Exit.map(handler.decode(parameters, now), (run): RunHandler => run)
 
-/** What the steps need in addition to the request. */
+/** What the steps need to know about a request's endpoint and environment. */
 export interface EndpointContext {
   readonly route: EndpointRoute
   readonly scope: () => Scope.Scope
   readonly run: AdmittedRequest["run"]
 }
 
-/**
- * Creates the function that takes the steps of a request to an endpoint. It is called once, when the service starts.
- */
+/** Builds the function that runs the steps of a request to an endpoint. Called once, at startup. */
 export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const pastReader = yield* PastReader
   const billExport = yield* makeExportBilling
   const { makeStreamUsageRecorder } = yield* makeRecorder
 
   /**
-   * `admission` is set if the response cache has already admitted or refused the request, which must count only once.
+   * Runs the steps. `admission` is set if the response cache has already admitted or refused the request, so that the
+   * request is counted only once.
    */
   const takeSteps = (
     progress: RequestInProgress,
@@ -75,7 +75,8 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
           replaceNow(progress, context, sentParameters),
           (parameters) =>
             flatMapKnown(decodeAndRun(progress, context, parameters), (result) => {
-              // With `as_of=now`, the same request has a different response a moment later, so this one is not stored.
+              // With `as_of=now`, an identical request gets a different response a moment later, so this response must
+              // not be cached.
               if (parameters !== sentParameters && result._tag === "Page") {
                 progress.addHeader("cache-control", noCache)
               }
@@ -95,7 +96,10 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
       return admission.error === undefined ? Exit.void : Exit.fail(admission.error)
     })
 
-  /** Replaces `as_of=now` with the newest moment, so that links to further pages name it, too. */
+  /**
+   * Replaces `as_of=now` with the newest available timestamp, so that links to further pages also contain that
+   * timestamp.
+   */
   const replaceNow = (
     progress: RequestInProgress,
     { route }: EndpointContext,
@@ -148,7 +152,7 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
       return past
     })
 
-  /** Reserves the cost of an export (D27). A HEAD request sends no body, so it is free. */
+  /** Reserves the cost of an export (D27). HEAD requests are free, because the response has no body. */
   const reserveCost = (
     { account, price, request }: RequestInProgress,
     { route: { rules }, scope }: EndpointContext,

@@ -29,7 +29,7 @@ const errorClasses = {
   ValidationError: Errors.ValidationError,
 }
 
-/** Every error that a response can report. */
+/** All errors that a response can report. */
 export type ApiError = InstanceType<typeof errorClasses[keyof typeof errorClasses]>
 
 const encoder = new TextEncoder()
@@ -46,10 +46,10 @@ const makeEncoder = (schema: Schema.Codec<unknown, object>) => {
 
 const encoders = Record.map(errorClasses, (schema) => makeEncoder(schema))
 
-/** Returns the status and the JSON of an error. */
+/** Returns an error's HTTP status and JSON body. */
 export const encodeError = (error: ApiError, request_id: string) => encoders[error._tag](error, request_id)
 
-/** An error, and the headers that only its response has, by lower-case name. */
+/** An error with additional response headers, by lower-case name. */
 export interface ErrorResult {
   readonly _tag: "Error"
   readonly error: ApiError
@@ -58,10 +58,10 @@ export interface ErrorResult {
 
 const noHeaders = {}
 
-/** The errors with which the steps of a request can fail. A `Refusal` also brings headers. */
+/** The errors with which the steps of a request can fail. A `Refusal` contains an error and additional headers. */
 export type ApiFailure = ApiError | AccountErrors.Refusal
 
-/** Converts a failure to the result of the request. */
+/** Converts a failure to a request result. */
 export const toErrorResult = (failure: ApiFailure): ErrorResult =>
   failure._tag === "Refusal"
     ? { _tag: "Error", error: failure.error, headers: failure.headers }

@@ -1,6 +1,6 @@
 /**
- * Builds the response for a result: status, headers (D14) and cost (D27). `ResponseCache.ts` does this for stored
- * responses, which keep their headers and get only the headers that differ for each request.
+ * Builds the response for a result: status, headers (D14) and cost (D27). Cached responses are built by
+ * `ResponseCache.ts` instead. They keep their headers, except those that differ for each request.
  */
 import { Effect } from "effect"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
@@ -14,17 +14,17 @@ import { addToVary, makeCorsHeaders } from "./Cors.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-/** The header that states the cost of a response, in microdollars (D27). It is a trailer of an export. */
+/** The header that states a response's cost in microdollars (D27). Exports send it as a trailer. */
 export const costHeader = "x-cost-microdollars"
 
-/** Headers that depend on the status (§7.2, errors). */
+/** Headers for certain statuses (§7.2, errors). */
 const statusHeaders: Readonly<Record<number, Headers>> = {
   401: { "www-authenticate": "Bearer" },
   503: { "retry-after": "5" },
 }
 
 /**
- * Whether bodies of the content type are compressed. Event streams are not, because each event must be sent
+ * Returns whether bodies with this content type are compressed. Event streams are not, because each event must be sent
  * immediately.
  */
 export const isCompressible = (type: string) =>
@@ -34,8 +34,9 @@ const entityTag = /(?:W\/)?"([^"]*)"/g
 const encodingSuffix = /-(br|gzip|zstd)$/
 
 /**
- * Returns the tag in `If-None-Match` that matches the ETag, regardless of `W/` and the suffix of a content encoding.
- * The returned tag lacks `W/`. Returns the ETag itself for `*`, and undefined if no tag matches.
+ * Returns the first tag in `If-None-Match` that matches the ETag. A `W/` prefix and a content encoding suffix are
+ * ignored in the comparison. The returned tag has no `W/` prefix. Returns the ETag itself for `*`, or undefined if no
+ * tag matches.
  */
 export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string): string | undefined => {
   if (ifNoneMatch === undefined) return undefined
@@ -51,22 +52,22 @@ const addAcceptEncodingToVary = (vary: string | undefined) =>
 
 const noHeaders: Headers = {}
 
-/** The parts of a response that determine its headers. */
+/** The properties of a response that determine its headers. */
 interface Head {
   readonly status: number
   readonly contentType: string | undefined
-  /** Undefined for a stream, and for a response without a body. */
+  /** Undefined for streams and for some responses without a body. */
   readonly contentLength: number | undefined
   readonly cacheControl: string | undefined
   readonly etag: string | undefined
   readonly headers: Headers
   readonly bodyHeaders: Headers
   readonly nextPage: NextPage | undefined
-  /** Undefined if the cost is not known when the response begins. */
+  /** Undefined if the cost is not known yet when the response begins. */
   readonly cost: number | undefined
 }
 
-/** Creates the functions that build responses. It is called once, when the service starts. */
+/** Builds the functions that create responses. Called once, at startup. */
 export const makeFinish = Effect.gen(function* () {
   const base = yield* BaseUrl
   const addCorsHeaders = yield* makeCorsHeaders
@@ -84,7 +85,7 @@ export const makeFinish = Effect.gen(function* () {
       ? links
       : [...links, { path: makeNextPageTarget(request.target, nextPage), attributes: `rel="next"` }]
     if (allLinks.length > 0) headers["link"] = formatLinks(base, allLinks)
-    // A browser must not interpret a response as a page or a script (OWASP API8).
+    // Prevents browsers from interpreting a response as a page or a script (OWASP API8).
     headers["x-content-type-options"] = "nosniff"
     headers["x-api-version"] = "v1"
     headers["x-request-id"] = request.id
@@ -96,7 +97,7 @@ export const makeFinish = Effect.gen(function* () {
     return headers
   }
 
-  /** Builds the response for a page: the full body, or a 304 if the client already has the same body. */
+  /** Builds the response for a page, either with the full body or as a 304 if the client already has the same body. */
   const finishPage = (progress: RequestInProgress, page: Page): FinishedResponse => {
     const { price, request } = progress
     const match = page.etag === undefined || request.purpose === "estimate"
@@ -132,7 +133,7 @@ export const makeFinish = Effect.gen(function* () {
     }
   }
 
-  /** Builds a response without an `ETag`: an error, a redirect, or a body whose size is unknown. */
+  /** Builds a response without an `ETag`: an error, a redirect, or a body of unknown size. */
   const finishPlain = (
     progress: RequestInProgress,
     { body, contentType, headers, status }: Pick<FinishedResponse, "status" | "headers" | "body"> & {
@@ -146,7 +147,7 @@ export const makeFinish = Effect.gen(function* () {
       headers: makeHeaders(progress, {
         status,
         contentType,
-        // Without the length, Node would respond to GET with an empty chunked body and to HEAD without that header.
+        // Without a content length, Node.js would send an empty chunked body for GET, but omit the header for HEAD.
         contentLength: body instanceof Uint8Array || (body === undefined && status !== 204) ? bytes : undefined,
         cacheControl: headers["cache-control"],
         etag: undefined,
@@ -169,5 +170,5 @@ export const makeFinish = Effect.gen(function* () {
   return { finishPage, finishPlain }
 })
 
-/** The trailers of an export (RFC 9110, 6.5). */
+/** The names of an export's trailers (RFC 9110, 6.5). */
 const trailerNames = "Unencoded-Digest, X-Cost-Microdollars"

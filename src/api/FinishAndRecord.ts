@@ -1,4 +1,7 @@
-/** Builds the response for a result, and records it once, in usage (D29) and in the metrics, just before it is sent. */
+/**
+ * Builds the response for a result. Records each response once, in usage (D29) and in the metrics, just before it is
+ * sent.
+ */
 import { Effect, Stream } from "effect"
 import { makeCreditCheck } from "../accounts/Admission.ts"
 import type { BilledExport } from "../accounts/billing/ExportBilling.ts"
@@ -17,15 +20,15 @@ import type { RequestInProgress } from "./RequestInProgress.ts"
 import { type CachedResponse, finishCached } from "./ResponseCache.ts"
 import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
-/** The result of a request, with what is needed to charge and record it. */
+/** A request's result, and the information needed to charge and record it. */
 export interface BilledResult {
   readonly result: EndpointResult | ErrorResult | CachedResponse
-  /** Set for an export. */
+  /** Set if the result is an export. */
   readonly billed?: BilledExport
   readonly recording?: RecordOptions
 }
 
-/** Creates the functions that finish and record responses. It is called once, when the service starts. */
+/** Builds the functions that finish and record responses. Called once, at startup. */
 export const makeFinishAndRecord = Effect.gen(function* () {
   const findCreditError = yield* makeCreditCheck
   const { finishPage, finishPlain } = yield* makeFinish
@@ -56,9 +59,9 @@ export const makeFinishAndRecord = Effect.gen(function* () {
   }
 
   /**
-   * Records a response that is about to be sent. If other requests have already spent the balance that would pay
-   * for it, records nothing and returns the error to send instead. An export is recorded when its body ends, and the
-   * usage of a stream in installments.
+   * Records a response that is about to be sent. If other requests have spent the account's balance in the meantime,
+   * records nothing and returns the error to send instead. Exports are recorded when their body ends, and streams in
+   * installments.
    */
   const recordFinished = (
     progress: RequestInProgress,
@@ -106,10 +109,13 @@ export const makeFinishAndRecord = Effect.gen(function* () {
     return finishPlain(progress, { status: 200, headers, body, contentType }, trailing)
   }
 
-  /** A HEAD request for an export gets the same headers as the export. No body is sent, so it is free. */
+  /**
+   * Builds the response to a HEAD request for an export. It has the same headers as the export. It is free, because no
+   * body is sent.
+   */
   const finishExportHead = (progress: RequestInProgress, { contentType, headers }: ExportResult) => {
     const trailing = { trailers: canHaveTrailers(progress) ? {} : undefined, isEndless: false }
-    // The empty stream makes compression add its headers, as it would for the export. A HEAD response never sends it.
+    // With an empty stream, compression adds the same headers as for the export. The stream itself is never sent.
     return finishPlain(progress, { status: 200, headers, body: Stream.empty, contentType }, trailing)
   }
 
@@ -119,5 +125,5 @@ export const makeFinishAndRecord = Effect.gen(function* () {
   return { finish, recordFinished }
 })
 
-/** Whether the response can have trailers. They need a chunked body, which HTTP/1.0 lacks. */
+/** Returns whether the response can have trailers. Trailers require a chunked body, which HTTP/1.0 does not support. */
 const canHaveTrailers = ({ request }: RequestInProgress) => request.httpVersion !== "1.0"

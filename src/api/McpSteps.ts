@@ -1,6 +1,6 @@
 /**
- * The steps of a message to the MCP server. A message may call a tool, which makes an API request. Usage then lists
- * only one of the two, so that the customer does not see one call twice.
+ * Runs the steps of a message to the MCP server. A message may call a tool, which makes an API request. Only one of the
+ * two is listed in usage, so that the customer does not see the same call twice.
  */
 import { Effect } from "effect"
 import type { AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
@@ -11,12 +11,12 @@ import type { BilledResult } from "./FinishAndRecord.ts"
 import { McpEndpoint, type McpMessage } from "./OtherRoutes.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
-/** The admission rules for messages: any account may send them, and they are free. */
+/** Admission rules for messages. Any account may send messages, and they are free. */
 export const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
 /**
- * Returns a function that decides whether usage lists the message or the tool's request. Each of them calls it when it
- * ends. It returns true for the first to call, which usage lists, and false for the other.
+ * Returns a function that decides whether the message or the tool's request is listed in usage. Each of them calls it
+ * when it ends. The function returns true to the first caller, which is then listed, and false to the other.
  */
 const makeUsageClaim = () => {
   let owner: "message" | "tool" | undefined
@@ -27,8 +27,8 @@ const makeUsageClaim = () => {
 }
 
 /**
- * Creates the function that handles an MCP message: it admits the request, runs the message, and returns the response
- * with what to bill. Called once, when the service starts.
+ * Builds the function that handles an MCP message. That function admits the request, handles the message, and returns
+ * the response and what to record. Called once, at startup.
  */
 export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const mcp = yield* McpEndpoint
@@ -59,7 +59,7 @@ export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<t
       run({
         ...toolRequest,
         claimUsage: (cost) => {
-          // The message's response has the cost of the tool's request, but usage no longer lists the message.
+          // The message's response states the cost of the tool's request, but the message is no longer listed in usage.
           progress.isRecorded = false
           progress.addHeader(costHeader, String(cost))
           return claim("tool")

@@ -1,4 +1,4 @@
-/** Connects the pipeline to Node's HTTP server: describes each request to the pipeline, and writes its response. */
+/** Connects the pipeline to the Node.js HTTP server: passes each request to the pipeline, and sends the response. */
 import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
@@ -11,7 +11,7 @@ import { RequestPipeline } from "./RequestPipeline.ts"
 import { makeClientAddressResolver } from "./TrustedProxies.ts"
 import { makeProtocolErrorDescriber } from "./UnroutedResponses.ts"
 
-/** Reads the body of a request as text. */
+/** Reads a request body as text. */
 const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
   Effect.callback<string, 400 | 413>((resume) => {
     const chunks: Array<Buffer> = []
@@ -25,12 +25,12 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
     request.once("error", () => resume(Effect.fail(400)))
   })
 
-/** Bodies shorter than this are passed to Node as text, which `send` explains. */
+/** Bodies shorter than this are passed to Node.js as a string, for the reason given in `send`. */
 const maxTextBytes = 2_048
 
 const toBuffer = ({ buffer, byteLength, byteOffset }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
 
-/** Waits until the client has read enough of the response that more can be written. */
+/** Waits until the client has read enough of the response for more to be written. */
 const waitForDrain = (response: ServerResponse) =>
   Effect.callback<void>((resume) => {
     const proceed = () => resume(Effect.void)
@@ -38,7 +38,10 @@ const waitForDrain = (response: ServerResponse) =>
     return Effect.sync(() => response.off("drain", proceed))
   })
 
-/** Sends a streamed body, then its trailers. If the body fails, closes the connection, so that the client notices. */
+/**
+ * Sends a streamed body, followed by its trailers. If the body fails, closes the connection, so that the client notices
+ * the failure.
+ */
 const sendStream = (
   response: ServerResponse,
   stream: Stream.Stream<Uint8Array, unknown>,
@@ -54,16 +57,16 @@ const sendStream = (
     Effect.interruptible,
   )
 
-/** Sends a response. Returns an effect only if the body is a stream, which takes time. */
+/** Sends a response. Returns an effect only if the body is a stream, because streaming takes time. */
 const send = (
   request: ApiRequest,
   response: ServerResponse,
   { body, headers, isEndless, status, trailers }: FinishedResponse,
 ): Effect.Effect<void> | undefined => {
-  // Nothing can reach a client that has disconnected.
+  // The client has disconnected.
   if (response.destroyed) return undefined
   if (body !== undefined && request.method === "HEAD") {
-    // Node adds this header only for a body that it sends.
+    // Node.js adds `transfer-encoding` only if it sends the body.
     const isChunked = !(body instanceof Uint8Array) && request.httpVersion !== "1.0"
     response.writeHead(status, isChunked ? { ...headers, "transfer-encoding": "chunked" } : headers)
     response.end()
@@ -75,7 +78,7 @@ const send = (
     return undefined
   }
   if (body instanceof Uint8Array) {
-    // Node sends a short text together with the headers in one write. Latin-1 keeps every byte.
+    // Node.js sends a short string and the headers in a single write. Latin-1 preserves every byte.
     if (body.length < maxTextBytes) response.end(toBuffer(body).toString("latin1"), "latin1")
     else response.end(body)
     return undefined
@@ -84,7 +87,7 @@ const send = (
   return sendStream(response, body, trailers)
 }
 
-/** Turns an exception into a defect. Uncaught in an event listener of Node, it would end the process. */
+/** Turns an exception into a defect. An uncaught exception in a Node.js event listener would end the process. */
 const begin = (sending: () => Effect.Effect<void> | undefined) => {
   try {
     return sending()
@@ -116,7 +119,8 @@ class NodeConnection implements ClientConnection {
 }
 
 /**
- * A request that arrived over HTTP. It is a class, not an object literal, for the same reason as `RequestInProgress`.
+ * A request received over HTTP. It is a class rather than an object literal for the reason given at
+ * `RequestInProgress`.
  */
 class NodeRequest implements ApiRequest {
   readonly id: string
@@ -154,10 +158,10 @@ class NodeRequest implements ApiRequest {
   }
 }
 
-/** The functions that Node's HTTP server calls. */
+/** The functions that the Node.js HTTP server calls. */
 export class NodeListener extends Context.Service<NodeListener, {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-  /** Interrupts the requests in progress during a shutdown. Those whose response has not begun get 503. */
+  /** Interrupts the requests in progress during a shutdown. Requests whose response has not begun get a 503. */
   readonly endRequests: () => void
   readonly describeError: Effect.Success<typeof makeProtocolErrorDescriber>
 }>()("tickerline/api/NodeListener") {
@@ -178,8 +182,8 @@ export class NodeListener extends Context.Service<NodeListener, {
       }
 
       /**
-       * Runs the rest of a request in a fiber, and interrupts it if the client disconnects. Closes the connection on
-       * errors.
+       * Runs the rest of a request in a fiber. Interrupts the fiber if the client disconnects, and closes the
+       * connection on errors.
        */
       const run = (response: ServerResponse, id: string | undefined, rest: Effect.Effect<void>) => {
         const guarded = Effect.onError(rest, (cause) => {
@@ -204,7 +208,7 @@ export class NodeListener extends Context.Service<NodeListener, {
           id = request.id
           const responding = respond(request, getScope)
           if (!Effect.isEffect(responding)) return send(request, response, responding)
-          // Uninterruptible, because an interrupted request gets a response too.
+          // Uninterruptible, because even an interrupted request gets a response.
           return Effect.uninterruptible(
             Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void),
           )

@@ -1,11 +1,13 @@
-/** Error responses to requests that Node cannot parse or that exceed a limit. The connection then closes. */
+/**
+ * Sends error responses to requests that Node.js cannot parse or that exceed a limit, and then closes the connection.
+ */
 import { Context, Metric, Predicate } from "effect"
 import { METHODS, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { resolveRequestId } from "../contract/rules/RequestIds.ts"
 import { mcpPath } from "./RequestTarget.ts"
 
-/** Maximum size of the request line and the headers together. */
+/** Maximum combined size of the request line and the headers. */
 export const maxRequestHeadBytes = 16_384
 /** Maximum size of a request body. */
 export const maxRequestBodyBytes = 65_536
@@ -13,13 +15,14 @@ export const maxRequestBodyBytes = 65_536
 export const maxHeaderCount = 1000
 
 /**
- * How long the client can read the error before the socket is destroyed. Without the delay, the error could be lost.
+ * How long the client has to read the error before the socket is destroyed. Without this delay, the error could be
+ * lost.
  */
 const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
 
-/** The messages of the protocol errors, by status. */
+/** Protocol error messages, by status. */
 export const protocolErrorMessages = {
   400: "The request is not valid HTTP.",
   408: "The request did not arrive in time. Send it without pauses.",
@@ -34,7 +37,7 @@ export const protocolErrorMessages = {
 
 type ProtocolErrorStatus = keyof typeof protocolErrorMessages
 
-/** What is known about a request that gets a protocol error. It may have arrived only in part. */
+/** What is known about a request that is rejected with a protocol error. The request may be incomplete. */
 export interface PartialRequest {
   readonly method: string
   readonly target: string
@@ -42,42 +45,47 @@ export interface PartialRequest {
   readonly requestId: string | undefined
 }
 
-/** Why a request is rejected: with one of the errors above, or because Node does not know its method. */
+/**
+ * The reason for rejecting a request: one of the statuses in `protocolErrorMessages`, or a method that Node.js does not
+ * know.
+ */
 export interface Rejection {
   readonly status: ProtocolErrorStatus | "unknown method"
   readonly request: PartialRequest | undefined
 }
 
-/** The error that a rejected request gets. */
+/** The error response to a rejected request. */
 export interface ProtocolError {
   readonly status: number
   readonly code: string
   readonly message: string
-  /** The headers that depend on the path or the status. */
+  /** Headers that depend on the path or the status. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A request line. It matches any version, even one that does not exist, so that the error can still name the path. */
+/**
+ * Matches a request line. Accepts any HTTP version, even an invalid one, so that the error can still mention the path.
+ */
 const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\/\S*|https?:\S+|\*)(?: (.*))?$/i
 
 const isSupportedVersion = (version: string) => /^HTTP\/1\.[01]$/.test(version)
 
 /**
- * Finds the request that Node could not parse in the last bytes that its connection has received. They may begin with
- * earlier requests on the same connection.
+ * Finds the request that Node.js could not parse. `received` contains the last bytes received on the connection, which
+ * may begin with earlier requests.
  */
 const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>) => {
   const text = Buffer.concat(received).toString("latin1")
-  // The parser states how much of the last packet it parsed before the error. A timeout has no such packet.
+  // The parser reports how much of the last packet it parsed before the error. A timeout does not report a packet.
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
   const inPacket = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
   const parsed = Buffer.isBuffer(packet) ? text.length - packet.length + inPacket : text.length
-  // Ignores the lines after the one with the invalid byte. The parser checks the version only after the line's end, so
-  // the search then begins before that end.
+  // Ignore everything after the line with the invalid byte. The parser checks the HTTP version only after the end of
+  // the line. In that case, the search has to start before the line end.
   const end = text.indexOf("\n", error.code === "HPE_INVALID_VERSION" ? parsed - 2 : parsed)
   const lines = text.slice(0, end < 0 ? text.length : end).split("\n").map((line) => line.replace(/\r$/, ""))
-  // The request begins after the last empty line, which ends the head of an earlier request. The last line does not
-  // count, because it is the one that the parser rejected.
+  // The request begins after the last empty line, which ends the previous request head. The last line is excluded,
+  // because the parser rejected it.
   const first = lines.slice(0, -1).lastIndexOf("") + 1
   for (const [index, line] of Array.from(lines.entries()).slice(first).toReversed()) {
     const [, method = "", target = "", version = ""] = requestLine.exec(line) ?? []
@@ -90,10 +98,13 @@ const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArra
   return undefined
 }
 
-/** The parser's error codes for a method that it does not know. Deno has only one code, `HPE_ERROR`, for all errors. */
+/** Parser error codes for an unknown method. Deno uses a single code, `HPE_ERROR`, for all errors. */
 const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", "HPE_INVALID_VERSION", "HPE_ERROR"])
 
-/** Returns why a request that Node cannot parse is rejected. `received` contains the last bytes of its connection. */
+/**
+ * Returns why a request that Node.js cannot parse is rejected. `received` contains the last bytes received on the
+ * connection.
+ */
 export const getRejection = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>): Rejection => {
   const { code = "" } = error
   const request = findPartialRequest(error, received)

@@ -1,4 +1,7 @@
-/** Records each request once, in usage (D29) and in the metrics, however it ended. No other file records requests. */
+/**
+ * Records every request once, in usage (D29) and in the metrics, whether it succeeded or failed. Requests are not
+ * recorded anywhere else.
+ */
 import { Clock, Effect } from "effect"
 import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
@@ -8,18 +11,18 @@ import { RequestMetrics } from "../postgres/metrics/RequestMetrics.ts"
 import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
-/** How a request ended. */
+/** The outcome of a request. */
 type Outcome = Pick<FinishedResponse, "status" | "records" | "bytes" | "cost" | "isCached">
 
-/** What a record has that cannot be seen in the response. */
+/** What has to be recorded but does not follow from the response. */
 export interface RecordOptions {
-  /** The status that usage lists, if it differs from the status of the response. */
+  /** The status recorded in usage, if it differs from the response status. */
   readonly recordedStatus?: number | undefined
-  /** The reservation that pays for an export. */
+  /** The reservation that covers an export. */
   readonly reservation_id?: string | null
 }
 
-/** Creates the functions that record requests. */
+/** Builds the functions that record requests. */
 export const makeRecorder = Effect.gen(function* () {
   const metering = yield* UsageMetering
   const { spend } = yield* PrepaidBalances
@@ -41,13 +44,14 @@ export const makeRecorder = Effect.gen(function* () {
       endpoint: route,
       status_code: recordedStatus,
       records_returned: status === 200 ? records : 0,
-      // A response to HEAD has no body.
+      // The response to a HEAD request has no body.
       bytes: request.method === "HEAD" ? 0 : bytes,
       cost_microdollars: cost,
       price_per_gb_microdollars: cost === 0 ? 0 : price,
-      // The difference is negative if the clock was set back during the request.
+      // Negative if the clock was set back during the request.
       duration_ms: Math.max(0, clock.currentTimeMillisUnsafe() - requested_at),
-      // Only a 304 counts as cached. The cache is shared, so a hit would reveal what other accounts have requested.
+      // Only a 304 is recorded as cached. The cache is shared between accounts, so recording every hit would reveal
+      // what other accounts have requested.
       cached: recordedStatus === 304,
       deprecated: "deprecation" in headers,
       via: request.via,
@@ -83,7 +87,10 @@ export const makeRecorder = Effect.gen(function* () {
     recordMetrics(progress, outcome)
   }
 
-  /** Creates the recorder for an endless stream. The costs of its installments add up to the cost of all bytes sent. */
+  /**
+   * Creates the recorder for an endless stream. The costs of its installments add up exactly to the cost of all bytes
+   * sent.
+   */
   const makeStreamUsageRecorder = (progress: RequestInProgress): StreamUsageRecorder => {
     const { account, isRecorded, price } = progress
     let heldCost = 0
@@ -97,7 +104,7 @@ export const makeRecorder = Effect.gen(function* () {
     return {
       countSent: (from, to) => hold(computeCost(from, to)),
       recordUsage: ({ from, startedAt, to }) => {
-        // Returns what `countSent` has subtracted, because recording the usage subtracts it again.
+        // Cancel what `countSent` has subtracted, because recording the usage subtracts it again.
         hold(-heldCost)
         const [bytes, records] = [to.bytes - from.bytes, to.records - from.records]
         recordUsage(

@@ -1,4 +1,4 @@
-/** The state of a request while its steps run: the request itself, and what the steps have found so far. */
+/** The state of a request while it is being handled: the request itself, and the results of the steps so far. */
 import { Effect, Option } from "effect"
 import type { Admission } from "../accounts/Admission.ts"
 import type { CurrentAccount } from "../contract/Authentication.ts"
@@ -9,32 +9,38 @@ import { announceDeprecations, EndpointDirectory, listDeprecations } from "./Unr
 
 type Headers = Readonly<Record<string, string>>
 
-/** Headers and links that announce deprecations in every response from a path. */
+/** Headers and links that announce a path's deprecations in every response from it. */
 interface PathAnnouncements {
   readonly headers: Headers
   readonly links: ReadonlyArray<ResponseLink>
 }
 
 /**
- * One object per request, which the steps fill in one after the other. It is a class rather than an object literal,
- * because V8 would notice that the literal lives as long as its request, and allocate it in the old generation. There,
- * it would keep the request and its connection in memory until the next full collection.
+ * The state of one request, filled in by successive steps. This is a class rather than an object literal. V8 would
+ * notice that an object literal lives as long as its request, and would allocate it directly in the old generation.
+ * There, the object would keep the request and its connection in memory until the next full garbage collection.
  */
 export class RequestInProgress {
-  /** The request. If it has `as_of=now`, a step replaces it with the same request for that exact moment. */
+  /** The request. If it has `as_of=now`, a step replaces it with an identical request that has an exact timestamp. */
   request: ApiRequest
-  /** The path as declared in the contract; undefined if no endpoint has the path. */
+  /** The path as declared in the contract. Undefined if the path does not belong to an endpoint. */
   readonly route: string | undefined
   /** Whether the path requires a key. */
   readonly needsKey: boolean
   account: typeof CurrentAccount.Service | undefined = undefined
-  /** Whether usage lists the request (D29). */
+  /** Whether the request is recorded in usage (D29). */
   isRecorded = false
-  /** Microdollars per gigabyte. */
+  /** Price of the response in microdollars per gigabyte. */
   price = 0
-  /** Headers for any response to the request, even an error, such as rate limits. The names are in lower case. */
+  /**
+   * Headers that are added to every response to this request, including errors, such as rate limit headers. Names are
+   * in lower case.
+   */
   headers: Headers
-  /** Links for any response to the request: to the successor and the documentation (§9.4, lifecycle). */
+  /**
+   * Links that are added to every response to this request, to the successor endpoint and to the documentation (§9.4,
+   * lifecycle).
+   */
   readonly links: ReadonlyArray<ResponseLink>
 
   constructor(request: ApiRequest, route: string | undefined, needsKey: boolean, announced: PathAnnouncements) {
@@ -57,7 +63,9 @@ export class RequestInProgress {
   }
 }
 
-/** Creates two functions that begin a request: one for paths of the contract, and one for all other paths. */
+/**
+ * Builds two functions that create the state of a request: one for paths in the contract, and one for all other paths.
+ */
 export const makeBeginRequest = Effect.gen(function* () {
   const directory = yield* EndpointDirectory
   const versionDeprecation = Option.map(yield* ApiVersionDeprecation, validateDeprecation)

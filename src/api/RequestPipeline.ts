@@ -1,6 +1,6 @@
 /**
- * The steps of every request, in the order in which they run: find a stored response, match a route, take the steps of
- * its kind, finish, compress, store, record. Why: docs/decisions/0090-request-pipeline.md
+ * Runs the steps of every request in order: looks for a cached response, matches a route, runs the steps for that kind
+ * of route, builds the response, compresses it, caches it, and records it. See docs/decisions/0090-request-pipeline.md.
  */
 import { Cause, Context, Effect, Exit, Layer, Result, Scope } from "effect"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
@@ -24,7 +24,7 @@ import { makeEmptyResponse } from "./UnroutedResponses.ts"
 const toEffect = (response: EventualResponse) => Effect.isEffect(response) ? response : Exit.succeed(response)
 
 /**
- * Calls `next` when the effect ends, whether it succeeds or fails. If its result is already known, calls it
+ * Calls `next` when the effect ends, whether it succeeds or fails. If the effect is already an `Exit`, calls `next`
  * immediately.
  */
 const onceEnded = <A, E>(
@@ -33,7 +33,7 @@ const onceEnded = <A, E>(
 ): EventualResponse =>
   isKnown(effect) ? next(effect) : Effect.flatMap(Effect.exit(effect), (exit) => toEffect(next(exit)))
 
-/** Starts the steps of a request. If `steps` throws, the exception becomes a defect, as it would inside an effect. */
+/** Starts the steps of a request. If `steps` throws an exception, it becomes a defect, as it would inside an effect. */
 const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
   try {
     return steps()
@@ -43,16 +43,17 @@ const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
 }
 
 /**
- * Turns requests into responses. Everything that sends a request, over a socket or in this process, goes through it.
+ * Turns requests into responses. Every request passes through it, whether it was received over a socket or made within
+ * this process.
  */
 export class RequestPipeline extends Context.Service<RequestPipeline, {
   /**
-   * Responds to a request and records it. Returns the response itself, not an effect, if it is available immediately.
-   * The caller must close the scope once the body has been sent.
+   * Responds to a request and records it. Returns the response itself instead of an effect if the response is available
+   * immediately. The caller must close the scope after the body has been sent.
    */
   readonly respond: (request: ApiRequest, scope: () => Scope.Scope) => EventualResponse
 }>()("tickerline/api/RequestPipeline") {
-  /** `handlers` has the handler of every endpoint of `api`. */
+  /** `handlers` contains the handlers of all endpoints of `api`. */
   static readonly layer = <Groups extends HttpApiGroup.Constraint, E, R>(
     api: HttpApi.HttpApi<string, Groups>,
     handlers: Effect.Effect<Handlers, E, R>,
@@ -74,12 +75,12 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           const cached = responseCache.find(request)
           if (cached === undefined) return respondFromRoute(request, scope, undefined)
           const admitting = admit(request, cached.rules)
-          // If the admission has to wait or fails, nothing has been counted yet, so the route can admit the request
-          // again.
+          // If the admission check has to wait or fails unexpectedly, nothing has been counted yet, so it can be
+          // repeated for the route.
           if (!isKnown(admitting) || Exit.isFailure(admitting)) return respondFromRoute(request, scope, undefined)
           const admission = admitting.value
           const { account, error } = admission
-          // The steps of the route find the reason for the refusal, and respond with it.
+          // The route's steps determine the reason for the refusal and respond with it.
           if (account === undefined || error !== undefined || !canGetResponse(account, cached)) {
             return respondFromRoute(request, scope, admission)
           }
@@ -116,7 +117,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         }
 
         /**
-         * Handles a request from inside this process, such as an MCP tool's. The scope closes before the caller reads
+         * Handles a request made within this process, such as by an MCP tool. The scope closes before the caller reads
          * the body, so the response must not be a stream.
          */
         const run = (request: ApiRequest): Effect.Effect<FinishedResponse> =>
@@ -127,8 +128,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           )
 
         /**
-         * Takes the steps, then finishes and records the request, however the steps end. Only the steps can be
-         * interrupted, so that an interrupted request still gets a response and its span still ends.
+         * Runs the steps, and then finishes and records the request, however the steps end. Only the steps can be
+         * interrupted. This ensures that an interrupted request still gets a response, and that its span ends.
          */
         const complete = (
           progress: RequestInProgress,
@@ -157,8 +158,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         }
 
         /**
-         * Builds the response for a result, and records it. Responds with 500 if that fails, or with the error of
-         * `recordFinished` if the account can no longer pay.
+         * Builds the response for a result, and records it. If building fails, responds with 500. If the account can no
+         * longer pay, responds with the error returned by `recordFinished`.
          */
         const finishResult = (
           progress: RequestInProgress,
@@ -178,7 +179,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         ): Effect.Effect<FinishedResponse> => {
           const { result } = billed
           const finished = finish(progress, billed)
-          // A stored response is compressed already.
+          // Cached responses are already compressed.
           if (result._tag === "Cached") return Exit.succeed(finished)
           const compressed = toEffect(compress(progress.request, finished))
           if (result._tag !== "Page" || rules === undefined) return compressed
@@ -186,8 +187,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         }
 
         /**
-         * Finishes a request without a result: with 500 after a defect, 499 if the client has disconnected, or 503 if
-         * the service is shutting down.
+         * Finishes a request that has no result. Responds with 500 after a defect, 499 if the client has disconnected,
+         * or 503 if the service is shutting down.
          */
         const finishCause = (progress: RequestInProgress, cause: Cause.Cause<never>): EventualResponse => {
           if (!Cause.hasInterruptsOnly(cause)) {
@@ -200,7 +201,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return finishPlainly(progress, { result: makeEmptyResponse(status, {}) })
         }
 
-        /** Finishes and records a result without compressing it, because the compression may be what failed. */
+        /** Finishes and records a result without compressing it, because compression may be what failed. */
         const finishPlainly = (progress: RequestInProgress, billed: BilledResult) => {
           const response = finish(progress, billed)
           recordFinished(progress, billed, response, false)

@@ -1,4 +1,4 @@
-/** Records a span for each request while tracing is on, and continues the client's trace (W3C `traceparent`). */
+/** Records a span for each request while tracing is enabled, and continues the client's trace (W3C `traceparent`). */
 import { Clock, Effect, Exit, Option, References, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { redactApiKeys } from "../contract/rules/Errors.ts"
@@ -7,7 +7,7 @@ import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 
 const serverError = Exit.fail("The response has a status of 500 or above")
 
-/** Creates the function that records the span of a request. It returns the response unchanged. */
+/** Builds the function that records a request's span. It returns the response unchanged. */
 export const makeSpanRecorder = Effect.gen(function* () {
   const isEnabled = yield* References.TracerEnabled
   const clock = yield* Clock.Clock
@@ -23,8 +23,8 @@ export const makeSpanRecorder = Effect.gen(function* () {
   }
 
   /**
-   * A span is named after the method and the declared path. Requests from MCP tools have no spans of their own, because
-   * the span of the message includes them.
+   * Records a span named after the method and the path as declared in the contract. A request from an MCP tool has no
+   * separate span, because the message's span includes it.
    */
   return (
     request: ApiRequest,

@@ -1,7 +1,6 @@
 /**
- * Stores finished responses by request target, and finds them before a request is routed or decoded (D17, caching).
- * Why:
- * docs/decisions/0032-response-cache-before-effect.md
+ * Caches finished responses by request target, and looks them up before a request is routed or decoded (D17, caching).
+ * See docs/decisions/0032-response-cache-before-effect.md.
  */
 import { Clock, Data, Effect, Tracer } from "effect"
 import type { AdmissionRules } from "../accounts/Admission.ts"
@@ -23,20 +22,21 @@ import { costHeader } from "./Finish.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-/** A stored response, and what decides who may get it and for how long. */
+/** A cached response, and the information that determines who may get it and for how long. */
 interface StoredResponse {
   readonly route: string
   readonly rules: AdmissionRules
-  /** Other endpoints whose rows are in the response. Only an account that may use all of them may get it. */
+  /** Other endpoints whose rows are in the response. Only accounts that may use all of these endpoints may get it. */
   readonly sources: Page["sources"]
-  /** The response is current while these versions are unchanged. */
+  /** The response is valid only while these versions are unchanged. */
   readonly dependencies: ReadonlyArray<VersionDependency>
-  /** The next midnight in New York or Chicago, whichever is earlier, ms since 1970. */
+  /** The next midnight in New York or Chicago, whichever is earlier (Unix time in milliseconds). */
   readonly expiresAt: number
   readonly etag: string
   /**
-   * The headers in the order in which the first response had them. Those that differ for each request are empty here.
-   * The order must not change: otherwise a client could tell whether another account has sent the same request before.
+   * The headers in the order of the original response. Headers that differ for each request are stored with empty
+   * values. The order must be preserved. Otherwise a client could tell whether another account has sent the same
+   * request before.
    */
   readonly headers: Headers
   readonly notModifiedHeaders: Headers
@@ -46,22 +46,26 @@ interface StoredResponse {
   readonly body: Uint8Array | undefined
 }
 
-/** Estimated memory of an entry, excluding its key, body and header values. All entries share the header names. */
+/**
+ * Estimated memory per entry in bytes, excluding the key, body and header values. All entries share the same header
+ * names.
+ */
 const entryOverheadBytes = 800
 
-/** A stored response in the memory that all caches share. */
+/** A cached response, stored in the memory shared by all caches. */
 export class CachedResponse extends Data.Class<StoredResponse> implements CacheEntry {
   readonly _tag = "Cached"
   readonly part = "responses"
   readonly size = entryOverheadBytes + Object.values(this.headers).join("").length + (this.body?.length ?? 0)
 }
 
-/** Whether the account may also use the other endpoints whose rows are in the response. */
+/** Returns whether the account may use all other endpoints whose rows are in the response. */
 export const canGetResponse = (account: typeof CurrentAccount.Service, { sources }: CachedResponse) =>
   sources.every((source) => canAccountUseEndpoint(account, source))
 
 /**
- * Whether all headers of the response are known to be safe to store. An unknown header may be specific to an account.
+ * Returns whether all of the response's headers are known to be safe to cache. An unknown header might be specific to
+ * an account.
  */
 const isStorable = (headers: Headers) =>
   Object.keys(headers).every((name) => accountIndependentHeaderNames.has(name) || perRequestHeaderNames.has(name))
@@ -69,7 +73,10 @@ const isStorable = (headers: Headers) =>
 /** Headers that a 304 omits. */
 const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
 
-/** Selects headers to store. Those that differ for each request are stored empty, to keep their place in the order. */
+/**
+ * Selects the headers to cache. Headers that differ for each request are stored with empty values to preserve the
+ * order.
+ */
 const selectHeaders = (headers: Headers, isIncluded: (name: string) => boolean): Headers =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
@@ -77,22 +84,28 @@ const selectHeaders = (headers: Headers, isIncluded: (name: string) => boolean):
     ),
   )
 
-/** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
+/** Returns the cache key, which consists of the accepted encodings, the negotiated format, and the exact target. */
 const makeKey = (request: ApiRequest) => {
   const format = negotiatePageFormat(getHeader(request, "accept"))
   return `${getHeader(request, "accept-encoding") ?? ""} ${format === "json" ? "" : format}${request.target}`
 }
 
-/** Whether the cache may respond to the request. One with `Origin`, `Expect` or a body always goes to the router. */
+/**
+ * Returns whether the request can be served from the cache. Requests with `Origin`, `Expect` or a body always go to the
+ * router.
+ */
 const isCacheable = ({ headers, method, purpose, via }: ApiRequest) =>
   method === "GET" && purpose === "response" && via === null && headers["host"] !== undefined &&
   headers["origin"] === undefined && headers["expect"] === undefined && headers["content-length"] === undefined &&
   headers["transfer-encoding"] === undefined
 
-/** Creates the store of responses. Each is valid while its query result is current, but at most until midnight. */
+/**
+ * Creates the response cache. A response is valid while the underlying query result is current, and until midnight at
+ * most.
+ */
 export const makeResponseCache = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
-  // Responses from the cache have no spans, so nothing is stored while tracing is on.
+  // Cached responses have no spans, so nothing is cached while tracing is enabled.
   const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
   const memory = yield* CacheMemory
   const clock = yield* Clock.Clock
@@ -103,7 +116,7 @@ export const makeResponseCache = Effect.gen(function* () {
     return date.ends
   }
 
-  /** Stores the response if its result came from the query cache. Returns the response unchanged. */
+  /** Caches the response if its result came from the query cache. Returns the response unchanged. */
   const store = (
     { headers: own, request, route }: RequestInProgress,
     rules: AdmissionRules,
@@ -128,7 +141,7 @@ export const makeResponseCache = Effect.gen(function* () {
       sources,
       dependencies,
       etag: headers["etag"] ?? etag,
-      // A response whose request started before midnight expires at that midnight, even if the request ended later.
+      // A response to a request that began before midnight expires at that midnight, even if the request ended later.
       expiresAt: getEndOfDate(request.startedAt),
       headers: selectHeaders(headers, () => true),
       notModifiedHeaders: selectHeaders(headers, (name) => !bodyHeader.test(name)),
@@ -141,8 +154,8 @@ export const makeResponseCache = Effect.gen(function* () {
   }
 
   /**
-   * Returns the stored response to the request, if it is still valid and can be sent: as a 304 if `If-None-Match` is
-   * its ETag, or in full.
+   * Returns the cached response for the request if it is still valid and can be sent, either as a 304 if
+   * `If-None-Match` equals its ETag, or in full.
    */
   const find = (request: ApiRequest): CachedResponse | undefined => {
     if (memory.size === 0 || !isCacheable(request)) return undefined
@@ -160,7 +173,9 @@ export const makeResponseCache = Effect.gen(function* () {
   return { store, find }
 })
 
-/** Builds the response to a request from a stored one: in full, or as a 304 if the client has the same body. */
+/**
+ * Builds the response to a request from a cached response, either in full or as a 304 if the client has the same body.
+ */
 export const finishCached = (
   { headers, price, request }: RequestInProgress,
   cached: CachedResponse,

@@ -1,6 +1,6 @@
 /**
- * Finds the route for a request: an endpoint of the contract, the MCP server, or any other (§9.1, redirects; §9.4,
- * headers). The types pair endpoints with their handlers, so a missing handler does not compile.
+ * Finds the route for a request: an endpoint in the contract, the MCP server, or another route (§9.1, redirects; §9.4,
+ * headers). The types match endpoints with their handlers, so code that lacks a handler does not compile.
  */
 import { Context, Effect, Option } from "effect"
 import { FindMyWay } from "effect/http"
@@ -33,17 +33,20 @@ import {
   respondBeforeRouting,
 } from "./UnroutedResponses.ts"
 
-/** The handler of an endpoint, whether or not it needs a key. */
+/** An endpoint handler, whether or not the endpoint needs a key. */
 export type AnyHandler = KeyedHandler<ApiFailure> | PublicHandler<ApiFailure>
 
-/** The handlers of a contract's endpoints, by group and endpoint. */
+/** A contract's endpoint handlers, by group and endpoint name. */
 export type Handlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>>
 
-/** The handlers that an endpoint may have: any if it needs a key, otherwise only one that needs no account. */
+/**
+ * The handlers that an endpoint may have. An endpoint that needs a key may have any handler. Other endpoints need one
+ * that does not use an account.
+ */
 type HandlerOf<Endpoint extends HttpApiEndpoint.Top> = AuthenticationMiddleware extends
   HttpApiEndpoint.Middleware<Endpoint> ? AnyHandler : PublicHandler<ApiFailure>
 
-/** The handlers that the groups of a contract need. */
+/** The handlers required by the groups of a contract. */
 export type HandlersOf<Groups> = {
   readonly [Group in keyof Groups]: Groups[Group] extends { readonly endpoints: infer Endpoints } ? {
       readonly [Name in keyof Endpoints]: Endpoints[Name] extends HttpApiEndpoint.Top ? HandlerOf<Endpoints[Name]>
@@ -52,11 +55,11 @@ export type HandlersOf<Groups> = {
     : never
 }
 
-/** An endpoint of the contract. */
+/** The route of an endpoint in the contract. */
 export interface EndpointRoute {
   readonly _tag: "Endpoint"
   readonly path: string
-  /** Undefined if the endpoint needs no key. */
+  /** Undefined if the endpoint does not need a key. */
   readonly rules: AdmissionRules | undefined
   readonly deprecation: Deprecation | undefined
   readonly tables: ReadonlyArray<string>
@@ -64,25 +67,25 @@ export interface EndpointRoute {
 }
 
 /**
- * A route that needs no key and is not in the contract, such as a documentation page or the 404 for an unknown path.
+ * A route outside the contract that does not need a key, such as a documentation page or the 404 for an unknown path.
  */
 interface OpenRoute {
   readonly _tag: "Open"
   readonly respond: (request: ApiRequest) => Effect.Effect<EndpointResult | ErrorResult, ApiFailure>
 }
 
-/** A message to the MCP server. */
+/** The route of a message to the MCP server. */
 interface McpRoute {
   readonly _tag: "Mcp"
 }
 
-/** Where a request goes. */
+/** The route that handles a request. */
 export type Route = EndpointRoute | OpenRoute | McpRoute
 
-/** The route for a request, with the undecoded query parameters. */
+/** The route for a request, and the query parameters before they are decoded. */
 export type Match = Pick<FindMyWay.FindResult<Route>, "handler" | "searchParams">
 
-/** Lists the endpoints of the contract with their handlers. */
+/** Lists the contract's endpoints with their handlers. */
 const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
   handlers: Handlers,
@@ -113,7 +116,7 @@ const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
   return routes
 }
 
-/** Creates a match whose result does not depend on the query. */
+/** Creates a match with a fixed result. */
 const makeOpenMatch = (result: Effect.Effect<EndpointResult | ErrorResult, ApiFailure>): Match => ({
   handler: { _tag: "Open", respond: () => result },
   searchParams: {},
@@ -122,7 +125,7 @@ const makeOpenMatch = (result: Effect.Effect<EndpointResult | ErrorResult, ApiFa
 const mcpMatch: Match = { handler: { _tag: "Mcp" }, searchParams: {} }
 
 /**
- * Creates the function that finds the route for a request. `handlers` contains the handlers of all endpoints of `api`.
+ * Builds the function that finds the route for a request. `handlers` contains the handlers of all endpoints of `api`.
  */
 export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
@@ -146,21 +149,20 @@ export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGrou
   addOpenRoute(`${legacyPathPrefix}*`, (request) => Effect.sync(() => redirectLegacyPath(directory, request, base)))
 
   /**
-   * Whether `matchBeforeRouting` would certainly return undefined. That is true of most requests, and saves decoding
-   * their paths.
+   * Returns whether `matchBeforeRouting` would certainly return undefined. This is the case for most requests, and
+   * saves decoding their paths.
    */
   const isPlain = (request: ApiRequest) =>
     (request.method === "GET" || request.method === "HEAD") && getHeader(request, "host") !== undefined &&
     !/[%;#]/.test(request.target) && versionDeprecation === undefined
 
-  /**
-   * Returns a match for a request that must not be routed, such as one without `Host`. Returns undefined for others.
-   */
+  /** Returns a match for a request that must not be routed, such as one without `Host`. Otherwise returns undefined. */
   const matchBeforeRouting = (request: ApiRequest) => {
     const path = decodePath(request.target)
     const unrouted = respondBeforeRouting(directory, request, path, documentation.paths)
     if (unrouted !== undefined) return makeOpenMatch(Effect.succeed(unrouted))
-    // The documentation stays available after the version is removed, because the message of the 410 links to it.
+    // The documentation remains available after the version has been removed, because the message of the 410 links to
+    // it.
     if (versionDeprecation === undefined || !isVersionedPath(path) || documentation.paths.has(path)) return undefined
     const removed = findSunsetError(versionDeprecation, "Version v1", request.startedAt)
     return removed === undefined ? undefined : makeOpenMatch(Effect.fail(removed))

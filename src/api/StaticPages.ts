@@ -1,11 +1,11 @@
-/** Pages that are the same for every client. */
+/** Creates pages that are the same for every client. */
 import { computeEtag } from "../query/rows/Etag.ts"
 import { makePage, type Page } from "../contract/rules/EndpointResult.ts"
 
-/** Caching headers for public content that changes only with a release. */
+/** Caching headers for public content that changes only between releases. */
 export const staticCacheHeaders = { "cache-control": "public, max-age=300" }
 
-/** Creates a page with a body that is the same for every client. */
+/** Creates a page whose body is the same for every client. */
 export const makeStaticPage = (
   body: Uint8Array,
   contentType: string,

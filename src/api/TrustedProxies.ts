@@ -1,4 +1,6 @@
-/** Takes the client's address from `X-Forwarded-For` if the request comes from a proxy in `TRUSTED_PROXIES`. */
+/**
+ * Determines the client's address from `X-Forwarded-For` if a request comes from a proxy listed in `TRUSTED_PROXIES`.
+ */
 import { Config, Effect, Result, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
 import { parseNetwork } from "../contract/rules/IpNetworks.ts"
@@ -19,10 +21,10 @@ const NetworkList = Schema.String.pipe(Schema.decodeTo(
   }),
 ))
 
-/** The setting `TRUSTED_PROXIES`: the networks of proxies whose `X-Forwarded-For` is believed. */
+/** The setting `TRUSTED_PROXIES`, which lists the networks of proxies whose `X-Forwarded-For` header is trusted. */
 export const TrustedProxiesConfig = Config.schema(NetworkList, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
-/** Parses an entry of `X-Forwarded-For`, which some proxies write with a port or brackets. */
+/** Parses an address from `X-Forwarded-For`. Some proxies add a port or brackets. */
 const parseForwardedAddress = (text: string) => {
   const ip = NetAddress.ipFromString(text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text)
   if (Result.isSuccess(ip)) return NetAddress.toCanonical(ip.success)
@@ -31,9 +33,10 @@ const parseForwardedAddress = (text: string) => {
 }
 
 /**
- * Creates a function that returns the client's address: the peer's or, if the peer is a trusted proxy, the last address
- * in `X-Forwarded-For` that is not a trusted proxy's. Returns undefined if there is no such address, so that limits per
- * address never count the requests of all clients of a proxy together.
+ * Builds a function that returns the client's address. Normally, this is the peer's address. If the peer is a trusted
+ * proxy, it is the last address in `X-Forwarded-For` that does not belong to a trusted proxy. Returns undefined if
+ * there is no such address. Using the proxy's address instead would apply limits per address to all of the proxy's
+ * clients together.
  */
 export const makeClientAddressResolver = Effect.map(TrustedProxiesConfig, (trustedProxies) => {
   const isTrusted = (address: NetAddress.IpAddress | undefined) =>

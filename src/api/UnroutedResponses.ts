@@ -1,4 +1,7 @@
-/** Responses that come from no endpoint: 301, 400, 404, 405, 410 for a removed API version, and those to OPTIONS. */
+/**
+ * Creates the responses that do not come from an endpoint: 301, 400, 404, 405, 410 for a removed API version, and
+ * responses to OPTIONS.
+ */
 import { Context, Effect, Option } from "effect"
 import type { PlainResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
@@ -20,34 +23,32 @@ import {
   parseTarget,
 } from "./RequestTarget.ts"
 
-/** Looks up endpoints by path. `api/catalogue/Endpoints.ts` has the functions that implement it. */
+/** Looks up endpoints by path. Implemented by functions in `api/catalogue/Endpoints.ts`. */
 export class EndpointDirectory extends Context.Service<EndpointDirectory, {
   /** Finds the endpoint at a path, with or without a trailing slash. */
   readonly find: (path: string) => Option.Option<{
     readonly row: { readonly path: string }
     readonly deprecation: Option.Option<Deprecation.Deprecation>
   }>
-  /** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if no path is similar. */
+  /** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if there is no similar path. */
   readonly suggest: (path: string) => string
 }>()("tickerline/api/EndpointDirectory") {}
 
 type Directory = EndpointDirectory["Service"]
 
-/** Returns the 404 for an unknown path. It suggests the most similar path, if there is one. */
+/** Creates the 404 error for an unknown path. It suggests the most similar path, if there is one. */
 export const makeUnknownPathError = ({ suggest }: Directory, path: string) => {
   const message = `There is no endpoint at ${path.slice(0, 200)}.${suggest(path)} GET /endpoints lists them all.`
   return new NotFound({ error: { message } })
 }
 
-/** Returns the result for an unknown path: the 404 of `makeUnknownPathError`. */
+/** Returns the 404 error from `makeUnknownPathError` as a request result. */
 export const makeUnknownPathResult = (directory: Directory, path: string) =>
   toErrorResult(makeUnknownPathError(directory, path))
 
 const maxShownMethod = 100
 
-/**
- * Returns the 405 for a method that the path does not support, with `Allow`, or the 404 if the path is unknown (D10).
- */
+/** Returns a 405 with `Allow` for a method that the path does not support, or a 404 if the path is unknown (D10). */
 export const refuseMethod = (
   directory: Directory,
   method: string,
@@ -62,7 +63,7 @@ export const refuseMethod = (
     : Option.getOrUndefined(directory.find(path))?.row.path
   if (knownPath === undefined) return makeUnknownPathResult(directory, path)
   const allowed = knownPath === mcpPath ? "POST" : allowedEndpointMethods
-  // HEAD gets the message that GET would get, because `Content-Length` must be the same for both (RFC 9110, 9.3.2).
+  // HEAD gets the same message as GET, because both must have the same `Content-Length` (RFC 9110, 9.3.2).
   const shown = method === "HEAD" ? "GET" : method.slice(0, maxShownMethod)
   const message = `${knownPath} supports ${allowed}, not ${shown}.`
   return { _tag: "Error", error: new MethodNotAllowed({ error: { message } }), headers: { allow: allowed } }
@@ -79,24 +80,24 @@ export const makeEmptyResponse = (status: number, headers: Readonly<Record<strin
 
 const preflightResponse = makeEmptyResponse(204, { allow: allowedEndpointMethods })
 
-/** The message of the 400 for a URL that cannot be decoded (D13). */
+/** Message of the 400 for a URL that cannot be decoded (D13). */
 export const undecodableUrlMessage =
   "The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8."
 
 const refuseRequest = (message: string) => toErrorResult(new BadRequest({ error: { message } }))
 
-/** Whether the required `Host` header is missing. HTTP/1.0 does not require it (RFC 9112, 3.2). */
+/** Returns whether a required `Host` header is missing. HTTP/1.0 does not require it (RFC 9112, 3.2). */
 const lacksHost = (request: ApiRequest) => request.httpVersion === "1.1" && getHeader(request, "host") === undefined
 
-/** Methods to which the MCP server responds itself. It refuses all but POST, but checks the origin first. */
+/** Methods that are passed to the MCP server. It refuses all of them except POST, but checks the origin first. */
 const mcpMethods: ReadonlySet<string> = new Set(["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"])
 
-/** Whether the MCP server responds to the request. `path` is the decoded path of the request. */
+/** Returns whether the MCP server handles the request. `path` is the request's decoded path. */
 export const isMcpRequest = ({ method }: ApiRequest, path: string) => path === mcpPath && mcpMethods.has(method)
 
 /**
- * Returns the response to a request that must not be routed, such as one whose URL cannot be decoded. Returns undefined
- * for all others. `pages` contains the paths of the documentation.
+ * Returns the response to a request that must not be routed, such as one whose URL cannot be decoded. Otherwise returns
+ * undefined. `pages` contains the documentation paths.
  */
 export const respondBeforeRouting = (
   directory: Directory,
@@ -109,14 +110,15 @@ export const respondBeforeRouting = (
   if (!isDecodableUrl(target)) return refuseRequest(undecodableUrlMessage)
   if (isMcpRequest(request, path)) return undefined
   if (method === "OPTIONS") return preflightResponse
-  // No known path contains `;` or `#`. The router would treat the text after them as the query, and find an endpoint.
+  // No known path contains `;` or `#`. The router would treat the text after either character as the query, and would
+  // find an endpoint.
   if (/[;#]/.test(path) && !isLegacyRequestTarget(target)) return makeUnknownPathResult(directory, path)
   const isRouted = path !== mcpPath && (method === "GET" || method === "HEAD")
   return isRouted ? undefined : refuseMethod(directory, method, target, pages)
 }
 
 /**
- * Redirects a legacy path permanently to `/v1/` under the path of `BASE_URL`, and keeps the query (§9.1, redirects).
+ * Permanently redirects a legacy path to `/v1/` under the path of `BASE_URL`. The query is preserved (§9.1, redirects).
  */
 export const redirectLegacyPath = (
   directory: Directory,
@@ -131,11 +133,12 @@ export const redirectLegacyPath = (
     : makeUnknownPathResult(directory, decodePath(target))
 
 /**
- * Whether the path belongs to API version v1. When v1 is deprecated, the responses of these paths announce it (D26).
+ * Returns whether the path belongs to API version v1. Once v1 is deprecated, responses from these paths announce the
+ * deprecation (D26).
  */
 export const isVersionedPath = (path: string) => path === "/v1" || path.startsWith("/v1/")
 
-/** Returns the deprecations that responses of the path announce: its API version's and its endpoint's (D14, D26). */
+/** Returns the deprecations that responses from the path announce: the API version's and the endpoint's (D14, D26). */
 export const listDeprecations = (
   directory: Directory,
   path: string,
@@ -145,7 +148,7 @@ export const listDeprecations = (
   ...Option.toArray(Option.flatMap(directory.find(path), ({ deprecation }) => deprecation)),
 ]
 
-/** Returns the headers and links with which a response announces the deprecations. */
+/** Returns the response headers and links that announce the given deprecations. */
 export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Deprecation>) => ({
   headers: Object.fromEntries(
     deprecations.flatMap((deprecation) => Object.entries(Deprecation.makeDeprecationHeaders(deprecation))),
@@ -153,14 +156,14 @@ export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Dep
   links: deprecations.flatMap(Deprecation.makeDeprecationLinks),
 })
 
-/** Creates the function that describes the response to a request that Node rejects, so that no route sees it. */
+/** Builds the function that describes the error response to a request that Node.js rejects before it can be routed. */
 export const makeProtocolErrorDescriber = Effect.gen(function* () {
   const base = yield* BaseUrl
   const { paths: pages } = yield* DocumentationPages
   const directory = yield* EndpointDirectory
   const versionDeprecation = yield* Deprecation.ApiVersionDeprecation
 
-  /** Returns the headers that announce the deprecations of the path. Even protocol errors have them. */
+  /** Returns the headers that announce the path's deprecations. Protocol errors include them as well. */
   const makeDeprecationHeaders = (path: string) => {
     const { headers, links } = announceDeprecations(listDeprecations(directory, path, versionDeprecation))
     return links.length === 0 ? headers : { Link: formatLinks(base, links), ...headers }

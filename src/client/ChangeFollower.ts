@@ -1,6 +1,6 @@
 /**
- * Follows the change feed (docs/guides/changes.md) over any number of connections. Each connection continues after the
- * newest cursor, so no change is skipped or repeated.
+ * Follows the change feed (docs/guides/changes.md), reconnecting as often as necessary. Each connection resumes after
+ * the latest cursor, so no change is skipped or repeated.
  */
 import { Clock, type Duration, Effect, Option, Result, Stream } from "effect"
 import { Sse } from "effect/encoding"
@@ -10,42 +10,45 @@ import type { AnyQuery, ChangePage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { toRequestAttemptResult } from "./RetryPolicy.ts"
 
-/** How to follow the changes. */
+/** Options for following the change feed. */
 export interface FollowOptions {
-  /** `stream` waits for changes on an open connection; `polling` requests them again and again. Default: `stream`. */
+  /** `stream` receives changes over an open connection; `polling` sends repeated requests. Default: `stream`. */
   readonly via?: "stream" | "polling" | undefined
-  /** With `polling`: the delay before the next request, unless more changes are available; 1 second by default. */
+  /**
+   * For `polling`: the delay before the next request. There is no delay if more changes are already available. Default:
+   * 1 second.
+   */
   readonly interval?: Duration.Input | undefined
 }
 
 /**
- * Reads responses of the change feed. The client decodes them according to the contract; the command line keeps them as
- * received.
+ * Reads change feed responses. The client libraries decode them according to the contract; the command line returns
+ * them as received.
  */
 export interface ChangeReader<Change, Error> {
-  /** Reads the data of a `change` event. */
+  /** Reads the data of a server-sent `change` event. */
   readonly readChange: (response: RawResponse) => Effect.Effect<Change, Error>
   readonly readPage: (response: RawResponse) => Effect.Effect<ChangePage<Change>, Error>
-  /** Fails with the error in a response that is neither a stream nor a page. */
+  /** Fails with the error contained in a response that is neither an event stream nor a page of changes. */
   readonly readError: (response: RawResponse) => Effect.Effect<never, Error>
 }
 
-/** Changes per request when polling: the API's maximum. */
+/** The number of changes per request when polling, which is the maximum that the API allows. */
 export const maxChangesPerPoll = 1000
 
-/** The service sends a heartbeat every 15 seconds, so a connection that is silent for this long is broken. */
+/** The service sends a heartbeat every 15 seconds, so a connection without data for this long must be broken. */
 const maxSilence: Duration.Input = "45 seconds"
 
-/** A connection that has worked for this long resets the count of failures, even if there were no changes. */
+/** Once a connection has been working for this long, the failure count is reset, even if no changes have arrived. */
 const stableMillis = 10_000
 
 /**
- * Written before each event, because Effect's parser drops the id of an event that has neither a name nor data, such as
- * a heartbeat.
+ * Fed to the parser before each event. Otherwise, Effect's parser would drop the id of an event that has neither a name
+ * nor data, such as a heartbeat.
  */
 const defaultEventName = "event: heartbeat\n"
 
-/** Returns a function that parses the next line and returns the events that the line completes. */
+/** Returns a function that parses one line and returns the events completed by that line. */
 const makeLineParser = () => {
   const events: Array<Sse.Event> = []
   const parser = Sse.makeParser((event) => {
@@ -59,7 +62,7 @@ const makeLineParser = () => {
   }
 }
 
-/** Reads events until an `end` event, or until the connection is closed, lost, or silent for too long. */
+/** Reads events until an `end` event arrives, or the connection is closed, lost, or silent for too long. */
 const readEvents = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
   bytes.pipe(
     Stream.timeout(maxSilence),
@@ -77,8 +80,8 @@ const toRawResponse = ({ body, headers, metadata }: EventsResponse): RawResponse
 })
 
 /**
- * Follows the changes after `query.after`, endlessly. The first connection is retried like any other request. Later, a
- * lost connection, a retryable error and an `end` event each lead to another connection.
+ * Follows the changes after `query.after` indefinitely. The first connection is retried like any other request. Once it
+ * has succeeded, a lost connection, a retryable error or an `end` event leads to a new connection.
  */
 export const followChanges = <Change, Error>(
   { openEvents, retryPolicy: { delayBeforeReconnect, delayBeforeRetry } }: Pick<
@@ -96,8 +99,8 @@ export const followChanges = <Change, Error>(
     let failures = 0
 
     /**
-     * Waits before the next connection. If the retry policy allows no more attempts, fails with the error of the last
-     * one.
+     * Waits before the next connection attempt. If the retry policy does not allow another attempt, fails with the
+     * error of the last one.
      */
     const waitAfter = Effect.fnUntraced(function* (attempt: Result.Result<EventsResponse, NoAnswer>) {
       failures += 1
@@ -107,13 +110,16 @@ export const followChanges = <Change, Error>(
       return yield* reader.readError(toRawResponse(yield* Effect.fromResult(attempt)))
     })
 
-    /** Returns the change in an event, if any. Moves the cursor, which also proves that the connection works. */
+    /**
+     * Returns the change that an event contains, if any, and advances the cursor. If the cursor advances, the failure
+     * count is reset, because the connection is evidently working.
+     */
     const readEvent = Effect.fnUntraced(
       function* ({ data, event, id }: Sse.Event, { headers, metadata }: EventsResponse, openedAt: number) {
         const isMoved = id !== undefined && id !== "" && id !== after
         if (isMoved) after = id
         if (isMoved || (yield* Clock.currentTimeMillis) - openedAt >= stableMillis) failures = 0
-        // A gap means that changes are missing, which polling reports with status 410.
+        // A `gap` event means that changes are missing. Polling reports the same condition with status 410.
         if (event === "gap") {
           return yield* reader.readError({ text: data, headers, metadata: { ...metadata, status: 410 } })
         }
@@ -122,7 +128,7 @@ export const followChanges = <Change, Error>(
       },
     )
 
-    /** The changes from one connection. When the connection ends, waits until the next one may begin. */
+    /** The changes received over one connection. When the connection ends, waits before the next attempt. */
     const stream = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(`${path}/stream`, { ...query, after }))
       if (Result.isFailure(attempt) || typeof attempt.success.body === "string") {
@@ -146,7 +152,7 @@ export const followChanges = <Change, Error>(
       )
     })
 
-    /** The changes on one page. */
+    /** The changes on one page. If there are no more changes, waits before the next request. */
     const poll = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(path, { ...query, after, limit: maxChangesPerPoll }))
       if (Result.isFailure(attempt) || attempt.success.metadata.status !== 200) {
@@ -168,10 +174,11 @@ const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
 /**
- * Returns a reader that decodes responses according to the contract. `toError` converts all errors of the reader.
+ * Returns a reader that decodes responses according to the contract. `toError` converts every error that the reader
+ * fails with.
  *
- * `decode` fails for every status but 200. So if a response is decoded without an error and still contains no changes,
- * it did not come from this API, and `readError` fails with `UnreadableAnswer`.
+ * `decode` fails for any status other than 200. A response that is decoded successfully but contains no changes
+ * therefore did not come from this API, and `readError` fails with `UnreadableAnswer`.
  */
 export const makeDecodingChangeReader = (
   endpoint: EndpointDecoder,

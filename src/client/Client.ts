@@ -46,46 +46,53 @@ export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnsw
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { RetryOptions } from "./RetryPolicy.ts"
 
-/** The argument is optional if every query parameter is optional. */
+/** The argument is optional if all query parameters are optional. */
 type CallArguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
 
 /**
- * An endpoint. In responses, decimals are text with all digits (D16, decimals), and datetimes are `DateTime.Utc` (§2.1,
- * timestamps).
+ * The methods of an endpoint. In responses, decimals are strings with all their digits (D16, decimals), and timestamps
+ * are `DateTime.Utc` values (§2.1, timestamps).
  */
 export interface Resource<Query, Body, Error> {
-  /** Sends the request, with the retries of `ClientOptions.retries`. */
+  /** Sends the request, retrying it as configured in `ClientOptions.retries`. */
   readonly get: (...query: CallArguments<Query>) => Effect.Effect<Body, Error | CallFailure>
-  /** Like `get`, but also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
+  /**
+   * Like `get`, but also returns the response metadata from the headers, such as the cost, rate limits, dropped tickers
+   * and the request id.
+   */
   readonly getWithMetadata: (
     ...query: CallArguments<Query>
   ) => Effect.Effect<{ readonly body: Body; readonly metadata: ResponseMetadata }, Error | CallFailure>
 }
 
-/** An endpoint with paginated responses. The streams request each page only when its rows are needed. */
+/** The methods of an endpoint with paginated responses. The streams request a page only when its rows are needed. */
 export interface List<Query, Body extends ResultPage, Error> extends Resource<PageQuery<Query>, Body, Error> {
-  /** All pages from the query's `page` (default: 1) to the last. */
+  /** Streams all pages, from the query's `page` (default: 1) to the last one. */
   readonly pages: (...query: CallArguments<PageQuery<Query>>) => Stream.Stream<Body, Error | CallFailure>
-  /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
+  /**
+   * Streams the rows of all pages. `limit` sets the number of rows per request; the maximum of 100 results in the
+   * fewest requests.
+   */
   readonly rows: (
     ...query: CallArguments<PageQuery<Query>>
   ) => Stream.Stream<Body["results"][number], Error | CallFailure>
   /**
-   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. The call fails with
-   * the service's error if the list cannot be sent. The byte stream fails with `NoAnswer` if the response is cut off.
-   * `fetch` hides trailers, so digest and cost are unknown.
+   * Downloads the complete list as a file, in the query's `format` or else as Parquet. `limit` is always set to `all`.
+   * If the list cannot be sent, the call fails with the service's error. If the response is cut off, the byte stream
+   * fails with `NoAnswer`. `fetch` does not expose trailers, so the digest and the cost are unknown.
    */
   readonly download: (
     ...query: CallArguments<Query>
   ) => Effect.Effect<DownloadedFile & { readonly metadata: ResponseMetadata }, Error | CallFailure>
 }
 
-/** The endpoint that lists changes. */
+/** The methods of the endpoint that lists changes. */
 export interface ChangeFeed<Query, Body extends ChangePage<unknown>, Error> extends Resource<Query, Body, Error> {
   /**
-   * The changes from the query's `after` on, endlessly, each exactly once. Reconnects after a lost connection and after
-   * 429, 502, 503 and 504, and continues after the last change. Fails with the service's error if reconnecting cannot
-   * help, such as `CursorExpired`. After more than ten failures in a row, it fails with the last one.
+   * Streams the changes after the query's `after` indefinitely and delivers each change exactly once. After a lost
+   * connection or a 429, 502, 503 or 504, it reconnects and continues after the last change. If reconnecting cannot
+   * help, it fails with the service's error, such as `CursorExpired`. After more than ten consecutive failures, it
+   * fails with the last error.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,
@@ -97,7 +104,7 @@ type EndpointResource<Query, Body, Error> = Body extends ResultPage ? List<Query
   : Body extends ChangePage<unknown> ? ChangeFeed<Query, Body, Error>
   : Resource<Query, Body, Error>
 
-/** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
+/** All endpoints. Each name is derived from the path: `/v1/gap-stats-advanced` becomes `gapStatsAdvanced`. */
 export type Client = {
   readonly [Endpoint in JsonEndpoint as EndpointName<Endpoint["path"]>]: EndpointResource<
     QueryOf<Endpoint>,
@@ -106,11 +113,11 @@ export type Client = {
   >
 }
 
-/** The row type of an endpoint: `Row<"news">` is the type of an element in the `results` of `/v1/news`. */
+/** The row type of an endpoint. `Row<"news">` is the type of the elements of `results` in a `/v1/news` response. */
 export type Row<Name extends keyof Client> = Effect.Success<ReturnType<Client[Name]["get"]>> extends
   { readonly results: ReadonlyArray<infer Element> } ? Element : never
 
-/** The resource for any endpoint, without the types of its query and body. */
+/** The methods of any endpoint, without query and body types. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithMetadata: (
@@ -124,7 +131,10 @@ interface UntypedResource {
   readonly follow?: (query: never, options?: FollowOptions) => Stream.Stream<unknown, unknown>
 }
 
-/** Creates an endpoint's methods: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
+/**
+ * Creates the methods of an endpoint. The change feed also gets `follow`; lists also get `pages`, `rows` and
+ * `download`.
+ */
 const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): UntypedResource => {
   const { call, openFile } = caller
   const getWithMetadata = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
@@ -161,7 +171,7 @@ const endpointDecoders = makeEndpointDecoders(endpointSchemas)
 export const makeClient = (options: ClientOptions): Effect.Effect<Client, InvalidOptions, HttpClient.HttpClient> =>
   Effect.map(
     makeEndpointCaller(options),
-    // The compiler cannot check that the values match the types, although both are derived from the contract.
+    // TypeScript cannot verify that these values have the declared types, although both are derived from the contract.
     (caller) =>
       Object.fromEntries(
         endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller)]),
@@ -170,7 +180,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
 
 /** The client as an Effect service. */
 export class Tickerline extends Context.Service<Tickerline, Client>()("tickerline/client/Tickerline") {
-  /** Uses the program's `HttpClient`. */
+  /** Uses the `HttpClient` that the program provides. */
   static readonly layer = (options: ClientOptions) => Layer.effect(this, makeClient(options))
 
   /** Uses the global `fetch`. */

@@ -1,43 +1,47 @@
 /**
- * Errors that the client itself detects. The errors that the API declares are the classes in
- * `contract/rules/Errors.ts` and `contract/AccountErrors.ts`. A program catches both kinds by tag:
- * `Effect.catchTag("AmbiguousTickerLineage", …)`.
+ * Errors that the client itself detects. Errors declared by the API are defined in `contract/rules/Errors.ts` and
+ * `contract/AccountErrors.ts`. Programs can catch both kinds by tag: `Effect.catchTag("AmbiguousTickerLineage", …)`.
  */
 import { Data } from "effect"
 
-/** The options of the client are invalid. The message names the option and never contains the key. */
+/** A client option is invalid. The message states which option, but never contains the API key. */
 export class InvalidOptions extends Data.TaggedError("InvalidOptions")<{ readonly message: string }> {}
 
-/** No complete response arrived: the connection failed or was lost, or the last attempt exceeded `timeout`. */
+/**
+ * No complete response was received. The connection failed or was lost, or the last attempt took longer than `timeout`.
+ */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{
   readonly message: string
   readonly reason: "connection" | "timeout"
-  /** `X-Request-Id` of the last attempt. If the request arrived, `/v1/usage` lists it with this id. */
+  /**
+   * The `X-Request-Id` of the last attempt. If the service received the request, `/v1/usage` lists it under this id.
+   */
   readonly request_id: string
   readonly attempts: number
   readonly cause?: unknown
 }> {}
 
 /**
- * An error that a newer version of the service sent: this version of the client cannot decode its code or its details.
+ * An error from a newer version of the service. This version of the client does not know its code or cannot decode its
+ * details.
  */
 export class UnknownCode extends Data.TaggedError("UnknownCode")<{
   readonly message: string
   readonly code: string
   readonly status: number
-  /** The details as received, not decoded. */
+  /** The undecoded details, as received. */
   readonly details: unknown
   readonly request_id: string
 }> {}
 
-/** A response that did not come from the service, but from a load balancer, a login page or another program. */
+/** A response that came from something other than the service, such as a load balancer or a login page. */
 export class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{
   readonly message: string
   readonly status: number
   readonly request_id: string
-  /** The first 1,000 characters of the body. */
+  /** The first 1,000 characters of the response body. */
   readonly body: string
 }> {}
 
-/** The errors that any call can fail with, whatever the endpoint declares. */
+/** Errors that a call to any endpoint can fail with, in addition to those that the endpoint declares. */
 export type CallFailure = NoAnswer | UnknownCode | UnreadableAnswer

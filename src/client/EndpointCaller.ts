@@ -1,6 +1,6 @@
 /**
- * Calls endpoints: sends the request, retries it, and decodes the response. The Effect client and the Promise client
- * share this code.
+ * Calls endpoints: sends requests, retries them, and decodes the responses. The Effect client and the Promise client
+ * share this module.
  */
 import { Clock, Data, Duration, Effect, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
@@ -14,28 +14,31 @@ import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { type DeprecationNotice, readResponseMetadata, type ResponseMetadata } from "./ResponseMetadata.ts"
 import { makeRetryPolicy, type RetryOptions, toRequestAttemptResult } from "./RetryPolicy.ts"
 
-/** The version in `clients/typescript/package.json`. */
+/** The version number in `clients/typescript/package.json`. */
 export const clientVersion = "1.0.0"
 
-/** The options of a client. */
+/** The options for a client. */
 export interface ClientOptions {
   /** The service's URL, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
-  /** Sent as `Authorization: Bearer`. Optional for endpoints that require no key. */
+  /** The API key, sent as `Authorization: Bearer`. Not needed for endpoints that require no key. */
   readonly apiKey?: Redacted.Redacted | undefined
   readonly retries?: RetryOptions | undefined
-  /** Maximum duration of one attempt, 1 minute by default. Downloads and event streams may take longer once started. */
+  /**
+   * The maximum duration of a single attempt. Default: 1 minute. Once started, downloads and event streams may take
+   * longer.
+   */
   readonly timeout?: Duration.Input | undefined
-  /** Identifies your program, in front of the client's own name in `User-Agent`. Browsers ignore it. */
+  /** Identifies your program. It is placed before the client's own name in `User-Agent`. Browsers ignore it. */
   readonly userAgent?: string | undefined
-  /** Sent with every request. */
+  /** Additional headers to send with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /**
-   * Called after the last response of every call, even if it is an error, for example to add up costs. The call waits
-   * for the callback.
+   * Called after the final response of every call, including error responses, for example to add up costs. The call
+   * waits for the callback to finish.
    */
   readonly onResponse?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
-  /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
+  /** Called once for each deprecated endpoint that is used (§9.4, deprecation). By default, logs a warning. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
 }
 
@@ -49,12 +52,12 @@ const parseBaseUrl = (address: string | URL) => {
 }
 
 /**
- * Header values must be printable ASCII. A line break could inject another header. With any other character, `fetch`
- * quotes the value in its error message, even if it is a key.
+ * Header values must be printable ASCII. A line break could inject another header. For any other character, `fetch`
+ * would include the value in its error message, which could expose a key.
  */
 const headerValue = /^[\x20-\x7e]*$/
 
-/** Returns the headers that every request has. Fails if a value cannot be a header. */
+/** Returns the headers sent with every request. Fails if a value is not allowed in a header. */
 const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
   const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
@@ -74,7 +77,10 @@ const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
   })
 }
 
-/** Encodes values without validation: the service validates them and returns `ValidationError` (D11, error body). */
+/**
+ * Encodes parameter values without validating them. The service validates them and responds with a `ValidationError`
+ * (D11, error body).
+ */
 const encodeQuery = (query: AnyQuery) => {
   const encode = (value: Exclude<QueryValue, undefined>) => Array.isArray(value) ? formatTextList(value) : String(value)
   const search = new URLSearchParams()
@@ -86,7 +92,7 @@ class AttemptFailure extends Data.TaggedError("AttemptFailure")<Pick<NoAnswer, "
 
 const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
 
-/** The bytes of a file, as they arrive. */
+/** The bytes of a file as they are received. */
 export type FileBytes = Stream.Stream<Uint8Array, NoAnswer>
 
 type Read<Body> = (
@@ -98,15 +104,15 @@ const eventStreamType = "text/event-stream"
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
 /**
- * Tells whether the bytes that were added so far may be a complete file. `rows` is the number of rows that a header
- * announced; it can be compared with the rows of CSV and NDJSON.
+ * Checks whether the bytes added so far may form a complete file. `rows` is the row count announced in a response
+ * header. CSV and NDJSON files are compared with it.
  */
 interface FileEndChecker {
   readonly add: (chunk: Uint8Array) => void
   readonly hasEnd: (rows: number | null) => boolean
 }
 
-/** The last bytes of every Parquet file. */
+/** The four bytes at the end of every Parquet file. */
 const parquetEnd = "PAR1"
 
 const makeParquetEndChecker = (): FileEndChecker => {
@@ -121,7 +127,7 @@ const makeParquetEndChecker = (): FileEndChecker => {
 
 const [newline, quote] = [10, 34]
 
-/** Counts lines. In CSV, the first line is the header, and a line break in quotes is part of a cell. */
+/** Counts lines. In CSV, the first line is the header, and a line break within quotes belongs to a cell. */
 const makeLineEndChecker = (isCsv: boolean): FileEndChecker => {
   let lines = 0
   let isQuoted = false
@@ -139,8 +145,8 @@ const makeLineEndChecker = (isCsv: boolean): FileEndChecker => {
 }
 
 /**
- * Adds a check to a stream of bytes: it fails at its end if the file is incomplete. HTTP itself does not show this if,
- * for example, a proxy hides that the response was aborted.
+ * Makes a byte stream fail at the end if the file is incomplete. HTTP alone does not always reveal this: a proxy may
+ * hide that the response was aborted.
  */
 const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, makeError: () => NoAnswer): FileBytes =>
   Stream.suspend(() => {
@@ -156,8 +162,8 @@ const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, m
 const parseRowCount = (header: string | undefined) => header === undefined ? null : Number(header)
 
 /**
- * Functions that send requests. All but `openEvents` retry. A query is an object, or a raw query string that begins
- * with `?`. Fails if the options are invalid.
+ * Returns functions that send requests. All of them except `openEvents` retry failed requests. A query is either an
+ * object or a raw query string that starts with `?`. Fails if the options are invalid.
  */
 export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
   const client = yield* HttpClient.HttpClient
@@ -166,7 +172,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const timeout = options.timeout ?? "1 minute"
   const retryPolicy = makeRetryPolicy(options.retries ?? {})
 
-  /** Sends a request once. The time limit includes reading the body. */
+  /** Sends a request once. Reading the body counts toward the timeout. */
   const attempt = <Body>(url: string, sentHeaders: Readonly<Record<string, string>>, read: Read<Body>) =>
     client.execute(HttpClientRequest.get(url, { headers: { ...headers, ...sentHeaders } })).pipe(
       Effect.flatMap((response) => Effect.map(read(response), (body) => ({ response, body }))),
@@ -178,7 +184,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
       Effect.result,
     )
 
-  /** Creates the error for a request without a complete response. */
+  /** Creates the error for a request that received no complete response. */
   const noAnswer = (
     { cause, reason }: Pick<NoAnswer, "cause" | "reason">,
     path: string,
@@ -208,7 +214,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return { body, headers, metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }) }
   })
 
-  /** Sends a request until it gets a final response, or must not be retried again. */
+  /** Sends a request until a final response arrives or no further retry is allowed. */
   const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: Read<Body>) {
     for (let attempts = 1;; attempts += 1) {
       const result = yield* Effect.result(sendOnce(path, query, read, attempts))
@@ -219,8 +225,8 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   })
 
   /**
-   * Returns a function that reads a response: as a stream of bytes if the status is 200 and the media type is `type`,
-   * otherwise as text, which is then an error.
+   * Returns a function that reads a response. If the status is 200 and the media type is `type`, the result is a byte
+   * stream. Otherwise, the result is the body as a string, which contains an error.
    */
   const readBytesOf =
     (type: string | undefined): Read<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
@@ -228,14 +234,14 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
         ? Effect.succeed(response.stream)
         : response.text
 
-  /** Sends a request, with retries, and returns the response as text. */
+  /** Sends a request with retries and returns the response body as a string. */
   const send = (path: string, query: AnyQuery | string): Effect.Effect<RawResponse, NoAnswer> =>
     Effect.map(
       sendAndRead(path, query, (response) => response.text),
       ({ body, ...response }) => ({ ...response, text: body }),
     )
 
-  /** Like `send`, but returns the bytes of a file as a stream. `format` must be the format in the query. */
+  /** Like `send`, but returns a file as a byte stream. `format` must equal the query's `format`. */
   const openFile = Effect.fnUntraced(function* (path: string, query: AnyQuery | string, format: ExportFormat) {
     const read = readBytesOf(getMediaType(listContentTypes[format]))
     const { body, ...response } = yield* sendAndRead(path, query, read)
@@ -247,16 +253,16 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return { ...response, body: checkEnd(bytes, format, rows, () => toNoAnswer(undefined)) }
   })
 
-  /** Sends a request once, and returns an event stream as a stream of bytes. */
+  /** Sends a request once and returns the event stream as a byte stream. */
   const openEvents = (path: string, query: AnyQuery) =>
     sendOnce(path, query, readBytesOf(eventStreamType), 1, { Accept: `${eventStreamType}, application/json` })
 
   return { send, openFile, openEvents, retryPolicy }
 })
 
-/** A complete list that is being downloaded. */
+/** A complete list, downloaded as a file. */
 export interface DownloadedFile {
-  /** The number of rows; null if the response does not state it. */
+  /** The number of rows, or null if the response does not state it. */
   readonly rows: number | null
   readonly bytes: FileBytes
 }
@@ -264,7 +270,7 @@ export interface DownloadedFile {
 const isExportFormat = (format: QueryValue): format is ExportFormat =>
   format === "csv" || format === "ndjson" || format === "parquet"
 
-/** Returns the warning that is printed when a deprecated endpoint is called for the first time. */
+/** Returns the warning to print when a deprecated endpoint is first called. */
 export const formatDeprecationWarning = (path: string, { documentation, successor, sunset }: DeprecationNotice) =>
   [
     `${path} is deprecated${sunset === null ? "" : ` and may stop responding after ${sunset}`}.`,
@@ -273,7 +279,7 @@ export const formatDeprecationWarning = (path: string, { documentation, successo
   ].join(" ")
 
 /**
- * Functions that call endpoints and decode the responses. They report each response to the callbacks in
+ * Returns functions that call endpoints and decode the responses. They pass each response to the callbacks in
  * `ClientOptions`.
  */
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
@@ -283,7 +289,7 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
     onDeprecated = (path, deprecated) => Effect.logWarning(formatDeprecationWarning(path, deprecated)),
   } = options
   const reported = new Set<string>()
-  /** Reports a deprecated endpoint once per client. */
+  /** Reports each deprecated endpoint once per client. */
   const reportDeprecation = (path: string, { deprecated }: ResponseMetadata) =>
     Effect.suspend(() => {
       if (deprecated === null || reported.has(path)) return Effect.void
@@ -293,14 +299,14 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
   const report = (path: string, metadata: ResponseMetadata) =>
     Effect.andThen(reportDeprecation(path, metadata), onResponse(path, metadata))
 
-  /** Calls an endpoint. `result` is the decoded body or the decoded error. */
+  /** Calls an endpoint. `result` is either the decoded body or the decoded error. */
   const call = Effect.fnUntraced(function* ({ decode, path }: EndpointDecoder, query: AnyQuery) {
     const response = yield* send(path, query)
     yield* report(path, response.metadata)
     return { result: yield* Effect.result(decode(response)), metadata: response.metadata }
   })
 
-  /** Downloads a list. `result` is the file, or the decoded error. */
+  /** Downloads a list. `result` is either the file or the decoded error. */
   const callForFile = Effect.fnUntraced(function* ({ decode, path }: EndpointDecoder, query: AnyQuery) {
     const format = isExportFormat(query["format"]) ? query["format"] : "parquet"
     const { body, headers, metadata } = yield* openFile(path, { ...query, format, limit: "all" }, format)
@@ -325,19 +331,19 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
   }
 })
 
-/** The functions that call endpoints. */
+/** The functions returned by `makeEndpointCaller`. */
 export type EndpointCaller = Effect.Success<ReturnType<typeof makeEndpointCaller>>
 
-/** A response to a request for events: the bytes of the event stream, or the text of any other response. */
+/** The response to a request for events: the event stream as bytes, or any other response as a string. */
 export type EventsResponse = Effect.Success<ReturnType<EndpointCaller["openEvents"]>>
 
-/** Whether a body is a page of a list. */
+/** Returns whether a response body is a page of a list. */
 export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
 /**
- * Returns the query of the next page; undefined after the last page. With `as_of=now`, all pages show the moment of the
- * first one. If the link to the next page contains `after`, that page begins there.
+ * Returns the query for the next page, or undefined after the last page. With `as_of=now`, every page shows the data as
+ * of the first page's timestamp. If the link to the next page contains `after`, the next page starts there.
  */
 export const makeNextPageQuery = (
   query: AnyQuery,
@@ -348,12 +354,12 @@ export const makeNextPageQuery = (
   return {
     ...query,
     ...(query["as_of"] === "now" && as_of !== null && { as_of }),
-    // If there is no link, for example because a proxy removed it, `after` must not stay: the next page would be the
-    // same page again.
+    // If there is no link, for example because a proxy removed it, the old `after` must be removed. Otherwise, the same
+    // page would be requested again.
     after: readLinkParameters(next_page)?.get("after") ?? undefined,
     page: body.page + 1,
   }
 }
 
-/** Returns the rows on a page; none if the body is not a page. */
+/** Returns the rows on a page, or an empty array if the body is not a page. */
 export const getRowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

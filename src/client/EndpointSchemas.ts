@@ -1,20 +1,20 @@
-/** The response schemas of every endpoint, taken from the contract when this module is loaded. */
+/** The response schemas of all endpoints, derived from the contract when this module is loaded. */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../contract/Api.ts"
 
-/** The schemas of an endpoint's responses. */
+/** The schemas for an endpoint's responses. */
 export interface EndpointSchemas {
   readonly path: string
-  /** The body of a 200 response. It is text if the endpoint does not return JSON. */
+  /** The schema of the 200 response body, which is a string schema if the endpoint does not return JSON. */
   readonly success: SchemaAST.AST
-  /** The bodies of the errors that the endpoint declares, by status. */
+  /** The schemas of the error responses that the endpoint declares, keyed by status. */
   readonly errors: ReadonlyMap<number, SchemaAST.AST>
 }
 
 /**
- * Replaces each schema that is not itself an object, a list or a union, wherever it is nested. Objects and lists lose
- * their checks.
+ * Replaces every leaf of a schema, that is, every nested schema other than an object, array or union. The object and
+ * array schemas are rebuilt without their checks.
  */
 export const replaceLeaves = (
   ast: SchemaAST.AST,
@@ -43,11 +43,11 @@ const replaceLeavesInside = (
   return new SchemaAST.Objects(fields, ast.indexSignatures)
 }
 
-/** Lets an enum accept any text, because a newer service may have more values (§9.3, additions). */
+/** Replaces an enum value with any string, because newer versions of the service may add values (§9.3, additions). */
 const openEnum = (ast: SchemaAST.AST) =>
   ast.encoding === undefined && SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal) ? SchemaAST.string : ast
 
-/** Reads the schemas of all endpoints from the contract. */
+/** Collects the schemas of all endpoints from the contract. */
 const readEndpointSchemas = () => {
   const all: Array<EndpointSchemas> = []
   HttpApi.reflect(Api, {

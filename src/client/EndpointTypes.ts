@@ -1,6 +1,6 @@
 /**
- * Names and types of the endpoints, derived from the contract in `Api.ts`. An endpoint is named after its path, which
- * never changes (§4.5, endpoints): `/v1/gap-stats-advanced` is `gapStatsAdvanced`.
+ * The names and types of endpoints, derived from the contract in `Api.ts`. An endpoint's name is derived from its path,
+ * which never changes (§4.5, endpoints): `/v1/gap-stats-advanced` becomes `gapStatsAdvanced`.
  */
 import type { DateTime, Schema } from "effect"
 import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -12,10 +12,10 @@ type RespondsWithJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintReq
   ? [Endpoint["~Success"]["Type"]] extends [string] ? never : Endpoint
   : never
 
-/** Every endpoint except those that respond with text, such as feeds. */
+/** All endpoints except those with text responses, such as feeds. */
 export type JsonEndpoint = RespondsWithJson<HttpApiGroup.Endpoints<Groups>>
 
-/** The endpoint whose event stream `changes.follow` reads. */
+/** The endpoint that provides the event stream for `changes.follow`. */
 export type ChangeStreamEndpoint = Extract<HttpApiGroup.Endpoints<Groups>, { readonly path: "/v1/changes/stream" }>
 
 type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}`
@@ -24,24 +24,26 @@ type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}
   : Text extends `${infer Left}.${infer Right}` ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
   : Text
 
-/** The name of the endpoint with a path: `gapStatsAdvanced` for `/v1/gap-stats-advanced`. */
+/** The endpoint name for a path, such as `gapStatsAdvanced` for `/v1/gap-stats-advanced`. */
 export type EndpointName<Path extends string> = Path extends `/v1/${infer Rest}` ? CamelCase<Rest>
   : Path extends `/${infer Rest}` ? CamelCase<Rest>
   : CamelCase<Path>
 
-/** Returns the name of the endpoint with a path: `gapStatsAdvanced` for `/v1/gap-stats-advanced`. */
+/** Returns the endpoint name for a path, such as `gapStatsAdvanced` for `/v1/gap-stats-advanced`. */
 export const toEndpointName = (path: string) =>
   path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
 
 /**
- * Lets an enum have any other text as its value, because a newer service may add values (§9.3, additions). `string &
- * {}` keeps the known values in an editor's suggestions, which `string` would absorb.
+ * Allows any other string as an enum value, because newer versions of the service may add values (§9.3, additions).
+ * With plain `string`, editors would no longer suggest the known values; with `string & {}`, they do.
  */
 export type OpenEnums<Value> = Value extends string ? (string extends Value ? Value : Value | (string & {}))
   : Value extends number | boolean | null | undefined | DateTime.Utc ? Value
   : { readonly [Key in keyof Value]: OpenEnums<Value[Key]> }
 
-/** The value as plain JSON. Each `DateTime` is text as received, such as `2026-06-01T08:30:00-05:00`. */
+/**
+ * The type of a value in plain JSON. `DateTime` values become strings as received, such as `2026-06-01T08:30:00-05:00`.
+ */
 export type JsonOf<Value> = Value extends DateTime.Utc ? string
   : Value extends string | number | boolean | null | undefined ? Value
   : { readonly [Key in keyof Value]: JsonOf<Value[Key]> }
@@ -53,7 +55,8 @@ type ParameterInput<Name, Value> = Value extends boolean ? boolean
   : Value
 
 /**
- * Query parameters as callers may write them: a list may be a single item, and a bound may be a number instead of text.
+ * Query parameters as callers may write them. A single item may replace a list, and a number may replace a string as
+ * the bound of a range.
  */
 type ParameterInputs<Type, Encoded> = {
   readonly [Name in keyof Encoded]: Name extends keyof Type
@@ -61,28 +64,28 @@ type ParameterInputs<Type, Encoded> = {
     : never
 }
 
-/** Resolves a computed type, so that editors show its fields instead of its name. */
+/** Expands a computed type, so that editors show its fields rather than its name. */
 type Expand<Fields> = Fields extends infer Known ? { readonly [Name in keyof Known]: Known[Name] } : never
 
-/** The query schema as it was declared, in which parameters with a default are optional. */
+/** The query schema as originally declared, in which parameters with a default value are optional. */
 type DeclaredQuery<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Endpoint["~Query"]] extends [never] ? never
   : [Endpoint["~Query"]] extends [Schema.toCodecStringTree<infer Declared>] ? Declared
   : Endpoint["~Query"]
 
-/** The query parameters of an endpoint, by their names in the specification. */
+/** An endpoint's query parameters, under the names in the specification. */
 export type QueryOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [DeclaredQuery<Endpoint>] extends [never] ? {}
   : Expand<ParameterInputs<DeclaredQuery<Endpoint>["Type"], DeclaredQuery<Endpoint>["Encoded"]>>
 
-/** The body of a 200 response. */
+/** The type of the body of a 200 response. */
 export type ResponseBodyOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = OpenEnums<Endpoint["~Success"]["Type"]>
 
-/** The errors that the endpoint and its middleware declare. */
+/** The errors declared by an endpoint and its middleware. */
 export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpApiEndpoint.Errors<Endpoint>
 
 /** A value of a query parameter. */
 export type QueryValue = string | number | boolean | ReadonlyArray<string> | undefined
 
-/** The query of any endpoint, for code that does not know the endpoint at compile time. */
+/** The query of an arbitrary endpoint, for code that handles endpoints generically. */
 export type AnyQuery = { readonly [name: string]: QueryValue }
 
 /** The body of a paginated response (D8, pages). */
@@ -95,8 +98,8 @@ export interface ResultPage {
 /** The body of a response that lists changes. */
 export interface ChangePage<Change> {
   readonly results: ReadonlyArray<Change>
-  /** The value of the parameter `after` that requests the changes after this page. */
+  /** The value to send as the parameter `after` to request the changes that follow this page. */
   readonly cursor: string
-  /** Whether more changes may already be available. */
+  /** Whether further changes may already be available. */
   readonly has_more: boolean
 }

@@ -1,6 +1,6 @@
 /**
  * Entry point of `tickerline` and `tickerline/promise`: the client for programs that do not use Effect. The published
- * declarations mention no Effect types (see `clients/typescript/build.ts`).
+ * type declarations contain no Effect types (see `clients/typescript/build.ts`).
  *
  * ```ts
  * const tickerline = createClient({ baseUrl: "https://api.example.com", apiKey })
@@ -33,34 +33,43 @@ export type { CallOptions, ChangeFeed, DownloadedFile, FollowOptions, List, Reso
 export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
-/** The options of a Promise client. */
+/** The options for a Promise client. */
 export interface PromiseClientOptions {
   /** The service's URL, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
-  /** Optional for endpoints that require no key. */
+  /** The API key. Not needed for endpoints that require no key. */
   readonly apiKey?: string | undefined
-  /** Retries per request after 429, 502, 503, 504 and lost connections, 3 by default; 0 disables them. */
+  /**
+   * The maximum number of retries per request, after a 429, 502, 503 or 504 or a lost connection. Default: 3. Set it to
+   * 0 to disable retries.
+   */
   readonly retries?: number | undefined
-  /** Maximum delay before a retry, 30,000 by default. A call fails immediately if `Retry-After` is longer. */
+  /**
+   * The maximum delay before a retry in milliseconds. Default: 30,000. If `Retry-After` is longer, the call fails
+   * immediately.
+   */
   readonly longestWaitMs?: number | undefined
-  /** Maximum duration of one attempt, 60,000 by default. Downloads and event streams may take longer once started. */
+  /**
+   * The maximum duration of a single attempt in milliseconds. Default: 60,000. Once started, downloads and event
+   * streams may take longer.
+   */
   readonly timeoutMs?: number | undefined
-  /** Identifies your program in `User-Agent`; browsers ignore it. */
+  /** Identifies your program in the `User-Agent` header. Browsers ignore it. */
   readonly userAgent?: string | undefined
-  /** Sent with every request. */
+  /** Additional headers to send with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Replaces the global `fetch`, for example to use a proxy or in tests. */
+  /** A replacement for the global `fetch`, for example to use a proxy or for tests. */
   readonly fetch?: typeof globalThis.fetch | undefined
-  /** Called after the last response of every call, including errors, for example to add up the cost. */
+  /** Called after the final response of every call, including error responses, for example to add up costs. */
   readonly onResponse?: ((path: string, metadata: ResponseMetadata) => void) | undefined
-  /** Called once for each deprecated endpoint. Prints a warning on the console by default. */
+  /** Called once for each deprecated endpoint that is used. By default, prints a warning to the console. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
 }
 
-/** Prepares a call to use the `fetch` in the options and to send no trace headers. */
+/** Makes a call use the `fetch` function from the options and send no trace headers. */
 type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.Effect<Outcome, NoAnswer>
 
-/** The resource for any endpoint, without the types of its query and body. */
+/** The methods of any endpoint, without query and body types. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithMetadata: (
@@ -78,7 +87,7 @@ interface Outcome<Success> {
   readonly metadata: ResponseMetadata
 }
 
-/** Reads a file. Aborting ends it with the signal's reason. */
+/** Yields the chunks of a file. If the signal is aborted, throws its reason. */
 async function* readBytes(bytes: FileBytes, metadata: ResponseMetadata, signal: AbortSignal | undefined) {
   try {
     for await (const chunk of Stream.toAsyncIterable(bytes)) {
@@ -91,11 +100,11 @@ async function* readBytes(bytes: FileBytes, metadata: ResponseMetadata, signal: 
   }
 }
 
-/** Reads changes. Aborting ends the wait for the next change, with the signal's reason. */
+/** Yields changes. If the signal is aborted, stops waiting for the next change and throws the signal's reason. */
 async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: AbortSignal | undefined) {
   signal?.throwIfAborted()
   const iterator = Stream.toAsyncIterable(changes)[Symbol.asyncIterator]()
-  // `return` also ends a read that is waiting for a change.
+  // `return` also ends a pending read.
   const stop = () => void iterator.return?.()
   signal?.addEventListener("abort", stop, { once: true })
   try {
@@ -112,13 +121,16 @@ async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: Ab
   }
 }
 
-/** Creates an endpoint's methods: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
+/**
+ * Creates the methods of an endpoint. The change feed also gets `follow`; lists also get `pages`, `rows` and
+ * `download`.
+ */
 const makeResource = (
   endpoint: EndpointDecoder,
   { call, openEvents, openFile, retryPolicy }: EndpointCaller,
   prepare: PrepareCall,
 ): UntypedResource => {
-  /** Runs a call. Rejects with the signal's reason, a `TickerlineError`, or a defect. */
+  /** Runs a call. Rejects with the abort signal's reason, a `TickerlineError`, or a defect. */
   const run = async <Success>(call: Effect.Effect<Outcome<Success>, NoAnswer>, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
     const exit = await Effect.runPromiseExit(prepare(call), signal === undefined ? {} : { signal })
@@ -189,11 +201,11 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
   if (Result.isFailure(caller)) throw toTickerlineError(caller.failure, null)
   const prepare: PrepareCall = (call) =>
     call.pipe(
-      // Sends no trace headers, because the service's CORS rules forbid them in browsers.
+      // Trace headers must not be sent, because the service's CORS rules do not allow them from browsers.
       Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(FetchHttpClient.Fetch, options.fetch ?? globalThis.fetch),
     )
-  // The compiler cannot check that the values match the types, although both are derived from the contract.
+  // TypeScript cannot verify that these values have the declared types, although both are derived from the contract.
   return Object.fromEntries(
     endpointDecoders.map((endpoint) => [
       toEndpointName(endpoint.path),

@@ -1,19 +1,22 @@
-/** Decodes responses according to the endpoint schemas. */
+/** Decodes responses using the endpoint schemas. */
 import { Effect, Option, Schema, SchemaAST } from "effect"
 import type { Headers } from "effect/http"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointSchemas } from "./EndpointSchemas.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-/** Finds out whether a body has numbers of 16 or more characters. A double keeps every digit of shorter numbers. */
+/**
+ * Matches a body that may contain numbers of 16 or more characters. Shorter numbers can be represented exactly as
+ * doubles.
+ */
 const longNumber = /[\d.]{16}/
 
-/** Matches long numbers, and the quotes and escapes that tell where strings begin and end. */
+/** Matches long numbers, and the quotes and escape sequences needed to find where strings start and end. */
 const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
 
 /**
- * Puts numbers that a double cannot represent exactly into quotes, so that no digits are lost (D16, decimals). The
- * schemas accept decimals as text.
+ * Encloses numbers in quotes if a double cannot represent them exactly, so that no digits are lost (D16, decimals). The
+ * schemas accept decimals as strings.
  */
 const quoteLongNumbers = (json: string) => {
   let isInString = false
@@ -32,15 +35,15 @@ const parseJson = (text: string): Option.Option<unknown> => {
 }
 
 /**
- * Returns the codec of a schema. TypeScript cannot check its type, which is correct because no schema of the contract
- * needs an Effect service.
+ * Returns the codec for a schema. TypeScript cannot verify the codec's type. It is correct because no schema in the
+ * contract requires an Effect service.
  */
 const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
 const fieldOf = (ast: SchemaAST.AST, field: string) =>
   SchemaAST.isObjects(ast) ? ast.propertySignatures.find(({ name }) => name === field)?.type : undefined
 
-/** A complete response before decoding. */
+/** A complete response that has not been decoded. */
 export interface RawResponse {
   readonly text: string
   readonly headers: Headers.Headers
@@ -66,22 +69,22 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
   })
 }
 
-/** Decodes the responses of an endpoint. */
+/** Decodes an endpoint's responses. */
 export interface EndpointDecoder {
   readonly path: string
   readonly hasPages: boolean
-  /** Decodes a change that the stream sends; undefined if the endpoint does not list changes. */
+  /** Decodes a single change from the event stream. Undefined if the endpoint does not list changes. */
   readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
   /**
-   * Succeeds with the body of a 200 response. Any other response fails with a contract error, or with
+   * Returns the decoded body of a 200 response. For any other response, fails with an error from the contract,
    * `UnknownCode` or `UnreadableAnswer`.
    */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
-  /** Decodes the errors of the endpoint's event stream, if it has one. */
+  /** Decodes error responses of the endpoint's event stream, if it has one. */
   readonly eventStream: EndpointDecoder | undefined
 }
 
-/** Returns the decoder for single changes, if the schema describes the change feed. */
+/** Returns the decoder for a single change, or undefined if the schema is not that of the change feed. */
 const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
   const results = fieldOf(success, "results")
   if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {

@@ -1,70 +1,81 @@
-/** The metadata in the headers of a response: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
+/** Response metadata from the headers: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
 import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
 import { findLink } from "../contract/rules/Links.ts"
 
-/** The deprecation of an endpoint (§9.4, deprecation). */
+/** The announced deprecation of an endpoint (§9.4, deprecation). */
 export interface DeprecationNotice {
-  /** Date of the announcement, `YYYY-MM-DD`. */
+  /** The announcement date, `YYYY-MM-DD`. */
   readonly announced: string
-  /** Date after which the endpoint may stop responding, `YYYY-MM-DD`; null if none is set. */
+  /** The date after which the endpoint may stop responding, `YYYY-MM-DD`; null if no date is set. */
   readonly sunset: string | null
-  /** URL of the replacement, as in the `Link` header. */
+  /** The URL of the replacement, from the `Link` header. */
   readonly successor: string | null
-  /** URL of the documentation, as in the `Link` header. */
+  /** The URL of the documentation, from the `Link` header. */
   readonly documentation: string | null
 }
 
 /**
- * A company's symbols over time (`X-Lineage`). With `follow_lineage`, a response contains its rows under all of them.
+ * The symbols that a company has used over time (`X-Lineage`). With `follow_lineage`, a response includes the company's
+ * rows under all of these symbols.
  */
 export interface FollowedLineage {
-  /** Oldest first. A symbol was used until the day before `until`; the current one has null. Dates are `YYYY-MM-DD`. */
+  /**
+   * The symbols, oldest first. A symbol was in use until the day before `until`, a date in the format `YYYY-MM-DD`. For
+   * the current symbol, `until` is null.
+   */
   readonly periods: ReadonlyArray<{ readonly ticker: string; readonly until: string | null }>
-  /** Number of omitted rows, from days when no requested company used the symbol. 100 means 100 or more. */
+  /**
+   * The number of rows that were omitted because none of the requested companies used the symbol on the row's date. 100
+   * means 100 or more.
+   */
   readonly omitted_rows: number
 }
 
 /**
- * What the headers of a response say. A value is null if the response lacks the header, which a proxy may have removed.
+ * The contents of the response headers. A value is null if its header is missing, for example because a proxy removed
+ * it.
  */
 export interface ResponseMetadata {
   readonly status: number
-  /** Identifies the request in `/v1/usage` and in messages to support. */
+  /** The request id, for use in `/v1/usage` and when contacting support. */
   readonly request_id: string
-  /** Requests sent for this response; 1 without retries. */
+  /** The number of requests sent to obtain this response; 1 means that there were no retries. */
   readonly attempts: number
   readonly api_version: string | null
-  /** Cost in millionths of a US dollar; null without the header, as for exports, whose cost is in a trailer. */
+  /**
+   * The cost in millionths of a US dollar. Null if the header is missing, as for exports, which state the cost in a
+   * trailer.
+   */
   readonly cost_microdollars: number | null
-  /** The account's requests per minute. The full limit is available again after `reset_seconds`. */
+  /** The account's rate limit in requests per minute. After `reset_seconds`, the full limit is available again. */
   readonly rate_limit: {
     readonly limit: number
     readonly remaining: number
     readonly reset_seconds: number
   } | null
-  /** With `as_of`: the time whose data the response contains, such as `2026-06-01T08:30:00.000000-05:00`. */
+  /** With `as_of`: the point in time that the data reflects, such as `2026-06-01T08:30:00.000000-05:00`. */
   readonly as_of: string | null
-  /** Invalid symbols that the service ignored, at most 20. */
+  /** Invalid symbols that the service dropped; at most 20 are listed. */
   readonly dropped_tickers: ReadonlyArray<string>
-  /** One entry per company; empty without `follow_lineage`. */
+  /** One entry per company. Empty without `follow_lineage`. */
   readonly lineages: ReadonlyArray<FollowedLineage>
-  /** Number of companies that are missing in `lineages`, because the header would have been too long. */
+  /** The number of companies not included in `lineages` because the header would have become too long. */
   readonly more_lineages: number
-  /** The requested types of events that `/v1/timeline` omitted because the account or the key may not see them. */
+  /** Requested event types that `/v1/timeline` omitted because the account or the key does not have access to them. */
   readonly omitted_types: ReadonlyArray<string>
-  /** With `explain`: why there are no rows, such as `unknown_symbol` or `filtered;without="min_gap"`. */
+  /** With `explain`: the reason why there are no rows, such as `unknown_symbol` or `filtered;without="min_gap"`. */
   readonly empty_reason: string | null
-  /** URL of the next page of a list, as in the `Link` header; null on the last page. */
+  /** The URL of the next page, from the `Link` header. Null on the last page. */
   readonly next_page: string | null
   readonly deprecated: DeprecationNotice | null
-  /** Minimum delay before a retry, after a 429 or 503. */
+  /** The minimum delay before a retry after a 429 or 503. */
   readonly retry_after_seconds: number | null
 }
 
 const parseInteger = (text: string | undefined) => text !== undefined && /^\d+$/.test(text) ? Number(text) : null
 
-/** Decodes percent-encoded text. Returns invalid text unchanged. */
+/** Decodes percent-encoded text. If it is invalid, returns it unchanged. */
 const decodeOrKeep = (text: string) => {
   try {
     return decodeURIComponent(text)
@@ -90,8 +101,8 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
 }
 
 /**
- * Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. Only a company's last symbol has no
- * date, so it marks the end of that company's symbols.
+ * Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. An entry without a date is a company's
+ * current symbol and therefore the last of that company's entries.
  */
 const parseLineages = (header: string | undefined): Pick<ResponseMetadata, "lineages" | "more_lineages"> => {
   const lineages: Array<FollowedLineage> = []
@@ -122,7 +133,7 @@ const parseRateLimit = (headers: Headers.Headers): ResponseMetadata["rate_limit"
     : { limit, remaining, reset_seconds }
 }
 
-/** Converts `Retry-After`, which contains seconds or a date, to milliseconds from now. */
+/** Converts `Retry-After`, which contains either seconds or a date, to a delay in milliseconds. */
 const parseRetryAfterMillis = (headers: Headers.Headers, now: number): number | null => {
   const parsed = headers["retry-after"] === undefined ? undefined : Headers.parseRetryAfter(headers["retry-after"])
   if (parsed === undefined || Result.isFailure(parsed)) return null
@@ -130,7 +141,7 @@ const parseRetryAfterMillis = (headers: Headers.Headers, now: number): number | 
 }
 
 /**
- * Reads the metadata of a response.
+ * Reads the metadata from the response headers.
  *
  * @internal
  */
@@ -139,9 +150,9 @@ export const readResponseMetadata = (
     readonly status: number
     readonly headers: Headers.Headers
     readonly attempts: number
-    /** The current time in epoch milliseconds. */
+    /** The current time in milliseconds since 1970. */
     readonly now: number
-    /** Used if the response has no `X-Request-Id`. */
+    /** The request id to use if the response has no `X-Request-Id`. */
     readonly sentRequestId: string
   },
 ): ResponseMetadata => {

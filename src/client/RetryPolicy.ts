@@ -1,21 +1,21 @@
 /**
- * Decides when a request is retried. Effect's `retryTransient` does not fit: it also retries 500, which may be
- * unsafe, and it waits for any `Retry-After`, however long.
+ * Decides whether and when to retry a request. Effect's `retryTransient` is not suitable: it also retries after a 500,
+ * which may be unsafe, and it respects `Retry-After` no matter how long the delay is.
  */
 import { Duration, Effect, Random, Result } from "effect"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-/** How often and how long to retry. */
+/** Limits the number of retries and the delay before each one. */
 export interface RetryOptions {
-  /** Retries per request, 3 by default; 0 disables them. */
+  /** The maximum number of retries per request. Default: 3. Set it to 0 to disable retries. */
   readonly times?: number | undefined
-  /** Maximum delay before a retry, 30 seconds by default. A call fails immediately if `Retry-After` is longer. */
+  /** The maximum delay before a retry. Default: 30 seconds. If `Retry-After` is longer, the call fails immediately. */
   readonly longestWait?: Duration.Input | undefined
 }
 
 /**
- * Returns what the policy needs to know about an attempt: the HTTP status, which is undefined if the connection failed
- * or the attempt timed out, and the delay in `Retry-After`, ms.
+ * Extracts from an attempt what the retry policy needs: the HTTP status, which is undefined if the connection failed or
+ * timed out, and the `Retry-After` delay in milliseconds.
  */
 export const toRequestAttemptResult = (
   attempt: Result.Result<{ readonly metadata: ResponseMetadata }, unknown>,
@@ -28,40 +28,45 @@ export const toRequestAttemptResult = (
 type RequestAttemptResult = ReturnType<typeof toRequestAttemptResult>
 
 /**
- * Responses after which a request is repeated. The service sends 429 and 503 (§7.2, errors), load balancers 502 and
- * 504. Repeating a GET is safe.
+ * Response statuses after which a request is retried. The service sends 429 and 503 (§7.2, errors), load balancers send
+ * 502 and 504. Retrying is safe because all requests are GET requests.
  */
 const retryableStatuses = new Set([429, 502, 503, 504])
 
 const initialDelayMillis = 250
 
-/**
- * How many retries a client may use up. Each retry costs one, and each response that needs no retry gives back a tenth.
- */
+/** The size of a client's retry budget. Each retry uses up 1, and each response that requires no retry restores 0.1. */
 const maxRetryBudget = 10
 
-/** How many failures in a row a follower survives. Their delays add up to more than a minute. */
+/**
+ * The maximum number of consecutive failures before a client stops following the changes. The delays add up to more
+ * than a minute.
+ */
 const maxReconnectFailures = 10
 
 /**
- * Creates the policy that all calls of a client share, with one retry budget for all of them. During an outage, the
- * client therefore soon stops retrying.
+ * Creates the retry policy that all calls of a client share. The calls also share one retry budget, so the client soon
+ * stops retrying during an outage.
  */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions) => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
   const isFinal = ({ status }: RequestAttemptResult) => status !== undefined && !retryableStatuses.has(status)
-  /** Returns the delay in `Retry-After` or, without it, one that doubles with each attempt. Both include jitter. */
+  /**
+   * Returns the `Retry-After` delay or, if there is none, a delay that doubles with each attempt. Jitter is added in
+   * both cases.
+   */
   const chooseDelay = ({ retryAfterMillis }: RequestAttemptResult, attempts: number) =>
     Effect.map(Random.next, (random) => {
-      // Random delays (jitter) keep many clients from retrying at the same moment. They never shorten `Retry-After`.
+      // Jitter prevents many clients from retrying at the same time. It never makes the delay shorter than
+      // `Retry-After`.
       const minDelay = retryAfterMillis ?? initialDelayMillis * 2 ** (attempts - 1) / 2
       const jitter = retryAfterMillis === null ? minDelay : Math.max(initialDelayMillis, retryAfterMillis / 10)
       return Math.max(retryAfterMillis ?? 0, Math.min(maxDelay, minDelay + random * jitter))
     })
   const giveUp = Effect.succeed(undefined)
   return {
-    /** Returns the delay before the next attempt of a request, ms; undefined if it must not be retried. */
+    /** Returns the delay in milliseconds before a request is retried, or undefined if it must not be retried. */
     delayBeforeRetry: (result: RequestAttemptResult, attempts: number) =>
       Effect.suspend(() => {
         if (isFinal(result)) {
@@ -73,8 +78,8 @@ export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: Retry
         return chooseDelay(result, attempts)
       }),
     /**
-     * Returns the delay before a follower of the changes reconnects, ms; undefined if it must give up. Only consecutive
-     * failures count, because a follower must survive any number of restarts of the service.
+     * Returns the delay in milliseconds before reconnecting to the change feed, or undefined to give up. Only
+     * consecutive failures count, because following must survive any number of service restarts.
      */
     delayBeforeReconnect: (result: RequestAttemptResult, failures: number) =>
       Effect.suspend(() =>

@@ -4,23 +4,23 @@ import type { DetailsOf, ErrorCode } from "./PromiseContract.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 /**
- * An error of the Promise client. `code` identifies it; `TickerlineError.is(error, code)` also narrows the type of
- * `details`. The codes are:
+ * An error from the Promise client, identified by `code`. `TickerlineError.is(error, code)` checks the code and also
+ * narrows the type of `details`. The codes are:
  *
- * - the API's error codes, such as `ambiguous_ticker_lineage`; a newer service may have more
- * - `no_answer`: the connection failed or was lost, or the last attempt exceeded `timeoutMs`
- * - `unreadable_answer`: the response does not come from the service; `details.body` is the beginning of its body
+ * - the API's error codes, such as `ambiguous_ticker_lineage`; newer versions of the service may add codes
+ * - `no_answer`: the connection failed or was lost, or the last attempt took longer than `timeoutMs`
+ * - `unreadable_answer`: the response did not come from the service; `details.body` contains the beginning of its body
  * - `invalid_options`: thrown by `createClient`
  */
 export class TickerlineError<Details = unknown> extends Error {
   override readonly name = "TickerlineError"
   readonly code: string
-  /** HTTP status; null if there was no response. */
+  /** The HTTP status, or null if there was no response. */
   readonly status: number | null
-  /** Identifies the request in `/v1/usage` and in messages to support. Null if no request was sent. */
+  /** The request id, for use in `/v1/usage` and when contacting support. Null if no request was sent. */
   readonly request_id: string | null
   readonly details: Details
-  /** Minimum delay before a retry; null if the response specifies none. */
+  /** The minimum delay before a retry, or null if the response does not specify one. */
   readonly retry_after_seconds: number | null
 
   constructor(
@@ -42,7 +42,7 @@ export class TickerlineError<Details = unknown> extends Error {
     this.retry_after_seconds = retry_after_seconds
   }
 
-  /** Whether the error is a `TickerlineError` with the given code. Narrows the type of `details`. */
+  /** Returns whether the error is a `TickerlineError` with the given code, and narrows the type of `details`. */
   static is<Code extends ErrorCode>(
     error: unknown,
     code: Code,
@@ -62,7 +62,7 @@ const clientCodes: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts a tagged error from the contract or the client. Other values are returned unchanged.
+ * Converts an error of the contract or of the client to a `TickerlineError`. Returns any other value unchanged.
  *
  * @internal
  */

@@ -1,4 +1,7 @@
-/** Errors about the API key (D2), tier (D3), balance (D13) and rate limit (D18). Others are in `rules/Errors.ts`. */
+/**
+ * Errors related to the API key (D2), the tier (D3), the balance (D13) and the rate limit (D18). All other errors are
+ * in `rules/Errors.ts`.
+ */
 import { Data, Schema } from "effect"
 import { Tier } from "./rules/EndpointAnnotations.ts"
 import {
@@ -18,7 +21,7 @@ export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
   readonly _tag = "MissingApiKey"
 }
 
-/** 401: the API key is unknown, or the request has two different credentials (D2). */
+/** 401: the API key is unknown, or the request contains two different credentials (D2). */
 export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
   makeErrorFields("invalid_api_key"),
   describeError(401, "The API key is unknown, or two different credentials were sent."),
@@ -26,7 +29,7 @@ export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
   readonly _tag = "InvalidApiKey"
 }
 
-/** 401: the API key was revoked or disabled, or has expired (D2). */
+/** 401: the API key has been revoked or disabled, or has expired (D2). */
 export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(
   makeErrorFields("api_key_disabled"),
   describeError(401, "The API key was revoked or disabled, or has expired."),
@@ -42,7 +45,7 @@ export class InsufficientTier extends Schema.Error<InsufficientTier>("Insufficie
   readonly _tag = "InsufficientTier"
 }
 
-/** 403: the key may only be used for other endpoints (D2). */
+/** 403: the API key is restricted to other endpoints (D2). */
 export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("EndpointNotAllowed")(
   makeErrorFieldsWithDetails(
     "endpoint_not_allowed",
@@ -54,8 +57,8 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
 }
 
 /**
- * 403: the key may not be used from the client's address (D2). The details never name the allowed networks: someone who
- * has stolen the key must not learn them.
+ * 403: the API key may not be used from the client's IP address (D2). The error details never list the allowed
+ * networks, because that would reveal them to someone who has stolen the key.
  */
 export class AddressNotAllowed extends Schema.Error<AddressNotAllowed>("AddressNotAllowed")(
   makeErrorFieldsWithDetails(
@@ -82,7 +85,10 @@ const CreditDetails = Schema.Struct({
   }),
 })
 
-/** Creates the details of `InsufficientCredits`. `balance_microdollars` is what the account can still spend. */
+/**
+ * Builds the details of an `InsufficientCredits` error. `balance_microdollars` is the amount the account can still
+ * spend.
+ */
 export const makeCreditDetails = (
   isLimitedByBudget: boolean,
   balance_microdollars: number,
@@ -91,7 +97,7 @@ export const makeCreditDetails = (
   balance_microdollars,
 })
 
-/** 402: the prepaid balance or the budget is used up, or does not cover the cost of an export (D13). */
+/** 402: the prepaid balance or the monthly budget is used up, or does not cover the cost of an export (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
   makeErrorFieldsWithDetails("insufficient_credits", CreditDetails),
   describeError(402, "The account's prepaid balance, or its budget for this month, is used up."),
@@ -99,7 +105,10 @@ export class InsufficientCredits extends Schema.Error<InsufficientCredits>("Insu
   readonly _tag = "InsufficientCredits"
 }
 
-/** 429 with `Retry-After`: the account exceeds its rate limit, or its address has sent too many wrong keys (D18). */
+/**
+ * 429 with `Retry-After`: the account has exceeded its rate limit, or the client's IP address has sent too many invalid
+ * keys (D18).
+ */
 export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimitExceeded")(
   makeErrorFields("rate_limit_exceeded"),
   describeError(429, "Too many requests; try again after `Retry-After` seconds."),
@@ -115,9 +124,9 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
   readonly _tag = "TooManyStreams"
 }
 
-/** An error together with the response headers that belong to this occurrence of it, such as `retry-after`. */
+/** An error, plus the response headers to send for this particular occurrence, such as `retry-after`. */
 export class Refusal extends Data.TaggedError("Refusal")<{
   readonly error: RateLimitExceeded | TooManyExports | TooManyStreams | ValidationError
-  /** By lower-case name. */
+  /** Header values, keyed by lower-case header name. */
   readonly headers: Readonly<Record<string, string>>
 }> {}

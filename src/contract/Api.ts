@@ -1,4 +1,4 @@
-/** The contract of the API: every endpoint and its middleware. */
+/** The API contract: every endpoint and its middleware. */
 import { HttpApi, OpenApi } from "effect/http-api"
 import { AuthorizationMiddleware, BillingMiddleware } from "./Authorization.ts"
 import { AuthenticationMiddleware } from "./Authentication.ts"
@@ -32,9 +32,9 @@ import { TimelineApiGroup } from "./endpoints/timeline.ts"
 import { UsageApiGroup } from "./endpoints/usage.ts"
 
 /**
- * The contract of every endpoint. The middlewares only declare what clients see, which is the security scheme and
- * errors; they are never run, because `api/RequestPipeline.ts` serves the endpoints. A middleware applies to the
- * endpoints that were added before it.
+ * The contract of all endpoints. The middleware classes only declare the security scheme and errors that clients see.
+ * They never run, because `api/RequestPipeline.ts` serves the endpoints. Each middleware applies only to the endpoints
+ * added before it.
  */
 export class Api extends HttpApi.make("tickerline")
   .add(

@@ -1,44 +1,46 @@
-/** Declares how clients authenticate (§5; D2, API keys). `accounts/keys/Authenticator.ts` checks the keys. */
+/** Declares how clients authenticate (§5; D2, API keys). `accounts/keys/Authenticator.ts` verifies the keys. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, type Tier } from "./rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "./rules/Errors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "./AccountErrors.ts"
 
-/** The networks from which a key may be used. `accounts/keys/AllowedNetworks.ts` implements this. */
+/** The networks from which an API key may be used. Implemented in `accounts/keys/AllowedNetworks.ts`. */
 export interface AllowedNetworks {
   /** The number of networks. */
   readonly size: number
-  /** Whether an address in canonical form is in one of the networks. */
+  /** Returns whether one of the networks contains the address, which must be in canonical form. */
   readonly includes: (address: string) => boolean
 }
 
-/** The account that sent the request, and the key that it used. */
+/** The account that sent the request, and the API key it used. */
 export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly account_id: number
   readonly tier: Tier
-  /** The prepaid balance, or the rest of a budget that stops the account if that is less; null if nothing limits it. */
+  /**
+   * The prepaid balance, or what is left of an enforced budget, whichever is lower. Null if the account has no limit.
+   */
   readonly spendable_microdollars: number | null
-  /** Whether the budget, and not the balance, determines what the account can still spend. */
+  /** Whether the budget, rather than the prepaid balance, limits what the account can still spend. */
   readonly is_limited_by_budget: boolean
   readonly key_id: number
-  /** The paths that the key may be used for; null if it may be used for all. */
+  /** Paths of the endpoints that the key may access; null if it may access all of them. */
   readonly endpoints: ReadonlyArray<string> | null
-  /** The networks from which the key may be used; null if it may be used from anywhere. */
+  /** The networks from which the key may be used; null if it may be used from any address. */
   readonly networks: AllowedNetworks | null
 }>()("tickerline/contract/CurrentAccount") {}
 
 /**
- * The path of cost estimates, which every key may use: an estimate checks whether the key may be used for the estimated
- * request (D28, estimates).
+ * The path for cost estimates. Every key may access it. Whether the key may access the estimated endpoint is checked
+ * when the estimate is made (D28, estimates).
  */
 export const estimatePath = "/estimate"
 
-/** Whether the key may be used for the path. */
+/** Returns whether the key may access the path. */
 export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, path: string) =>
   endpoints === null || endpoints.includes(path) || path === estimatePath
 
-/** Whether the account's tier includes the endpoint and the key may be used for it. */
+/** Returns whether the account's tier includes the endpoint and the key may access it. */
 export const canAccountUseEndpoint = (
   account: typeof CurrentAccount.Service,
   { path, required_tier }: EndpointAccess,
@@ -54,8 +56,8 @@ const schemes = {
 }
 
 /**
- * Declares the security schemes, and the errors for invalid keys. The key is checked first, so a wrong key gets 401
- * even if 402, 403, 422 or 429 would also apply.
+ * Declares the security schemes and the errors for invalid keys. The key is checked first, so an invalid key gets a 401
+ * even if a 402, 403, 422 or 429 would also apply.
  */
 export class AuthenticationMiddleware
   extends HttpApiMiddleware.Service<AuthenticationMiddleware, { provides: CurrentAccount }>()(

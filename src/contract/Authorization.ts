@@ -1,6 +1,6 @@
 /**
- * Declares the errors that tiers (D3), balances (D13), rate limits (D18) and prices (D27) can cause.
- * `accounts/Admission.ts` does the checks.
+ * Declares the errors that result from tiers (D3), balances (D13), rate limits (D18) and prices (D27).
+ * `accounts/Admission.ts` performs the checks.
  */
 import { HttpApiMiddleware } from "effect/http-api"
 import { DatabasePoolTimeout } from "./rules/Errors.ts"
@@ -14,7 +14,8 @@ import {
 } from "./AccountErrors.ts"
 
 /**
- * Declares the errors of endpoints that require a key: about the rate limit, client address, tier and allowed paths.
+ * Declares the errors of endpoints that require a key. They concern the rate limit, the client's IP address, the tier
+ * and the key's allowed paths.
  */
 export class AuthorizationMiddleware
   extends HttpApiMiddleware.Service<AuthorizationMiddleware, { requires: CurrentAccount }>()(
@@ -22,7 +23,7 @@ export class AuthorizationMiddleware
     { error: [RateLimitExceeded, AddressNotAllowed, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
   ) {}
 
-/** Declares the error of priced endpoints. Endpoints without this middleware are free (D27). */
+/** Declares the error of billed endpoints. Endpoints without this middleware are free (D27). */
 export class BillingMiddleware extends HttpApiMiddleware.Service<BillingMiddleware, { requires: CurrentAccount }>()(
   "tickerline/contract/BillingMiddleware",
   { error: InsufficientCredits },

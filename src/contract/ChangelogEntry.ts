@@ -1,12 +1,12 @@
-/** The changelog: its entries as the API returns them, and as `entries.json` contains them (§9.6, notification). */
+/** Changelog entries, both as the API returns them and as `entries.json` stores them (§9.6, notification). */
 import { Schema } from "effect"
 import { CalendarDate } from "./rules/Dates.ts"
 import { documentationPath } from "./rules/Deprecation.ts"
 
-/** Path of the page with all entries. Each entry's id is its anchor on that page. */
+/** The path of the documentation page that lists all entries. Each entry's id is its anchor on that page. */
 export const changelogPagePath = `${documentationPath}/changelog`
 
-/** The types of change that an entry can have. */
+/** The change types of changelog entries. */
 export const changelogEntryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
 
 const text = (description: string) => Schema.String.annotate({ description })
@@ -40,10 +40,10 @@ export const ChangelogEntry = Schema.Struct({
   }),
 }).annotate({ identifier: "ChangelogEntry" })
 
-/** The decoded entry. */
+/** The decoded type of the `ChangelogEntry` schema. */
 export type ChangelogEntry = typeof ChangelogEntry.Type
 
-/** A title must be a single line, because emails use it as their subject. */
+/** Titles must fit on one line, because emails use them as subjects. */
 const SingleLine = Schema.String.check(
   Schema.isPattern(/^\S[^\r\n\0]{0,98}\S$/, { message: "must be one line of at most 100 characters" }),
 )
@@ -52,12 +52,15 @@ const PathPattern = Schema.String.check(
   Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, optionally with a trailing *" }),
 )
 
-/** An entry in `entries.json`, with the date of its release. Omitted fields become null, false or empty. */
+/**
+ * An entry in `entries.json`. When it is converted to a `ChangelogEntry`, it gets the date of its release, and omitted
+ * fields are set to null, false or empty.
+ */
 export const ChangelogSourceEntry = Schema.Struct({
   id: Schema.String.check(
     Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),
   ),
-  // "deprecated" is omitted, because endpoints declare their own deprecation: D24 (lifecycle).
+  // "deprecated" is missing on purpose: endpoints declare their own deprecation (D24, lifecycle).
   type: Schema.Literals(["added", "changed", "removed", "fixed"]),
   breaking: Schema.optionalKey(Schema.Literal(true)),
   title: SingleLine,
@@ -66,7 +69,7 @@ export const ChangelogSourceEntry = Schema.Struct({
   takes_effect: Schema.optionalKey(CalendarDate),
   paths: Schema.NonEmptyArray(PathPattern),
   names: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
-  /** Whether customers are emailed although their clients need no change. */
+  /** Whether customers receive an email even though their clients do not have to change. */
   significant: Schema.optionalKey(Schema.Literal(true)),
 }).check(
   Schema.makeFilter(({ breaking, migration }) =>
@@ -76,21 +79,21 @@ export const ChangelogSourceEntry = Schema.Struct({
   ),
 )
 
-/** The decoded source entry. */
+/** The decoded type of the `ChangelogSourceEntry` schema. */
 export type ChangelogSourceEntry = typeof ChangelogSourceEntry.Type
 
 /** A release in `entries.json`. */
 export const ChangelogRelease = Schema.Struct({
-  /** The version in the `package.json` of the release. */
+  /** The version in `package.json` at the time of the release. */
   release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/, { message: "must be a version, such as 1.2.3" })),
-  /** Missing until the release is made. */
+  /** The release date. Absent until the version is released. */
   date: Schema.optionalKey(CalendarDate),
   entries: Schema.NonEmptyArray(ChangelogSourceEntry),
 })
 
-/** The decoded release. */
+/** The decoded type of the `ChangelogRelease` schema. */
 export type ChangelogRelease = typeof ChangelogRelease.Type
 
-/** Whether an entry affects the path. A path of the entry that ends in `*` matches all paths with that prefix. */
+/** Returns whether an entry affects the path. An entry path that ends in `*` matches every path with that prefix. */
 export const doesEntryAffectPath = ({ paths }: Pick<ChangelogEntry, "paths">, path: string) =>
   paths.some((pattern) => pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : pattern === path)

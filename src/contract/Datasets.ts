@@ -1,4 +1,4 @@
-/** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
+/** The datasets that `load` can fill, each with its table, row schema and key (D30, tables). */
 import { Data, Effect, Schema } from "effect"
 import type { RowModel, RowModels } from "./rows/RowModel.ts"
 import { formatNameSuggestion } from "./rules/Suggestions.ts"
@@ -32,47 +32,53 @@ import { TickerChange } from "./endpoints/ticker-changes.ts"
 /** A row before validation. Each cell is text, a list of strings, or null. */
 export type RowCells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
-/** A dataset that `load` can fill, with everything that `load` and the history need to know about its table. */
+/**
+ * A dataset that `load` can fill. Describes everything that `load` and the change history need to know about its table.
+ */
 export interface LoadableDataset {
-  /** The table's name. On the command line, it is also the dataset's name, with `_` or `-`. */
+  /** The table name. It is also the dataset's name on the command line, where `-` may be used instead of `_`. */
   readonly table: string
   readonly model: RowModel
-  /** The models of endpoints that show columns of the table other than those in `model`. */
+  /** Models of endpoints that return a different selection of the table's columns than `model`. */
   readonly otherModels?: ReadonlyArray<RowModels>
   readonly row: Schema.Codec<RowCells, RowCells> & {
     readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
   }
   /**
-   * The columns that identify a row. If several rows have the same key, the last one wins, except for what
-   * `provisional` says (D22).
+   * The columns that identify a row. If several rows have the same key, the last row wins, unless `provisional`
+   * prevents it (D22).
    */
   readonly key: readonly [string, ...ReadonlyArray<string>]
-  /** Validates rules that involve several cells, which no single column can express. */
+  /** Checks rules that involve more than one cell, which a column's own schema cannot express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
   /**
-   * Columns that `validateRow` reads in addition to the key. Columns that are missing in a file become null, even with
-   * `keepOmitted`.
+   * Columns that `validateRow` reads in addition to the key columns. If one is missing from a file, its cells are set
+   * to null, even with `keepOmitted`.
    */
   readonly combinedColumns?: ReadonlyArray<string>
-  /** Columns that are neither in the table nor in `model`, but in responses. */
+  /** Computed columns: they appear in responses, but neither in the table nor in `model`. */
   readonly computedColumns?: ReadonlyArray<string>
   /**
-   * Columns for past dates that have no filter. `load` refuses dates after tomorrow in them (D42); for columns with a
-   * filter, the filter's declaration says so.
+   * Columns that hold past dates but have no filter. `load` rejects dates after tomorrow in these columns (D42). For
+   * columns with a filter, the filter's declaration determines this.
    */
   readonly pastColumns?: ReadonlyArray<string>
   /**
-   * A row with one of these values never replaces a row with the same key that has another value (D22, corrections).
+   * Values that mark a row as provisional. A provisional row never replaces a row that has the same key but is not
+   * provisional (D22, corrections).
    */
   readonly provisional?: { readonly column: string; readonly values: ReadonlyArray<string> }
-  /** Returns a symbol in the row that is too long for `/v1/ticker-changes`; undefined if there is none. */
+  /**
+   * Returns a symbol in the row that is too long to be requested from `/v1/ticker-changes`, or undefined if there is
+   * none.
+   */
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 
-/** Whether a symbol is longer than the 6 characters that `/v1/ticker-changes` accepts (D6, symbols). */
+/** Returns whether a symbol exceeds the 6 characters that `/v1/ticker-changes` accepts (D6, symbols). */
 const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
 
-/** Every dataset that `load` can fill. */
+/** All datasets that `load` can fill. */
 export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   {
     table: "ticker_changes",
@@ -83,7 +89,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
       toSymbolKey(String(old_ticker)) === toSymbolKey(String(new_ticker))
         ? { column: "new_ticker", reason: "must differ from old_ticker" }
         : undefined,
-    // Otherwise, repeating an ingest would reset reviewed changes to `estimated`.
+    // Without this, ingesting the same data again would reset reviewed ticker changes to `estimated`.
     provisional: { column: "status", values: ["estimated", "backfill"] },
     findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },
@@ -143,13 +149,13 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   { table: "screener", model: ScreenerRow, row: ScreenerRow.insert, key: ["ticker"] },
 ]
 
-/** Finds a dataset by the name of its table or endpoint. */
+/** Finds a dataset by its table name or its endpoint name. Returns undefined if there is none. */
 export const findDataset = (name: string) => loadableDatasets.find(({ table }) => table === name.replaceAll("-", "_"))
 
-/** There is no dataset with the given name. The message suggests a similar one. */
+/** Reports that no dataset has the given name. If a dataset has a similar name, the message suggests it. */
 export class UnknownDataset extends Data.TaggedError("UnknownDataset")<{ readonly message: string }> {}
 
-/** Finds a dataset by name, or fails with a suggestion. */
+/** Finds a dataset by name. Fails with `UnknownDataset` if there is none. */
 export const requireDataset = (name: string) => {
   const known = loadableDatasets.map(({ table }) => table)
   const suggestion = formatNameSuggestion(name.replaceAll("-", "_"), known)

@@ -1,6 +1,6 @@
 /**
- * Sends the messages in the outbox, whatever their channel: claims the next message, tries to deliver it, and stores
- * the result or the time of the next attempt. A `Channel` provides what differs between emails and webhooks.
+ * Sends the messages in an outbox, whatever their channel: claims the next message, tries to deliver it, and stores
+ * either the result or the time of the next attempt. A `Channel` defines how emails and webhooks differ.
  */
 import { Duration, Effect, Fiber, Metric, Result, Schedule } from "effect"
 import type { JobLease } from "../postgres/jobs/Job.ts"
@@ -8,47 +8,47 @@ import { describeFailure } from "../postgres/FailureText.ts"
 import { addForkedFinalizer } from "../postgres/metrics/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../postgres/metrics/CallbackMetrics.ts"
 
-/** How long a stopping process waits for the results of its attempts. */
+/** How long a process that is shutting down waits for the results of delivery attempts in progress. */
 const shutdownTimeout = Duration.seconds(8)
 
 /** A fiber that sends messages. */
 export interface Sending {
   /**
-   * Whether a stopping process waits for it. Otherwise it is interrupted, which is safe because no receiver can have
-   * the message yet.
+   * Whether a process that is shutting down waits for this fiber. If not, the fiber is interrupted. That is safe,
+   * because the recipient cannot have received the message yet.
    */
   isAwaited: boolean
 }
 
-/** How the messages of one channel are claimed, delivered and recorded. */
+/** Defines how the messages in one channel are claimed, delivered and recorded. */
 export interface Channel<Receiver, Message, Delivered, Failure, E> {
-  /** Claims the next message of a receiver if it is due, and only while this process has the lease. */
+  /** Claims a receiver's next message if the message is due and this process holds the job's lease. */
   readonly claimNext: (receiver: Receiver) => Effect.Effect<ReadonlyArray<Message>, E>
-  /** Tries once to deliver the message. */
+  /** Makes one attempt to deliver the message. */
   readonly deliver: (message: Message, sending: Sending) => Effect.Effect<Delivered, Failure>
   readonly markDelivered: (message: Message, delivered: Delivered) => Effect.Effect<unknown, E>
-  /** Returns the delay before the next attempt; undefined if there is none. */
+  /** Returns the delay before the next attempt, or undefined if there will be none. */
   readonly computeDelay: (message: Message, failure: Failure) => Effect.Effect<Duration.Duration | undefined>
   readonly postpone: (message: Message, failure: Failure, delay: Duration.Duration) => Effect.Effect<unknown, E>
-  /** Records that there is no further attempt. Returns what to log after the name of the message. */
+  /** Records that there will be no further attempts. Returns the text to log after the message's name. */
   readonly giveUp: (message: Message, failure: Failure) => Effect.Effect<string, E>
-  /** Returns the name of a message for logs. */
+  /** Returns a message's name for logs. */
   readonly nameOf: (message: Message) => string
-  /** Returns what to log, after its name, about a message that gets another attempt. */
+  /** For a message that will be retried, returns the text to log after the message's name. */
   readonly describeAttempt: (message: Message, failure: Failure) => string
   readonly logRetry: (text: string) => Effect.Effect<void>
   readonly deliveredCounter: Metric.Metric<number, unknown>
   readonly failureCounter: (failure: Failure) => Metric.Metric<number, unknown>
-  /** All counters, so that they exist at 0 before they first count. */
+  /** All counters used by the channel. They are initialized to 0, so that they are reported before they first count. */
   readonly counters: ReadonlyArray<Metric.Metric<number, unknown>>
   /**
-   * What the process that sends saw last. A process that no longer has the job reports 0, because its numbers are
-   * outdated.
+   * Gauges with the last state seen by the sending process. A process that no longer holds the job's lease reports 0,
+   * because its values are outdated.
    */
   readonly gauges: ReadonlyArray<Parameters<typeof registerGauge>[0]>
 }
 
-/** Creates the sender for a channel. When its scope ends, it waits for the results of its attempts. */
+/** Creates a channel's sender. When the scope ends, the sender waits for the results of its attempts. */
 export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, Delivered, Failure, E>(
   channel: Channel<Receiver, Message, Delivered, Failure, E>,
   { isHeld }: Pick<JobLease, "isHeld">,
@@ -58,7 +58,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
   const running = new Map<Fiber.Fiber<unknown, unknown>, Sending>()
   let isStopping = false
 
-  /** Stores a result. Retries until that succeeds, because only this process knows the result. */
+  /** Stores a result, and retries until it is stored, because no other process knows the result. */
   const record = <A, R>(message: Message, statement: Effect.Effect<A, E, R>) =>
     statement.pipe(
       Effect.tapError((error) =>
@@ -69,7 +69,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
       Effect.retry({ schedule: Schedule.spaced("1 second") }),
     )
 
-  /** Postpones a message whose attempt failed, or gives it up. */
+  /** After a failed attempt, either postpones the message or gives up on it. */
   const handleFailure = Effect.fnUntraced(function* (message: Message, failure: Failure) {
     yield* Metric.update(channel.failureCounter(failure), 1)
     const delay = yield* channel.computeDelay(message, failure)
@@ -93,7 +93,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
   }))
 
   return {
-    /** Sends the next message of a receiver, if one is due. */
+    /** Sends the receiver's next message if one is due. */
     sendNext: Effect.fnUntraced(function* (receiver: Receiver, sending: Sending) {
       const [message] = yield* channel.claimNext(receiver)
       if (message === undefined) return { _tag: "NoneDue" as const }
@@ -105,8 +105,8 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
       return { _tag: "Delivered" as const }
     }),
     /**
-     * Runs an effect that sends messages in a separate fiber. It is interrupted neither when the job's run ends nor
-     * when its lease does.
+     * Runs an effect that sends messages in a separate fiber. Neither the end of the job's run nor the end of its lease
+     * interrupts the fiber.
      */
     begin: <A, E2, R>(isAwaited: boolean, send: (sending: Sending) => Effect.Effect<A, E2, R>) =>
       Effect.uninterruptible(Effect.gen(function* () {

@@ -10,12 +10,10 @@ import { normalizeTimestamp } from "../contract/rules/AsOfParameter.ts"
 import { readPage } from "../contract/rules/Cursors.ts"
 import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../contract/rules/Dates.ts"
 
-/** How long recorded changes are kept. `None` means forever. */
+/** How long audit log entries are kept. `None` means forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
 
-/**
- * The types of subjects that Tickerline records, such as `account`. Other programs may record rows with other types.
- */
+/** The types of subject that Tickerline records, such as `account`. Other programs may record other types. */
 export const auditSubjectTypes = [
   "account",
   "admin_token",
@@ -33,15 +31,15 @@ export const auditSubjectTypes = [
   "webhook",
 ] as const
 
-/** A change in the audit log. */
+/** An entry in the audit log. */
 export const AuditRow = Schema.Struct({
   audit_id: Schema.Int,
   recorded_at: PrintedTime,
-  /** An operating-system user, an admin, or a PostgreSQL role. */
+  /** Who made the change: an operating-system user, an admin, or a PostgreSQL role. */
   actor: Schema.String,
   /** How the change was made: `command`, `admin` or `sql`. */
   via: Schema.String,
-  /** The host on which the command ran, or the client's IP address. */
+  /** The host that the command ran on, or the client's IP address. */
   origin: Schema.NullOr(Schema.String),
   operation: Schema.NullOr(Schema.String),
   database_role: Schema.String,
@@ -52,10 +50,10 @@ export const AuditRow = Schema.Struct({
   before: Schema.NullOr(Schema.Json),
   after: Schema.NullOr(Schema.Json),
 })
-/** A change in the audit log, decoded. */
+/** A decoded audit log entry. */
 export type AuditRow = typeof AuditRow.Type
 
-/** A date, which stands for midnight at UTC-05:00, or a timestamp with an offset. */
+/** A date, which stands for midnight at UTC-05:00, or a timestamp with a UTC offset. */
 export const AuditTime = Schema.String.check(
   Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
     message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
@@ -66,7 +64,7 @@ export const AuditTime = Schema.String.check(
 }))
 const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00${printedOffset.text}`)
 
-/** Which changes to read. A missing field does not restrict them. */
+/** Which changes to read. A missing field does not restrict the result. */
 export interface AuditFilter {
   /** Only changes at or after this time, as text that PostgreSQL accepts for a `timestamptz`. */
   readonly since?: string | undefined
@@ -91,10 +89,13 @@ const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
   ]
 })
 
-/** A `timestamptz` as PostgreSQL writes it in JSON. Its offset comes from the session that made the change. */
+/**
+ * A `timestamptz` as PostgreSQL writes it in JSON. The UTC offset depends on the time zone of the session that made the
+ * change.
+ */
 const storedTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?[+-]\d{2}:\d{2}$/
 
-/** Formats the timestamps in a recorded row as everywhere else (D15). */
+/** Reformats the timestamps in a recorded row to the format that Tickerline uses everywhere else (D15). */
 const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
   row === null || typeof row !== "object" || Array.isArray(row) ? row : Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
@@ -103,7 +104,9 @@ const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
     ]),
   )
 
-/** Returns the matching changes: those with an id above `after`, oldest first; without `after`, newest first. */
+/**
+ * Returns the matching changes. With `after`, returns those with a higher id, oldest first; without it, newest first.
+ */
 export const readChanges = Effect.fnUntraced(
   function* (
     filter: AuditFilter,
@@ -140,18 +143,18 @@ export const streamChanges = (filter: AuditFilter) =>
       ({ last, rows }) => [rows, Option.map(Option.fromUndefinedOr(last), ({ audit_id }) => audit_id)] as const,
     ))
 
-/** Adds facts, such as a file name, to the audit entry for the dataset changes of the current transaction. */
+/** Adds details, such as a file name, to the audit log entry for the dataset changes of the current transaction. */
 export const describeDatasetChange = Effect.fnUntraced(function* (facts: Readonly<Record<string, string>>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select set_config('tickerline.audit_details', ${JSON.stringify(facts)}, true)`
 })
 
-/** An event to record that changes no row in the database, such as a sign-in. */
+/** An event that is recorded although it changes no row in the database, such as a sign-in. */
 export interface AuditEvent extends Pick<AuditRow, "change" | "subject" | "subject_type"> {
   readonly after: Schema.JsonObject
 }
 
-/** Records an event. Does nothing on a replica, or if the database's schema predates the audit log. */
+/** Records an event. Does nothing on a standby, or if the database schema predates the audit log. */
 export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject, subject_type }: AuditEvent) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`
@@ -163,7 +166,7 @@ export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject
   `
 })
 
-/** Records the settings that affect customers, such as prices, if they differ from those recorded last. */
+/** Records the settings that affect customers, such as prices, if they differ from the last recorded settings. */
 export const recordSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select record_settings(${JSON.stringify(settings)}::text::jsonb)`
@@ -174,7 +177,7 @@ const removeOldChanges = Effect.fnUntraced(function* (retention: Duration.Durati
   yield* sql`select drop_audit_before(now() - make_interval(secs => ${Duration.toSeconds(retention)}::float8))`
 })
 
-/** Deletes changes that are older than `AUDIT_RETENTION`. If that is not set, the job does not run. */
+/** Deletes audit log entries older than `AUDIT_RETENTION`. If the setting is missing, the job does not run. */
 export const auditRetentionJob = {
   name: "audit",
   every: Duration.hours(1),

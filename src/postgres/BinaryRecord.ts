@@ -1,12 +1,14 @@
 /**
- * Reads PostgreSQL's binary format for a record, `row(…)`: the number of fields, then the type, size and bytes of each.
+ * Reads PostgreSQL's binary format for a record, `row(…)`: the number of fields, followed by the type, size and bytes
+ * of each field.
  */
 
-/** OID of the type `text`. */
+/** The OID of the type `text`. */
 export const textTypeId = 25
 
 /**
- * Whether a value of this size and type is missing: it is null (size -1), or an empty text, which means the same (D16).
+ * Returns whether a value of this size and type is missing. It is missing if it is null (size -1) or an empty text,
+ * which means the same as null (D16).
  */
 export const isMissingValue = (size: number, typeId: number) => size < 0 || (size === 0 && typeId === textTypeId)
 
@@ -14,16 +16,19 @@ export const isMissingValue = (size: number, typeId: number) => size < 0 || (siz
 export const getBytes = ({ buffer, byteOffset }: DataView, offset: number, size: number) =>
   new Uint8Array(buffer, byteOffset + offset, size)
 
-/** Bytes before the first field (the number of fields), and before the bytes of each field (its type and its size). */
+/**
+ * The number of header bytes before the first field (the field count), and before each field's bytes (its type and
+ * size).
+ */
 const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
 
 /**
- * Offset of the first field's bytes. All functions here take the offset of a field's bytes, not of the header before
+ * The offset of the first field's bytes. Every offset in this file points to a field's bytes, not to the header before
  * them.
  */
 export const firstFieldOffset = recordHeaderBytes + fieldHeaderBytes
 
-/** Returns the OID of a field's type, which is in the header before its bytes. */
+/** Returns the OID of a field's type, read from the header before the field's bytes. */
 export const getFieldType = (view: DataView, offset: number) => view.getInt32(offset - 8)
 
 /** Returns the size of a field in bytes, or -1 for null. */
@@ -32,12 +37,12 @@ export const getFieldSize = (view: DataView, offset: number) => view.getInt32(of
 /** Returns the offset of the next field's bytes. A null field (size -1) has no bytes. */
 export const getNextFieldOffset = (offset: number, size: number) => offset + Math.max(0, size) + fieldHeaderBytes
 
-/** Decodes a field to the value that the driver would return. `type` is an OID. */
+/** Decodes a field to the JavaScript value that the driver would return. `type` is an OID. */
 export type FieldDecoder = (bytes: Uint8Array, type: number) => unknown
 
 /**
- * A row that is still in the connection's read buffer. Encode it immediately, because keeping it keeps the whole buffer
- * in memory; `copy` returns a record that may be kept.
+ * A row that is still in the connection's read buffer. Encode it immediately: holding a reference to it keeps the whole
+ * buffer in memory. To store a record, `copy` it first.
  */
 export class BinaryRecord {
   readonly view: DataView<ArrayBufferLike>
@@ -64,7 +69,7 @@ export class BinaryRecord {
     return this.isMissing(this.findField(index))
   }
 
-  /** Whether the field has the same value in both records. */
+  /** Returns whether the field has the same value in both records. */
   hasSameField(other: BinaryRecord, index: number): boolean {
     const [offset, otherOffset] = [this.findField(index), other.findField(index)]
     if (this.isMissing(offset) && other.isMissing(otherOffset)) return true
@@ -76,7 +81,7 @@ export class BinaryRecord {
     return true
   }
 
-  /** Returns this record if it is all that its buffer contains; otherwise a copy with a buffer of its own. */
+  /** Returns a copy with its own buffer, or this record if its buffer contains nothing else. */
   copy(): BinaryRecord {
     const { buffer, byteLength, byteOffset } = this.view
     if (buffer.byteLength === byteLength) return this
@@ -84,7 +89,7 @@ export class BinaryRecord {
   }
 }
 
-/** Returns the first column of each row, which is the record that `ResultEncoder.selection` selects. */
+/** Returns the first column of each row: the record selected by `ResultEncoder.selection`. */
 export const getRecordColumn = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<BinaryRecord> =>
   rows.map(([record]) => {
     if (record instanceof BinaryRecord) return record

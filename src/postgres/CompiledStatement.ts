@@ -1,33 +1,37 @@
-/** SQL statements that are compiled to text once. Each request only supplies the values of the parameters. */
+/** SQL statements that are compiled to text only once. Each request supplies only the parameter values. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 import type { Statement } from "effect/sql"
 
-/** OIDs of PostgreSQL's built-in types, by name. */
+/** The OIDs of PostgreSQL's built-in types, by name. */
 export const { OID } = PgTypes
 
 /**
- * Creates an array parameter with an explicit element type. Otherwise the driver would infer the type from the values,
- * and reject an array such as `[1, 2.5]`.
+ * Creates an array parameter with an explicit element type. Without one, the driver would infer the type from the
+ * values and reject an array such as `[1, 2.5]`.
  */
 export const makeArrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>
   Result.getOrThrow(PgTypes.array(values, elementType))
 
-/** SQL text and the values of its parameters, ready to run. */
+/** SQL text with its parameter values, ready to run. */
 export interface CompiledStatement {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
   /**
-   * Whether PostgreSQL should keep a prepared statement. False if it is rarely repeated, or must be planned for its
+   * Whether to use a prepared statement. False if the statement is rarely repeated, or needs a plan for its specific
    * values.
    */
   readonly isPrepared: boolean
-  /** Whether it usually takes less than a millisecond, so that it may share a connection with other statements. */
+  /**
+   * Whether the statement usually takes less than a millisecond and may therefore share a connection with other
+   * statements.
+   */
   readonly isShort?: boolean | undefined
 }
 
 /**
- * Stands in for a value while the SQL is compiled. `compute` returns the value for an input, such as a decoded query.
+ * A placeholder for a value while the SQL is compiled. `compute` derives the value from an input, such as a decoded
+ * query.
  */
 export class StatementParameter<in Input, out Value> {
   readonly compute: (input: Input) => Value
@@ -45,7 +49,7 @@ interface CompileOptions<Input> extends Pick<CompiledStatement, "isPrepared" | "
   ) => Statement.Statement<object>
 }
 
-/** Compiles the SQL once, and returns a function that fills in the parameters for an input. */
+/** Compiles a statement once, and returns a function that computes the parameter values for an input. */
 export const compileStatement = <Input>({ build, isPrepared, isShort }: CompileOptions<Input>) => {
   const [text, values] = build((compute) => new StatementParameter(compute)).compile()
   return (input: Input): CompiledStatement => ({

@@ -1,4 +1,4 @@
-/** Connects to PostgreSQL: to the server in `DATABASE_URL`, or to the embedded server if that is not set. */
+/** Connects to PostgreSQL: to the server in `DATABASE_URL`, or to the embedded server if `DATABASE_URL` is not set. */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option } from "effect"
 import { startEmbeddedPostgres, TickerlineHomeConfig } from "./embedded/EmbeddedPostgres.ts"
@@ -30,7 +30,7 @@ const embeddedLayer = (applicationName: string) =>
     )
   }))
 
-/** Reads the database URLs, and the files that contain them. `None` means the embedded server. */
+/** Reads the database URLs and the files that contain them. `None` means the embedded server. */
 const databaseUrls = Effect.gen(function* () {
   const [url, directUrl] = [yield* DatabaseUrlConfig, yield* DirectDatabaseUrlConfig]
   if (Option.isNone(url) && Option.isSome(directUrl)) {
@@ -48,7 +48,9 @@ const databaseUrls = Effect.gen(function* () {
   }
 })
 
-/** Connects a command such as `load`. It never uses a pooler in transaction mode, because it needs one session. */
+/**
+ * Connects a command such as `load`. Never uses a pooler in transaction mode, because a command needs a single session.
+ */
 export const commandDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directFile, directUrl, url, urlFile } = yield* databaseUrls
@@ -81,14 +83,14 @@ export const serverDatabaseClientLayer = (applicationName: string) =>
     return Layer.merge(Layer.provideMerge(poolerSettingsGuardLayer, client), noEmbeddedHome)
   }))
 
-/** Runs an effect on a new direct connection, for work such as migrations that must stay in one session. */
+/** Runs an effect on a new direct connection, for work that must stay in one session, such as migrations. */
 export const withDirectConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     DirectConnectionConfig,
     ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, maxConnections: 1 })),
   )
 
-/** Connects a command after applying pending migrations. */
+/** Connects a command to the database and applies pending migrations first. */
 export const migratedDatabaseClientLayer = migrationsLayer.pipe(
   Layer.provideMerge(commandDatabaseClientLayer("tickerline-command")),
 )

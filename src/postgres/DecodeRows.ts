@@ -1,7 +1,7 @@
-/** Validates rows read from the database whose values affect money, limits or access. */
+/** Validates database rows that affect money, limits or access. */
 import { Effect, Schema } from "effect"
 
-/** Decodes the rows returned by a query. A row that does not match the schema is a bug, so it becomes a defect. */
+/** Decodes the rows returned by a query. A row that does not match the schema indicates a bug and becomes a defect. */
 export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
   return <E, R>(query: Effect.Effect<ReadonlyArray<object>, E, R>) =>
@@ -9,7 +9,7 @@ export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
 }
 
 /**
- * Decodes rows that are arrays of values. The statement must select the columns in the order of the struct's fields.
+ * Decodes rows that are arrays of values. The statement must select the columns in the order of the schema's fields.
  */
 export const decodePositionalRows = <A, I>(Row: Schema.Codec<A, I> & { readonly fields: object }) => {
   const decode = decodeRows(Row)

@@ -1,6 +1,7 @@
 /**
- * How long a read may wait and run, when it is retried, and which API error its failure becomes (§7.2, §8). The
- * service's own clock enforces these limits; those in PostgreSQL (`sessionSettings`) are only a second line of defense.
+ * How long a read may wait and run, when it is retried, and which API error its failure becomes (§7.2, §8). These
+ * limits are enforced by the service's own clock. PostgreSQL's limits (`sessionSettings`) are only a second line of
+ * defense.
  */
 import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
@@ -16,27 +17,29 @@ export const poolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.
 export const readTimeout = Duration.seconds(30)
 
 /**
- * Maximum time to open a cursor or fetch rows from it, in case the server stops responding. A responsive server ends
- * each statement after 30 seconds.
+ * Maximum time to open a cursor or fetch rows from it. This limit matters only if the server stops responding: a
+ * responsive server cancels every statement after 30 seconds.
  */
 export const cursorTimeout = Duration.seconds(36)
 
 /** Idle connections are closed after this long. */
 export const idleConnectionTimeout = Duration.seconds(60)
 
-/** Retries once, two seconds after a lock timeout or a deadlock (§7.2). */
+/** Retries once, two seconds after a lock timeout or deadlock (§7.2). */
 export const lockRetrySchedule = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
 
-/** Retries three times after a lost connection. The delay gives the server time to accept connections again. */
+/**
+ * Retries three times after a lost connection. The delay gives the server time to start accepting connections again.
+ */
 export const connectionRetrySchedule = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
 
 /**
- * A read that loses its connection after this long is not retried: a pooler probably dropped it after a long wait in
- * the pooler's queue, and a retry would wait there again.
+ * A read that loses its connection is retried only if it started less than this long ago. If a connection is lost
+ * later, a pooler probably dropped it after a long wait in the pooler's queue, and a retry would wait there again.
  */
 export const maxConnectionRetryAge = Duration.seconds(4)
 
-/** Creates a counter of retried reads, labeled with the cause of the retry. */
+/** Creates a counter of retried reads, labeled with the reason for the retry. */
 export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
   Metric.counter("tickerline_database_retries_total", {
     description: "Retried reads, by cause: a lock or a deadlock, a lost connection, a lost replica, or a conflict " +
@@ -47,7 +50,7 @@ export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict"
 
 const lockRetries = makeRetryCounter("locked")
 const connectionRetries = makeRetryCounter("lost")
-/** The counters that this file increments, to be initialized to 0. */
+/** The counters that this file increments. They must be initialized to 0 at startup. */
 export const retryCounters = [lockRetries, connectionRetries]
 
 /** Creates the error for a request that waited too long for a connection. */
@@ -62,7 +65,7 @@ export type DatabaseReadError = SqlError.SqlError | Schema.SchemaError
 const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
-/** Converts a failed read to a 503 response if a later retry may succeed, otherwise to a defect. */
+/** Maps a failed read to a 503 response if a later retry may succeed, and to a defect otherwise. */
 export const toApiError = (error: DatabaseReadError): Effect.Effect<never, DataRefreshing | DatabasePoolTimeout> =>
   isLockError(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
@@ -80,14 +83,14 @@ interface RetryPolicy {
 }
 
 const withRetry = <A, E, R>({ counter, schedule, when }: RetryPolicy, attempt: Effect.Effect<A, E, R>) =>
-  // Starts the schedule only after a failure, because starting it would slow down every successful attempt.
+  // Starting the schedule takes time, so it is started only after a failure. A successful attempt does not pay for it.
   Effect.catchIf(attempt, when, (error) =>
     Effect.andThen(
       Metric.update(counter, 1),
       Effect.retry(startWith(Effect.fail(error), attempt), { while: when, schedule }),
     ))
 
-/** Returns an effect that runs `first` the first time, and `others` every time after that. */
+/** Returns an effect that runs `first` the first time and `others` every time after that. */
 const startWith = <A, E, R>(first: Effect.Effect<A, E, R>, others: Effect.Effect<A, E, R>) => {
   let next = first
   return Effect.suspend(() => {
@@ -99,7 +102,7 @@ const startWith = <A, E, R>(first: Effect.Effect<A, E, R>, others: Effect.Effect
 
 const maxRetryAgeMillis = Duration.toMillis(maxConnectionRetryAge)
 
-/** Returns the function that retries a read, and converts its errors to those of the API. */
+/** Returns a function that retries a failed read and converts its errors to API errors. */
 export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
   const retryLostConnection = <A, E, R>(startedAt: number, attempt: Effect.Effect<A, E, R>) =>
     withRetry({
@@ -108,7 +111,10 @@ export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
       when: (error) => isConnectionLost(error) && now() - startedAt < maxRetryAgeMillis,
     }, attempt)
 
-  /** Handles the failure of the first attempt, so that a successful one costs only an `Effect.catch`. */
+  /**
+   * Handles a failure of the first attempt. Retries are set up only here, so a successful attempt costs no more than an
+   * `Effect.catch`.
+   */
   const recover = <A, R>(
     attempt: Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>,
     error: DatabaseReadError | DataRefreshing | DatabasePoolTimeout,

@@ -1,4 +1,6 @@
-/** Reads from PostgreSQL for the API, within the limits of `ReadPolicies.ts` (§7.2, errors; §8, database load). */
+/**
+ * Reads from PostgreSQL on behalf of the API, within the limits in `ReadPolicies.ts` (§7.2, errors; §8, database load).
+ */
 import { Context, Effect, Exit, Layer, References } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "./metrics/CallbackMetrics.ts"
@@ -11,7 +13,7 @@ import { type DatabaseReadError, makeReadPolicies, retryCounters } from "./ReadP
 import type { RequiredTableVersion, SessionQuery } from "./replicas/Replica.ts"
 import { ReadRouter } from "./replicas/ReadRouter.ts"
 
-/** A moment in the past. `rewrite` changes a statement so that it reads the tables as they were at that moment. */
+/** A point in time in the past. `rewrite` changes a statement to read the tables as they were then. */
 export interface PastSource {
   readonly moment: string
   readonly rewrite: (
@@ -20,30 +22,30 @@ export interface PastSource {
 }
 
 /**
- * Where a read may run: only on the primary; also on a replica that has this version of the tables; or on the primary,
- * as of a past moment.
+ * Where a read may run: only on the primary; on the primary or a replica that has this version of the tables; or on the
+ * primary as of a past timestamp.
  */
 export type ReadSource = "primary" | RequiredTableVersion | PastSource
 
-/** Options of a read. */
+/** Options for a read. */
 export interface ReadOptions {
   /**
-   * Partition of the connection pool: the endpoint's name, or another name for work that must never wait behind an
-   * endpoint whose table is locked.
+   * Partition of the connection pool. This is the endpoint's name, or another name for work that must never queue
+   * behind an endpoint with a locked table.
    */
   readonly partition: string
   readonly from: ReadSource
 }
 
-/** The rows that a statement returned, each as an array of values in column order. */
+/** The rows returned by a statement. Each row is an array of values in column order. */
 export type Rows = ReadonlyArray<ReadonlyArray<unknown>>
 
-/** Reads the rows of a statement from the source that was chosen for the current request. */
+/** Runs a statement against the source chosen for the current request, and returns its rows. */
 export type StatementReader = (
   statement: CompiledStatement,
 ) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
 
-/** Registers the metrics of the pool and the shared connections, which count as one pool to operators. */
+/** Registers the metrics of the pool and the shared connections. They are reported together, as one pool. */
 const registerPoolMetrics = Effect.fnUntraced(function* (
   pool: ConnectionPool["Service"],
   shared: SharedConnections["Service"],
@@ -84,20 +86,20 @@ const makeReader = Effect.gen(function* () {
   const withReadPolicies = yield* makeReadPolicies
   yield* registerPoolMetrics(pool, shared)
 
-  /** Makes `SqlClient` use a given connection, as if a transaction had been opened on it. */
+  /** Makes `SqlClient` use the given connection, as if a transaction were open on it. */
   const runOnConnection = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>): SessionQuery<A, R> => (connection) =>
     Effect.provideService(query, sql.transactionService, [toSqlConnection(connection), 0])
 
   /**
-   * Runs `SqlClient` statements on one connection to the primary, with the same policies. Each retry runs the whole
-   * effect. `withTransaction` does not work inside it.
+   * Runs `SqlClient` statements on one connection to the primary, under the same retry and timeout policies as `read`.
+   * Each retry repeats the whole effect. `withTransaction` does not work inside it.
    */
   const query = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition: string) =>
     withReadPolicies(pool.use(partition, runOnConnection(query)))
 
   /**
-   * Reads the present: from a replica if `from` allows one, else from the primary. There, a short statement first tries
-   * a shared connection, and runs alone if that takes too long.
+   * Reads the current data: from a replica if `from` allows one, otherwise from the primary. On the primary, a short
+   * statement first tries a shared connection. If that takes too long, the statement runs again on its own connection.
    */
   const readPresent = (
     statement: CompiledStatement,
@@ -110,7 +112,7 @@ const makeReader = Effect.gen(function* () {
       const needsClient = fiber.getRef(References.TracerEnabled) ||
         fiber.getRef(Statement.CurrentTransformer) !== undefined
       if (needsClient) {
-        // Uses `SqlClient` instead of `queryValues`, which creates no spans and applies no transformer.
+        // `queryValues` creates no spans and applies no transformer, so this uses `SqlClient` instead.
         const traced = sql.unsafe(text, parameters)
         run = runOnConnection(isPrepared ? traced.values : traced.valuesUnprepared)
       }
@@ -135,7 +137,7 @@ const makeReader = Effect.gen(function* () {
   return { read, query }
 })
 
-/** Reads rows for the API, with the pool, the retries and the errors that the specification requires. */
+/** Reads rows for the API, with the connection limits, retries and errors that the specification requires. */
 export class Reader extends Context.Service<Reader, Effect.Success<typeof makeReader>>()(
   "tickerline/postgres/Reader",
 ) {

@@ -1,34 +1,35 @@
-/** Tells PostgreSQL who is changing rows, for the audit log (docs/operations/audit.md). */
+/** Tells PostgreSQL who is changing rows, so that the audit log can record it (docs/operations/audit.md). */
 import { Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Who makes changes. The trigger of an audited table reads it as JSON in the setting `tickerline.actor`. */
+/** Who makes the changes. Triggers on audited tables read it as JSON from the setting `tickerline.actor`. */
 export interface SessionActor {
-  /** An operating-system user, or the name of an admin. */
+  /** An operating-system user, or an admin's name. */
   readonly actor: string
   readonly via: "admin" | "command"
-  /** The host on which the command runs, or the admin's IP address. */
+  /** The host that the command runs on, or the admin's IP address. */
   readonly origin: string
   /** The command, such as `keys rotate`, or the request, such as `POST /accounts`. */
   readonly operation: string
 }
 
 /**
- * Who this process acts for; every direct connection announces it. If undefined, the audit log names the database role.
+ * The actor on whose behalf this process makes changes. Every direct connection passes it to PostgreSQL. If undefined,
+ * the audit log records the database role instead.
  */
 export const ProcessActor = Context.Reference<SessionActor | undefined>("tickerline/postgres/ProcessActor", {
   defaultValue: () => undefined,
 })
 
-/** Encodes an actor in ASCII, because PostgreSQL replaces other characters in startup parameters. */
+/** Encodes an actor in ASCII, because PostgreSQL replaces non-ASCII characters in startup parameters. */
 const encodeActor = (actor: SessionActor) =>
   JSON.stringify(actor).replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
-/** Returns the startup parameters with which a connection announces its actor. */
+/** Returns the startup parameters that pass the actor to PostgreSQL when a connection opens. */
 export const makeActorParameters = (actor: SessionActor | undefined): Readonly<Record<string, string>> =>
   actor === undefined ? {} : { "tickerline.actor": encodeActor(actor) }
 
-/** Runs changes in a transaction that is recorded under this actor instead of the process's own. */
+/** Runs changes in a transaction that is recorded under this actor instead of the process's actor. */
 export const withActor = <A, E, R>(actor: SessionActor, changes: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     SqlClient.SqlClient,

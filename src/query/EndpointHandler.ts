@@ -1,4 +1,4 @@
-/** What an endpoint's handler consists of: a decoder for its query, and a function that returns the response. */
+/** Endpoint handlers. A handler decodes the query of a request and returns a function that produces the response. */
 import { type Effect, Exit, Predicate, type Schema, type Scope } from "effect"
 import type { PastSource } from "../postgres/Reader.ts"
 import type { EndpointResult, FinishedResponse, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
@@ -10,45 +10,48 @@ import type { CurrentAccount } from "../contract/Authentication.ts"
 /** A request whose query has been decoded. */
 export interface ReceivedRequest {
   readonly request: ApiRequest
-  /** What counts as now, in milliseconds since 1970: when the request arrived, or the moment of `as_of`. */
+  /**
+   * The current time for this request, in milliseconds since 1970: when the request arrived, or the timestamp in
+   * `as_of`.
+   */
   readonly now: number
 }
 
 /** A request from an account that may use the endpoint. */
 export interface AdmittedRequest extends ReceivedRequest {
   readonly account: typeof CurrentAccount.Service
-  /** The path as declared in the contract, which is also the endpoint's partition of the connection pool. */
+  /** The path as declared in the API contract. It also identifies the endpoint's partition of the connection pool. */
   readonly route: string
-  /** The past moment to read with `as_of`; undefined for the present. */
+  /** The past state to read if the request has `as_of`. Undefined to read the current data. */
   readonly past: PastSource | undefined
-  /** Returns the scope that closes when the response has been sent. */
+  /** Returns a scope that closes when the response has been sent. */
   readonly scope: () => Scope.Scope
-  /** Creates the recorder of usage for a stream that has no end. */
+  /** Creates a usage recorder for an endless stream. */
   readonly makeStreamUsageRecorder: () => StreamUsageRecorder
-  /** Handles another request inside this process, as if it had arrived over HTTP. */
+  /** Handles another request within this process, as if it had arrived over HTTP. */
   readonly run: (request: ApiRequest) => Effect.Effect<FinishedResponse>
 }
 
 interface Handler<Request, E> {
-  /** The schema of the query. Errors name its parameters. */
+  /** The query's schema. Error messages refer to the parameters by the names in this schema. */
   readonly query: Schema.Top
-  /** Whether the parameter `ticker` is a list, from which invalid entries are dropped (D5). */
+  /** Whether the parameter `ticker` is a list. Invalid entries are removed from a list (D5). */
   readonly hasTickerList: boolean
   /** Whether the endpoint has the parameter `as_of`. */
   readonly hasMoment: boolean
-  /** `now` is what counts as now, in milliseconds since 1970. */
+  /** Decodes a query. `now` is the current time for this request, in milliseconds since 1970. */
   readonly decode: (
     parameters: RawSearchParameters,
     now: number,
   ) => Exit.Exit<(request: Request) => Effect.Effect<EndpointResult, E>, Schema.SchemaError>
 }
 
-/** Handles an endpoint that requires a key. */
+/** A handler for an endpoint that requires an API key. */
 export interface KeyedHandler<E> extends Handler<AdmittedRequest, E> {
   readonly needsKey: true
 }
 
-/** Handles an endpoint that requires no key. */
+/** A handler for an endpoint that does not require an API key. */
 export interface PublicHandler<E> extends Handler<ReceivedRequest, E> {
   readonly needsKey: false
 }
@@ -66,13 +69,13 @@ const makeAnyHandler = <Query, Request, E>(
   }
 }
 
-/** Creates the handler of an endpoint that requires a key. */
+/** Creates the handler for an endpoint that requires an API key. */
 export const makeHandler = <Query, E>(
   query: QueryCodec<Query>,
   respond: (query: Query, request: AdmittedRequest) => Effect.Effect<EndpointResult, E>,
 ): KeyedHandler<E> => ({ ...makeAnyHandler(query, respond), needsKey: true })
 
-/** Creates the handler of an endpoint that requires no key. */
+/** Creates the handler for an endpoint that does not require an API key. */
 export const makePublicHandler = <Query, E>(
   query: QueryCodec<Query>,
   respond: (query: Query, request: ReceivedRequest) => Effect.Effect<EndpointResult, E>,

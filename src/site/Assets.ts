@@ -1,9 +1,9 @@
-/** Reads the scripts and styles in `browser/`, and the search library that they import. */
+/** Loads the scripts and style sheets in `browser/`, and the search library that the scripts import. */
 import { Effect, FileSystem, Path } from "effect"
 
-/** A file that pages load. */
+/** A file that documentation pages load. */
 export interface Asset {
-  /** Such as `style.css`. */
+  /** The file name, such as `style.css`. */
   readonly name: string
   readonly contentType: string
   readonly text: string
@@ -17,12 +17,12 @@ const assetTypes: Readonly<Record<string, string>> = {
 const browserFolder = new URL("./browser/", import.meta.url)
 
 /**
- * The search library. Scripts in `browser/` import it by the name of its package, as Node does. Browsers get a relative
- * path instead.
+ * The search library. Scripts in `browser/` import it by its package name, which works in Node. In the files sent to
+ * browsers, the package name is replaced with a relative path.
  */
 const searchLibrary = { packageName: "minisearch", asset: "minisearch.js" }
 
-/** Reads the script of the search library, preceded by its license. */
+/** Reads the search library's script and puts the library's license in front of it. */
 const loadSearchLibrary = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -32,7 +32,7 @@ const loadSearchLibrary = Effect.gen(function* () {
   return `/*!\n${license.trim()}\n*/\n${code.replace(/^\/\/# sourceMappingURL=.*$/m, "")}`
 })
 
-/** Reads all assets. */
+/** Loads all assets. */
 export const loadAssets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

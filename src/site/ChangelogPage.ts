@@ -1,4 +1,4 @@
-/** The changelog page: every entry on one page, newest release first (§9.6, changelog). */
+/** The changelog page, which lists all entries, newest release first (§9.6, changelog). */
 import { changelogEntries } from "../api/changelog/Changelog.ts"
 import type { ChangelogEntry } from "../contract/ChangelogEntry.ts"
 import { joinMarkup, markup, renderInlineCode, renderProse } from "./browser/markup.js"
@@ -12,7 +12,7 @@ const renderBadges = ({ breaking, type }: ChangelogEntry) =>
 const renderField = (label: string, text: string | null) =>
   text !== null && markup`<p><strong>${label}:</strong> ${renderProse(text)}</p>`
 
-/** Renders one entry. */
+/** Renders a changelog entry. */
 const renderEntry = (entry: ChangelogEntry) =>
   markup`<section class="entry"><h3 id="${entry.id}">${entry.title}</h3>
 <p>${renderBadges(entry)} ${

@@ -1,4 +1,4 @@
-/** The page about corrections: how many rows of each dataset were corrected, how late, and in which fields. */
+/** The corrections page: how many rows in each dataset were corrected, after what delay, and in which fields. */
 import {
   type CorrectionDelayClass,
   correctionDelayClasses,
@@ -24,8 +24,8 @@ and after it, and the names of the changed fields (<a href="${getPagePath("chang
 `
 
 /**
- * The page without counts, for the navigation and the search index. The site serves the page that
- * `makeCorrectionsPageWithCounts` returns instead.
+ * The corrections page without counts, used for the navigation and the search index. Visitors get the page returned by
+ * `makeCorrectionsPageWithCounts` instead.
  */
 export const correctionsPageWithoutCounts: SitePage = {
   path,
@@ -38,7 +38,7 @@ export const correctionsPageWithoutCounts: SitePage = {
   }),
 }
 
-/** Returns a link to the section of the corrections page about a dataset. */
+/** Renders a link to a dataset's section on the corrections page. */
 export const renderCorrectionsLink = (dataset: string) =>
   markup`<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
 
@@ -70,7 +70,7 @@ const renderFields = ({ dataset, fields }: DatasetCounts) => {
   return markup`${table}${others > 0 && markup`<p>And ${others} more, less often.</p>`}`
 }
 
-/** Renders the table of how late the rows of a dataset were corrected. */
+/** Renders the table of correction delays for a dataset. */
 const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
   renderTable(
     [
@@ -99,7 +99,7 @@ ${total.corrected > 0 && [renderDelays(counts), renderFields(counts)]}
 <p class="quiet">The request for its corrections: ${renderInlineCode(query)}</p>`
 }
 
-/** Renders the overview, and a section for each dataset. */
+/** Renders the overview and a section for each dataset. */
 const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
   markup`<p>Changes have been counted since ${renderTime(since)}. ${
     counted_until === null
@@ -128,7 +128,7 @@ ${
 recorded; it is not known for rows that are older than the counts.</p>
 ${joinMarkup(results.map(renderDataset), "\n")}`
 
-/** Returns the corrections page. `counts` is undefined if the database cannot be read. */
+/** Returns the corrections page. `counts` is undefined if the counts cannot be read from the database. */
 export const makeCorrectionsPageWithCounts = (counts: CorrectionCounts | undefined): SitePage => {
   const { body, description } = correctionsPageWithoutCounts.render()
   const shown = counts === undefined

@@ -1,4 +1,4 @@
-/** Describes endpoints, for the search of the site and for the MCP tool `find_endpoint`. */
+/** Describes endpoints for the site search and for the MCP tool `find_endpoint`. */
 import type { CatalogueEndpoint } from "../api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
@@ -6,11 +6,11 @@ import type { Entry } from "./browser/search-matching.js"
 import { getReferencePagePath } from "./Page.ts"
 import { describeResponseFields, resolveSchemaReference } from "./SchemaDescriptions.ts"
 
-/** Returns the operation of an endpoint in the OpenAPI document. */
+/** Returns the OpenAPI operation of an endpoint. */
 export const getEndpointOperation = ({ row }: CatalogueEndpoint) =>
   getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
 
-/** Describes the fields of an operation's JSON response. */
+/** Describes the fields of an OpenAPI operation's JSON response. */
 export const describeEndpointFields = (operation: unknown) => {
   const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
   return describeResponseFields(getValueAt(success, "content", "application/json", "schema"))
@@ -18,7 +18,7 @@ export const describeEndpointFields = (operation: unknown) => {
 
 const plain = (text: string) => text.replaceAll("`", "")
 
-/** Returns an endpoint's entry in the search index: its description, parameters and fields. */
+/** Returns an endpoint's search index entry, which contains its description, parameters and fields. */
 export const makeEndpointSearchEntry = (endpoint: CatalogueEndpoint): Entry => {
   const operation = getEndpointOperation(endpoint)
   const parameters = getListAt(operation, "parameters").map((parameter) => ({

@@ -1,4 +1,7 @@
-/** Renders special fenced blocks in guides. They show values from the code, so that guides need not repeat them. */
+/**
+ * Renders special fenced blocks in guides. They insert values from the code, which guides would otherwise have to
+ * repeat.
+ */
 import { DateTime, Effect, Option } from "effect"
 import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { renderLineageFigure } from "./browser/lineage-figure.js"
@@ -8,8 +11,8 @@ import { getPagePath } from "./Page.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
 
 /**
- * Returns the day on which a timeline ends, 200 days after the last change. It must not depend on the day on which the
- * page is rendered.
+ * Returns the day on which to end a timeline: 200 days after the last change. The result must not depend on the date of
+ * rendering.
  */
 const timelineEnd = (body: string) => {
   const dates = Array.from(body.matchAll(/"effective_date":\s*"(\d{4}-\d{2}-\d{2})"/g), ([, date = ""]) => date)
@@ -18,12 +21,12 @@ const timelineEnd = (body: string) => {
 }
 
 /**
- * Renders a block such as `chain META`, which contains a `/v1/ticker-changes` response, as a drawing with details;
- * `chain META picture` omits the details.
+ * Renders a block such as `chain META`, which contains a `/v1/ticker-changes` response, as a figure with details.
+ * `chain META picture` renders only the figure.
  */
 const renderLineageBlock = (body: string, argument: string) => {
   const [symbol = "", variant = ""] = argument.split(" ")
-  // A new block is empty until `test/docs/examples.test.ts` runs with `UPDATE_EXAMPLES=1`.
+  // A newly added block is empty until `test/docs/examples.test.ts` is run with `UPDATE_EXAMPLES=1`.
   if (body.trim() === "") return markup``
   const figure = renderLineageFigure(JSON.parse(body), {
     id: `chain-${symbol.toLowerCase()}`,
@@ -36,7 +39,7 @@ const renderLineageBlock = (body: string, argument: string) => {
   return markup`${figure}\n`
 }
 
-/** The form that `browser/timestamp-converter.js` activates. */
+/** The timestamp converter form, which `browser/timestamp-converter.js` activates. */
 const timestampConverter = markup`<div id="converter" class="converter" hidden>
 <p class="field"><label for="wall">New York time</label>
 <input id="wall" type="datetime-local" step="1" value="2026-07-15T09:30:00"></p>
@@ -52,8 +55,8 @@ const deprecated = catalogueEndpoints.flatMap(({ deprecation, row }) =>
 )
 
 /**
- * Renders the deprecated endpoints (§9.4, D24): as notices for `deprecations short`, as a table for `deprecations
- * list`.
+ * Renders the deprecated endpoints (§9.4, D24). `deprecations short` renders them as notices, `deprecations list` as a
+ * table.
  */
 const renderDeprecations = (variant: string) => {
   if (deprecated.length === 0) return markup`<p>No endpoint is deprecated.</p>\n`
@@ -82,7 +85,7 @@ const renderDeprecations = (variant: string) => {
   )
 }
 
-/** The renderers of all special blocks. */
+/** Returns the renderers for all special blocks. */
 export const makeGuideBlockRenderers = Effect.map(
   makeReferenceTables,
   (renderReferenceTable): GuideBlockRenderers => ({

@@ -1,4 +1,4 @@
-/** The guides in `docs/guides/`, as pages. */
+/** Turns the guides in `docs/guides/` into documentation pages. */
 import { Effect, FileSystem, Path } from "effect"
 import { defaultServerUrl } from "../api/catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../api/BaseUrl.ts"
@@ -8,7 +8,7 @@ import { getPagePath, type SitePage } from "./Page.ts"
 
 const folder = new URL("../../docs/guides/", import.meta.url)
 
-/** The order of guides in the navigation. Guides that are not listed follow in alphabetical order. */
+/** The order of guides in the navigation. Guides not listed here come last, in alphabetical order. */
 const order = [
   "index",
   "first-steps",
@@ -32,7 +32,7 @@ const order = [
   "invoices",
 ]
 
-/** Guides that are not in the section "Guides". */
+/** The navigation sections of guides that do not belong to the section "Guides". */
 const sections: Readonly<Record<string, SitePage["section"]>> = {
   index: "Start",
   "first-steps": "Start",
@@ -45,22 +45,22 @@ const sections: Readonly<Record<string, SitePage["section"]>> = {
   operators: "Reference",
 }
 
-/** Scripts that individual guides load. */
+/** Scripts that particular guides load. */
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = { timestamps: ["timestamp-converter.js"] }
 
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
 
-/** A guide before it is rendered. */
+/** A guide that has not been rendered. */
 export interface Guide {
   readonly name: string
-  /** Path relative to `docs`. */
+  /** The path relative to `docs`. */
   readonly file: string
   readonly title: string
-  /** The Markdown, with this service's address in its examples. */
+  /** The Markdown source. The examples use this service's URL. */
   readonly source: string
 }
 
-/** Reads all guides, in the navigation order. */
+/** Reads all guides, in navigation order. */
 export const readGuides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -80,7 +80,7 @@ export const readGuides = Effect.gen(function* () {
   )
 }).pipe(Effect.orDie)
 
-/** The pages of all guides. */
+/** Creates a documentation page for each guide. */
 export const makeGuidePages = Effect.gen(function* () {
   const blocks = yield* makeGuideBlockRenderers
   return (yield* readGuides).map(({ file, name, source, title }): SitePage => ({

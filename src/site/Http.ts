@@ -1,6 +1,6 @@
 /**
- * Serves the documentation. A page is rendered when it is first requested, and then cached together with its compressed
- * forms. Pages load scripts and data only from their own origin.
+ * Serves the documentation. Each page is rendered on its first request, then cached together with its compressed
+ * versions. Pages may load scripts and data only from their own origin.
  */
 import { Effect, Exit, Function, Layer, Option } from "effect"
 import { cacheCompressedBodies } from "../api/Compression.ts"
@@ -43,7 +43,10 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join("; ")
 
-/** Forbid scripts from other origins, frames, referrers, and access from other windows. */
+/**
+ * Security headers. They block scripts from other origins, embedding in frames, referrer information, and access from
+ * windows of other origins.
+ */
 const securityHeaders = {
   "content-security-policy": contentSecurityPolicy,
   "cross-origin-opener-policy": "same-origin",
@@ -51,7 +54,7 @@ const securityHeaders = {
   "x-frame-options": "DENY",
 }
 
-/** Every page, in navigation order. */
+/** Creates all pages, in navigation order. */
 const loadPages = Effect.gen(function* () {
   const pages: ReadonlyArray<SitePage> = [
     ...(yield* makeGuidePages),
@@ -77,7 +80,10 @@ const pageFile = (page: SitePage, pages: ReadonlyArray<SitePage>): SiteFile => (
   headers: securityHeaders,
 })
 
-/** The search index. Rendering every page takes a while, so the fiber lets other requests run between pages. */
+/**
+ * The search index. Creating it requires rendering all pages, which takes a while, so the fiber yields between pages to
+ * let other requests run.
+ */
 const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   path: getAssetPath("search.json"),
   contentType: "application/json",
@@ -98,7 +104,7 @@ const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
   return { path: file.path, respond: () => page }
 })
 
-/** Returns the route of the corrections page, which is rendered again whenever newer counts have been read. */
+/** Returns the route of the corrections page. The page is rendered again whenever newer counts have been read. */
 const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
   const { read } = yield* CorrectionCountReader
   const render = (page: SitePage) =>
@@ -113,7 +119,7 @@ const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SiteP
   return { path: correctionsPageWithoutCounts.path, respond: () => result }
 })
 
-/** Finds up to five pages with similar names, the most similar first. */
+/** Finds up to five pages with similar names. The closest match comes first. */
 const findSimilarPages = (path: string, pages: ReadonlyArray<SitePage>) => {
   const nameOf = (path: string) => path.split("/").at(-1) ?? ""
   const requested = nameOf(path.replace(/\/+$/, "")).replace(/\.(md|html?)$/, "").toLowerCase()
@@ -125,7 +131,7 @@ const findSimilarPages = (path: string, pages: ReadonlyArray<SitePage>) => {
   return Array.from(new Set([...pages.filter(({ path }) => nameOf(path) === nearest), ...similar])).slice(0, 5)
 }
 
-/** The page for an unknown address, with links to similar pages. */
+/** Returns the page for an unknown path. It contains links to pages with similar names. */
 const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage => {
   const links = findSimilarPages(path, pages).map(({ path, title }) => markup`<li><a href="${path}">${title}</a></li>`)
   return {
@@ -143,7 +149,7 @@ ${links.length > 0 && markup`<p>Did you mean:</p><ul>${links}</ul>`}
   }
 }
 
-/** Browsers accept `text/html` when they follow a link; API clients do not. */
+/** Returns whether the client accepts `text/html`. Browsers do when they follow a link, but API clients do not. */
 const acceptsHtml = (request: ApiRequest) => /\btext\/html\b/i.test(getHeader(request, "accept") ?? "")
 
 const makeUnknownPageResult = (
@@ -163,12 +169,12 @@ const makeUnknownPageResult = (
   return response
 }
 
-/** Addresses that redirect to the documentation. */
+/** Paths that redirect to the documentation. */
 const redirects = ["/", "/docs"] as const
 
 /**
- * Redirects to the start page. The location includes the path of `BASE_URL`, which a load balancer may have removed
- * from the request.
+ * Returns a redirect to the documentation's home page. The location includes the path of `BASE_URL`, because a load
+ * balancer may have removed it from the request path.
  */
 const redirectToStart = (baseUrl: string) =>
   makeEmptyResponse(302, {
@@ -176,7 +182,7 @@ const redirectToStart = (baseUrl: string) =>
     "cache-control": "no-cache",
   })
 
-/** The routes of the documentation. */
+/** Provides the documentation routes. */
 export const layer = Layer.effect(
   DocumentationPages,
   Effect.gen(function* () {

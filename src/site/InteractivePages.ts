@@ -1,4 +1,7 @@
-/** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent `curl` command. */
+/**
+ * Pages with scripts that call the API using the visitor's key. If JavaScript is disabled, they show an equivalent
+ * `curl` command.
+ */
 import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { endpointsByDataset } from "../api/catalogue/DatasetEndpoints.ts"
@@ -6,7 +9,10 @@ import { getListAt, getTextAt } from "./browser/json-values.js"
 import { joinMarkup, markup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
-/** The form for the visitor's key. `browser/api-key.js` activates it, and hides the fields while a key is set. */
+/**
+ * The form in which visitors enter their API key. `browser/api-key.js` activates the form, and hides the input fields
+ * once a key is set.
+ */
 export const apiKeyForm = markup`<div id="key-box" class="key" hidden>
 <div class="field"><p id="key-state" role="status"></p>
 <button type="button" class="quiet" id="key-change" aria-expanded="false" aria-controls="key-form">Change key</button>
@@ -21,7 +27,7 @@ export const apiKeyForm = markup`<div id="key-box" class="key" hidden>
  toward the limits and the cost of your account.</p>
 </form></div>`
 
-/** Renders a notice that is visible until a script hides it, so only visitors without JavaScript see it. */
+/** Renders a notice for visitors without JavaScript. For all other visitors, a script hides the notice. */
 const withoutScripts = (feature: string, path: string) =>
   markup`<div id="without-scripts"><div class="notice">
 <p>${feature} needs JavaScript. This command requests the same data:</p></div>${
@@ -39,7 +45,9 @@ const sampleSymbols = [
   ["BMR1", "replaced, then used again"],
 ] as const
 
-/** Returns the endpoints that can list the rows of a company under each of its symbols. */
+/**
+ * Returns the endpoints with the parameter `follow_lineage`, which can list a company's rows under each of its symbols.
+ */
 const listFollowingEndpoints = () =>
   catalogueEndpoints.filter(({ row }) =>
     getListAt(getDefaultOpenApiDocument(), "paths", row.path, "get", "parameters").some((parameter) =>
@@ -138,7 +146,7 @@ ${state}
   }),
 }
 
-/** Renders the table of datasets. A script fills the column with the last change. */
+/** Renders the table of datasets. A script fills the column "Last changed". */
 const renderDatasetTable = () => {
   const labels = new Map(catalogueEndpoints.map(({ row }) => [row.path, row.label]))
   const link = (path: string) =>
@@ -181,5 +189,5 @@ ${state}
   }),
 }
 
-/** All of these pages, in the navigation order. */
+/** All interactive pages, in navigation order. */
 export const interactivePages: ReadonlyArray<SitePage> = [explorer, account, invoices, datasets]

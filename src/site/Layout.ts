@@ -1,4 +1,4 @@
-/** The layout of every page. It works without scripts, on phones, in light and dark themes, and in print. */
+/** The layout of all pages. It works without JavaScript, on phones, in light and dark mode, and in print. */
 import { Html, joinMarkup, markup, renderElement, stripTags } from "./browser/markup.js"
 import {
   getAssetPath,
@@ -14,23 +14,23 @@ const icon = renderElement("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox
   renderElement("path", { stroke: "#07c", "stroke-width": "3", d: bars }),
 ])
 
-/** The icon, inlined so that it needs no request. */
+/** The favicon as a data URL, which avoids a request. */
 export const favicon = `data:image/svg+xml,${encodeURIComponent(icon.toString())}`
 
-/** The logo in the header. */
+/** The logo in the page header. */
 export const logo = markup`<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="${bars}"/></svg>`
 
 const link = (path: string, title: string, currentPath: string) =>
   markup`<a href="${path}"${path === currentPath && markup` aria-current="page"`}>${title}</a>`
 
-/** Renders a section of the navigation. The long list of endpoints is expanded only on the reference pages. */
+/** Renders a section of the navigation. The long list of endpoints is collapsed, except on reference pages. */
 const renderSection = (section: string, links: Html, currentPath: string) => {
   if (section !== "Endpoints") return markup`<p class="section">${section}</p>${links}`
   const open = currentPath.startsWith(referenceOverviewPath) && " open"
   return markup`<details class="endpoints"${open}><summary class="section">${section}</summary>${links}</details>`
 }
 
-/** Renders the links to all pages, by section. */
+/** Renders links to all pages, grouped by section. */
 const renderNavigation = (pages: ReadonlyArray<SitePage>, currentPath: string) =>
   navigationSections.map((section) => {
     const items = pages.filter((page) => page.section === section)
@@ -46,12 +46,12 @@ const mainLinks = [
   [getPagePath("changelog"), "Changelog"],
 ] as const
 
-/** The choice of a theme, hidden until a script shows it. Without scripts, the system's theme applies. */
+/** The theme selector. It is hidden until a script shows it; without JavaScript, the system theme is used. */
 export const themeSwitch = markup`<label class="theme" hidden><span>Theme</span><select>${
   ["System", "Light", "Dark"].map((theme) => markup`<option value="${theme.toLowerCase()}">${theme}</option>`)
 }</select></label>`
 
-/** Renders the list of the page's headings, unless there are fewer than two. */
+/** Renders a table of contents, unless the page has fewer than two headings. */
 const renderTableOfContents = (body: Html) => {
   const headings = Array.from(body.toString().matchAll(/<h2 id="([^"]+)">([\s\S]*?)<\/h2>/g))
   if (headings.length < 2) return undefined
@@ -62,7 +62,7 @@ const renderTableOfContents = (body: Html) => {
   return markup`<nav class="contents" aria-label="On this page">${list}</nav>`
 }
 
-/** Turns each heading with an anchor into a link to itself, unless it already contains a link. */
+/** Makes each heading with an anchor link to itself, unless the heading already contains a link. */
 const linkHeadings = (body: Html) => {
   const link = (heading: string, level: string, id: string, title: string) =>
     /<a /.test(title)
@@ -85,7 +85,7 @@ const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<SitePag
   }${neighbour(ordered[index + 1], "next", "Next")}</nav>`
 }
 
-/** Renders a page as a complete HTML document. `pages` are the entries of the navigation. */
+/** Renders a page as a complete HTML document. `pages` are the pages to list in the navigation. */
 export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) => {
   const { path, scripts, title } = page
   const { body, description } = getPageContent(page)

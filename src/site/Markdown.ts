@@ -1,4 +1,4 @@
-/** Renders the Markdown of guides as HTML. Guides cannot contain raw HTML. */
+/** Renders Markdown guides as HTML. Guides must not contain raw HTML. */
 import highlight from "highlight.js/lib/core"
 import bash from "highlight.js/lib/languages/bash"
 import json from "highlight.js/lib/languages/json"
@@ -29,45 +29,45 @@ export const renderHighlightedCode = (language: string, text: string) =>
     highlight.getLanguage(language) === undefined ? text : new Html(highlight.highlight(text, { language }).value),
   )
 
-/** Renders a fenced block. `argument` is the text that follows the block's name on the opening line. */
+/** Renders a fenced block. `argument` is the text after the block name on the opening line. */
 type RenderBlock = (text: string, argument: string) => Html
 
-/** Renderers of special fenced blocks, by name. All other blocks are code. */
+/** Renderers for special fenced blocks, by block name. All other fenced blocks are rendered as code. */
 export type GuideBlockRenderers = Readonly<Record<string, RenderBlock>>
 
 interface RenderedGuide {
   readonly title: string
-  /** The first paragraph as plain text. */
+  /** The guide's first paragraph as plain text. */
   readonly description: string
   readonly body: Html
 }
 
-/** Returns the anchor of a heading, as GitHub generates it: `## Retry, or not` is `#retry-or-not`. */
+/** Returns the anchor of a heading, using GitHub's rules: `## Retry, or not` becomes `#retry-or-not`. */
 export const makeHeadingAnchor = (heading: string) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
 
 /**
- * Turns a link to another guide, such as `lineage.md#candidates`, into a link to its page. Other links stay as they
- * are.
+ * Converts a link to another guide, such as `lineage.md#candidates`, to a link to the guide's page. Other links are
+ * unchanged.
  */
 const linkAddress = (href: string) => {
   const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
   return name === undefined ? href : `${getPagePath(name)}${anchor}`
 }
 
-/** Renders the content of an element. */
+/** Renders the inline content of an element. */
 const renderInline = ({ parser }: RendererThis, tokens: Array<Token>) => new Html(parser.parseInline(tokens))
 
 const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
 
-/** Returns the title of a guide. Its first line must be the title: `# Title`. */
+/** Returns the title of a guide. Throws if the first line is not a title in the form `# Title`. */
 export const parseGuideTitle = (file: string, source: string) => {
   const [, title] = /^# (.+)\n/.exec(source) ?? []
   if (title === undefined) throw new Error(`docs/${file}: the first line must be the title, "# Title"`)
   return plainText(title)
 }
 
-/** Renders a guide. Throws if it contains HTML or two headings with the same anchor. */
+/** Renders a guide. Throws if it contains raw HTML, or two headings with the same anchor. */
 export const renderGuide = (file: string, source: string, blocks: GuideBlockRenderers): RenderedGuide => {
   const title = parseGuideTitle(file, source)
   let description = ""

@@ -1,48 +1,51 @@
-/** Defines a documentation page, and the addresses of pages and assets. */
+/** Defines documentation pages, and the paths of pages and assets. */
 import { Function } from "effect"
 import { documentationPath } from "../contract/rules/Deprecation.ts"
 import type { Html } from "./browser/markup.js"
 import { getReferencePageName } from "./browser/request-links.js"
 import type { Entry } from "./browser/search-matching.js"
 
-/** Navigation sections, in order. */
+/** The sections of the navigation, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
 /** A documentation page. */
 export interface SitePage {
-  /** Such as `/v1/docs/lineage`. */
+  /** The URL path, such as `/v1/docs/lineage`. */
   readonly path: `/${string}`
   readonly title: string
-  /** Name in the navigation, if it differs from the title. */
+  /** The name to show in the navigation, if it differs from the title. */
   readonly label?: string
   readonly section: typeof navigationSections[number]
-  /** Scripts in `browser/` that the page loads in addition to those of every page. */
+  /** Names of scripts in `browser/` that this page loads in addition to those that every page loads. */
   readonly scripts: ReadonlyArray<string>
-  /** Renders the content. Call `getPageContent` instead, which remembers the result. */
+  /** Renders the page content. Callers should use `getPageContent`, which caches the result. */
   readonly render: () => PageContent
 }
 
 interface PageContent {
-  /** A sentence for search results and link previews. */
+  /** One sentence, shown in search results and link previews. */
   readonly description: string
-  /** The content of the `main` element, which starts with an `h1`. */
+  /** The content of the `main` element. It starts with an `h1`. */
   readonly body: Html
-  /** The page's entry in the search index, instead of the entries that would be taken from the body. */
+  /** The page's search index entry. If present, it replaces the entries that would be created from the body. */
   readonly search?: Entry
 }
 
-/** Renders a page when it is first needed (docs/decisions/0060-pages-are-rendered-on-first-request.md). */
+/**
+ * Returns a page's content, which is rendered on first use and then cached
+ * (docs/decisions/0060-pages-are-rendered-on-first-request.md).
+ */
 export const getPageContent = Function.memoize((page: SitePage) => page.render())
 
-/** Returns the path of a page. `index` is the start page. */
+/** Returns the path of a page. The name `index` stands for the home page. */
 export const getPagePath = (name: string): `/${string}` =>
   name === "index" ? documentationPath : `${documentationPath}/${name}`
 
-/** Returns the path of a script, a style sheet or the search index. */
+/** Returns the path of an asset: a script, a style sheet or the search index. */
 export const getAssetPath = (name: string) => getPagePath(`assets/${name}`)
 
-/** Path of the API reference's overview. */
+/** The path of the API reference overview. */
 export const referenceOverviewPath = getPagePath("reference")
 
-/** Returns the path of an endpoint's reference page: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
+/** Returns the path of an endpoint's reference page, such as `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
 export const getReferencePagePath = (path: string) => getPagePath(getReferencePageName(path))

@@ -1,4 +1,4 @@
-/** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
+/** The API reference pages: an overview, and one page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
 import { type CatalogueEndpoint, declaredEndpoints } from "../api/catalogue/Endpoints.ts"
 import { defaultServerUrl } from "../api/catalogue/OpenApiDocument.ts"
@@ -32,10 +32,10 @@ import {
 } from "./SchemaDescriptions.ts"
 import { apiKeyForm } from "./InteractivePages.ts"
 
-/** Renders a section; nothing if its body is empty. */
+/** Renders a section with a heading, or nothing if the section is empty. */
 const section = (id: string, title: string, body: HtmlValue) => body && markup`<h2 id="${id}">${title}</h2>\n${body}\n`
 
-/** Returns the examples of an operation, ordered by status. */
+/** Returns an operation's examples, ordered by status. */
 const examplesOf = (operation: unknown) =>
   listOperationResponses(operation).flatMap(([status, response]) =>
     getObjectEntriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
@@ -46,7 +46,10 @@ const examplesOf = (operation: unknown) =>
     }))
   ).toSorted((left, right) => left.status - right.status)
 
-/** A row in the parameter table. `value` is what the example request sends; empty if it does not send the parameter. */
+/**
+ * A row in the parameter table. `value` is the value in the example request, or an empty string if the example omits
+ * the parameter.
+ */
 interface Parameter {
   readonly name: string
   readonly description: string
@@ -56,19 +59,19 @@ interface Parameter {
   readonly type: string
 }
 
-/** Returns the type that determines how the Python and TypeScript examples write the values of a parameter. */
+/** Returns the type that determines how the Python and TypeScript examples write a parameter's value. */
 const getExampleType = (name: string, schema: unknown) => {
   const types = new Set(listNonNullSchemaAlternatives(schema).map((type) => getTextAt(type, "type")))
   if (types.has("object")) return "parameters"
   if (types.has("array")) return "list"
   if (types.has("boolean")) return "boolean"
-  // The document describes `limit` as text, because it may be `all`.
+  // The OpenAPI document declares `limit` as a string, because its value can be `all`.
   return types.has("integer") || name === "limit" ? "number" : "text"
 }
 
 /**
- * Returns an operation's parameters. `/estimate` also takes the estimated endpoint's parameters. They are shown as one
- * row, whose value is a query string.
+ * Returns an operation's parameters. On the page of `/estimate`, all parameters of the estimated endpoint are combined
+ * into one row, whose value is a query string.
  */
 const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyArray<Parameter> => {
   const parameters = getListAt(operation, "parameters").map((parameter) => {
@@ -84,7 +87,10 @@ const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyA
   })
 }
 
-/** Returns the options of a select element. An array has none, because its description lists the values. */
+/**
+ * Returns the options for a `select` element. Array parameters have no options, because their description already lists
+ * the values.
+ */
 const optionsOf = ({ schema, type }: Parameter) => {
   if (type === "boolean") return ["true", "false"]
   return listNonNullSchemaAlternatives(schema).every((type) =>
@@ -107,7 +113,9 @@ const parameterField = (parameter: Parameter) => {
   return markup`<select ${attributes}>${choices}</select>`
 }
 
-/** Renders the table of parameters. If the page has a form, its fields are filled in from the example request. */
+/**
+ * Renders the table of parameters. If the page has a form, the input fields contain the values of the example request.
+ */
 const renderParameters = (parameters: ReadonlyArray<Parameter>, hasForm: boolean) => {
   const rows = parameters.map((parameter) => {
     const { description, isRequired, name, schema, type } = parameter
@@ -130,7 +138,7 @@ const renderParameters = (parameters: ReadonlyArray<Parameter>, hasForm: boolean
   return rows.length > 0 && markup`<div class="parameters">${table}</div>${hasForm && sendButton}`
 }
 
-/** Returns the error codes that a response can have, from its schema. */
+/** Returns the error codes that a response may contain, according to its schema. */
 const errorCodesOf = (response: unknown) => {
   const schema = getValueAt(response, "content", "application/json", "schema")
   const codes = listNonNullSchemaAlternatives(schema)
@@ -168,7 +176,10 @@ const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
   }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
 
-/** Renders links to the corrections of the datasets that the endpoint reads. Closing prices have none (§2.6). */
+/**
+ * Renders links to the corrections of the datasets that the endpoint reads. Closing prices are omitted, because they
+ * have no corrections section (§2.6).
+ */
 const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
   const links = endpointsByDataset.flatMap(({ dataset, endpoints }) =>
     endpoints.includes(row.path) && changeFeedDatasets.some((name) => name === dataset)
@@ -179,15 +190,15 @@ const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
 }
 
 /**
- * Renders the example request in a client's language, with a link to the client's guide; nothing if the client cannot
- * send it.
+ * Renders the example request in Python or TypeScript, with a link to the client's guide. Renders nothing if the client
+ * cannot send the request.
  */
 const renderClientExample = (guide: string, language: "Python" | "TypeScript", program: string) =>
   program !== "" && markup`<details class="example"><summary>${language}</summary>
 ${renderHighlightedCode(language === "Python" ? "python" : "ts", program)}
 <p class="quiet">Requires <a href="${getPagePath(guide)}">the ${language} client</a>.</p></details>`
 
-/** Renders the form that sends the request and shows the response. Pages about streams do not have it. */
+/** Renders the form that sends the request and shows the response. Pages of streaming endpoints omit it. */
 const renderRequestForm = (request: ExampleRequest, hasParameters: boolean, response: HtmlValue) =>
   markup`<h2 id="try-it">Try it</h2>
 ${request.needsKey && apiKeyForm}
@@ -203,7 +214,7 @@ data-client-method="${request.clientMethod}" hidden>
 <section id="response-section" tabindex="-1" aria-label="Response"><div id="state" class="state" role="status"></div>
 <div id="response">${response}</div></section>`
 
-/** Renders who may use the endpoint, and whether it costs money. */
+/** Renders which tier the endpoint requires, and whether requests are charged. */
 const renderAccess = ({ isPriced, row }: CatalogueEndpoint) => {
   const access = row.tier === null
     ? "No API key required."
@@ -233,7 +244,7 @@ const renderResponseFields = (operation: unknown) => {
     renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" })
 }
 
-/** Renders the reference page of an endpoint from its operation in the OpenAPI document. */
+/** Renders an endpoint's reference page from its OpenAPI operation. */
 const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => {
   const { isEndless, row, title } = endpoint
   const operation = getEndpointOperation(endpoint)
@@ -266,7 +277,7 @@ ${renderDeprecation(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${renderInlineCode(row.path)}</p>
 ${renderAccess(endpoint)}
 ${renderCorrectionLinks(endpoint)}${
-      // Without `-N`, curl prints events only once many have arrived.
+      // Without `-N`, curl buffers its output and prints nothing until many events have arrived.
       isEndless
         ? renderHighlightedCode("sh", formatCurlExample(request, "-N "))
         : renderRequestForm(request, parameters.length > 0, firstExample && renderFirstExample(firstExample))}
@@ -293,7 +304,7 @@ ${renderEndpointTable({ isPriced: false })}`,
   }),
 }
 
-/** The pages of the API reference. The examples contain the service's base URL. */
+/** Creates the API reference pages. The examples use the service's base URL. */
 export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<SitePage> => {
   const pages = declaredEndpoints.map((endpoint): SitePage => ({
     path: getReferencePagePath(endpoint.row.path),

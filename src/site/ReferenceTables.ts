@@ -1,7 +1,4 @@
-/**
- * Renders tables of errors, endpoints, tiers and prices, from declarations in the code and the settings of this
- * service.
- */
+/** Renders tables of errors, endpoints, tiers and prices, based on the code and on this service's configuration. */
 import { Effect, Schema } from "effect"
 import * as AccountErrors from "../contract/AccountErrors.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
@@ -21,7 +18,7 @@ import {
 import { formatInteger } from "./browser/number-format.js"
 import { getReferencePagePath } from "./Page.ts"
 
-/** For each error: what a client should do, and whether a retry can succeed. */
+/** For each error: what the client should do, and whether a retry can succeed. */
 const advice = [
   [Errors.BadRequest, "Fix the request; the message names the part that cannot be read.", "no"],
   [AccountErrors.MissingApiKey, "Send the key in `Authorization: Bearer …` or `X-API-Key`.", "no"],
@@ -62,7 +59,7 @@ const advice = [
   [Errors.DatabasePoolTimeout, "The service is busy. Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
 ] as const
 
-/** Every error code of the API, ordered by status. */
+/** All error codes of the API, ordered by status. */
 export const errorCodeReference = advice.map(([error, action, retry]) => {
   const annotations = Schema.resolveAnnotations(error)
   return {
@@ -83,7 +80,7 @@ const errorTable = () =>
     ) => [String(status), renderInlineCode(code), ...[description, action, retry].map(renderProse)]),
   )
 
-/** Renders a table of the endpoints that cost money, or of the free endpoints. */
+/** Renders a table of either the billed endpoints or the free endpoints. */
 export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }) =>
   renderTable(
     ["Path", "Description", "Tier"],
@@ -96,7 +93,7 @@ export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }
     ]),
   )
 
-/** Renders the table of tiers, with the configured rate limits. */
+/** Returns a function that renders the table of tiers with the configured rate limits. */
 const makeTierTable = Effect.map(
   AccountRateLimiter,
   ({ getRequestsPerMinute: perMinute }) => () =>
@@ -114,13 +111,15 @@ const makeTierTable = Effect.map(
 
 const formatPrice = (microdollars: number) => `$${(microdollars / 1_000_000).toFixed(microdollars % 10_000 ? 6 : 2)}`
 
-/** Returns the most frequent value. */
+/** Returns the most frequent value, or 0 if there are no values. */
 const modeOf = (values: ReadonlyArray<number>) => {
   const count = (value: number) => values.filter((other) => other === value).length
   return values.toSorted((left, right) => count(right) - count(left))[0] ?? 0
 }
 
-/** Renders the table of prices: the most frequent one, and the endpoints with another price. */
+/**
+ * Returns a function that renders the price table: the most common price, and each endpoint that has a different price.
+ */
 const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () => {
   const prices = pricedEndpointPaths.map((path) => ({ path, price: getPricePerGigabyte(path) }))
   const usual = modeOf(prices.map(({ price }) => price))
@@ -134,7 +133,10 @@ const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () =
   ])
 })
 
-/** Returns a function that renders a table by its name, such as `errors` in the guide block `table errors`. */
+/**
+ * Returns a function that renders a table by name. For example, the guide block `table errors` renders the table
+ * `errors`.
+ */
 export const makeReferenceTables = Effect.gen(function* () {
   const tables: Readonly<Record<string, () => Html>> = {
     errors: errorTable,

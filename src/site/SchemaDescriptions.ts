@@ -1,11 +1,11 @@
-/** Describes parameters and response fields from the schemas in the OpenAPI document. */
+/** Describes parameters and response fields, based on the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { decimalPattern } from "../contract/rules/Filters.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { type Html, markup, renderInlineCode, renderProse } from "./browser/markup.js"
 
-/** Returns the entries of the object at a path; none if there is no object. */
+/** Returns the entries of the object at a path, or an empty array if there is no object. */
 export const getObjectEntriesAt = (
   value: unknown,
   ...path: ReadonlyArray<string>
@@ -14,7 +14,7 @@ export const getObjectEntriesAt = (
   return Predicate.isObject(found) ? Object.entries(found) : []
 }
 
-/** Replaces a `$ref` with the component that it points to. */
+/** Replaces a `$ref` with the component it refers to. */
 export const resolveSchemaReference = (part: unknown): unknown => {
   const [, section = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(getTextAt(part, "$ref") ?? "") ?? []
   return name === ""
@@ -22,13 +22,13 @@ export const resolveSchemaReference = (part: unknown): unknown => {
     : resolveSchemaReference(getValueAt(getDefaultOpenApiDocument(), "components", section, name))
 }
 
-/** Lists the responses of an operation with their statuses. */
+/** Lists an operation's responses, each with its status. */
 export const listOperationResponses = (operation: unknown) =>
   getObjectEntriesAt(operation, "responses").map(([status, response]) =>
     [status, resolveSchemaReference(response)] as const
   )
 
-/** Returns the alternatives that a schema allows, without references and nested alternatives. */
+/** Returns the alternatives of a schema, with references resolved and nested alternatives flattened. */
 const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
   const resolved = resolveSchemaReference(schema)
   const options = [...getListAt(resolved, "anyOf"), ...getListAt(resolved, "oneOf")]
@@ -37,23 +37,23 @@ const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
 
 const isNull = (schema: unknown) => getValueAt(schema, "type") === "null"
 
-/** Returns the alternatives that a schema allows, except null. */
+/** Returns the alternatives of a schema, excluding null. */
 export const listNonNullSchemaAlternatives = (schema: unknown) =>
   alternatives(schema).filter((option) => !isNull(option))
 
 /**
- * Returns the first value of a keyword that is found in a schema, in the target of its `$ref`, in its alternatives, or
- * in the `allOf` of any of these.
+ * Returns the first value found for a keyword. The search covers the schema, the target of its `$ref`, its
+ * alternatives, and the `allOf` of each of these.
  */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
   [schema, resolveSchemaReference(schema), ...listNonNullSchemaAlternatives(schema)]
     .flatMap((option) => [option, ...getListAt(option, "allOf")])
     .map((option) => getValueAt(option, keyword)).find((value) => value !== undefined)
 
-/** Returns the schema for an array's items. For a tuple, this is the schema of its first item. */
+/** Returns the schema of an array's items. For a tuple, returns the schema of the first item. */
 const itemsOf = (array: unknown) => getListAt(array, "prefixItems")[0] ?? getValueAt(array, "items")
 
-/** Lists the fixed values that a schema allows. For an array, these are the values allowed for its items. */
+/** Lists the constant values that a schema allows. For an array schema, lists the values allowed for the items. */
 export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> =>
   listNonNullSchemaAlternatives(schema).flatMap((option) => {
     if (getValueAt(option, "type") === "array") return listAllowedSchemaValues(itemsOf(option))
@@ -61,7 +61,10 @@ export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> 
     return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
-/** Returns the name of a format, such as `date`. Number formats are omitted, because only code generators need them. */
+/**
+ * Returns a type or format name, such as `integer` or `date`. Formats of numbers are ignored, because only code
+ * generators need them.
+ */
 const describeSimpleType = (schema: unknown) => {
   const type = getTextAt(schema, "type") ?? "any"
   if (getTextAt(schema, "pattern") === decimalPattern.source) return "number"
@@ -76,10 +79,10 @@ const typeName = (schema: unknown): string => {
   return Array.from(new Set([...names, ...nullable])).join(" or ")
 }
 
-/** Renders the name of a schema's type, such as `array of string or null`. */
+/** Renders the type name of a schema, such as `array of string or null`. */
 export const renderSchemaType = (schema: unknown) => markup`<span class="type">${typeName(schema)}</span>`
 
-/** Describes the range and the default, such as `1 to 100. Default: 20.` */
+/** Describes the range and the default value, such as `1 to 100. Default: 20.` */
 export const describeRangeAndDefault = (schema: unknown) => {
   const [minimum, maximum, initial] = ["minimum", "maximum", "default"].map((keyword) => keywordOf(schema, keyword))
   const hasRange = typeof minimum === "number" && typeof maximum === "number" && maximum < 2 ** 31 - 1
@@ -87,27 +90,27 @@ export const describeRangeAndDefault = (schema: unknown) => {
   return [range, initial === undefined ? "" : `Default: \`${String(initial)}\`.`].filter(Boolean).join(" ")
 }
 
-/** Lists the allowed values in a sentence; empty if there are none. */
+/** Lists the allowed values in a sentence. Returns an empty string if there are none. */
 export const describeAllowedValues = (values: ReadonlyArray<string>) =>
   values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
 
-/** Joins the sentences that are not empty, and renders them. */
+/** Joins and renders the sentences, skipping empty ones. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
 interface FieldDescription {
-  /** Such as `results[].ticker`. */
+  /** The path of the field, such as `results[].ticker`. */
   readonly path: string
-  /** Plain text. */
+  /** The description as plain text. */
   readonly description: string
-  /** The cells of the field's row in the table. */
+  /** The cells of the table row that describes the field. */
   readonly cells: ReadonlyArray<Html>
 }
 
-/** Describes each field of a response once, followed by the fields that it contains. */
+/** Describes the fields of a response. Each field is described once, followed by its nested fields. */
 export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
   const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
     listNonNullSchemaAlternatives(schema).flatMap((option) => {
-      // A recursive schema is described only once.
+      // Stops at a recursive schema, so that it is described only once.
       if (ancestors.includes(option)) return []
       const inside = [...ancestors, option]
       if (getValueAt(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)

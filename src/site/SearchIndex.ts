@@ -1,11 +1,13 @@
-/** Builds the search index for `browser/search-dialog.js`: one entry for each page and for each heading. */
+/**
+ * Creates the search index that `browser/search-dialog.js` uses. It has an entry for each page and for each heading.
+ */
 import type { Entry } from "./browser/search-matching.js"
 import { changelogPage } from "./ChangelogPage.ts"
 import { getPageContent, referenceOverviewPath, type SitePage } from "./Page.ts"
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: `"`, "#39": "'" }
 
-/** Extracts the text of HTML, without code blocks, figures, forms and navigation. */
+/** Extracts the text from HTML, skipping code blocks, figures, forms and navigation. */
 const searchableText = (html: string) =>
   html.replace(/<(pre|svg|script|form|nav)[\s>][\s\S]*?<\/\1>/g, " ")
     .replace(/<wbr>|<\/?(?:a|code|b|strong|em|span)(?:\s[^>]*)?>/g, "").replace(/<[^>]+>/g, " ")
@@ -14,12 +16,12 @@ const searchableText = (html: string) =>
 
 const maxTextLength = 1500
 
-/** Returns the search entries for a page. Renders the page if it has not been rendered yet. */
+/** Returns the search index entries for a page. This renders the page if it has not been rendered yet. */
 export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<Entry> => {
   const { path, section, title } = page
   const { body, description, search } = getPageContent(page)
   if (search !== undefined) return [search]
-  // The overview has a single entry, because the endpoints in its tables have their own entries.
+  // The overview gets a single entry, because the endpoints in its tables have their own entries.
   if (path === referenceOverviewPath) {
     return [{ path, page: title, heading: "", text: description, fields: "", isChange: false }]
   }
@@ -38,6 +40,7 @@ export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<Entry> => 
       const [element = "", id = "", heading = ""] = /^<h[23] id="([^"]+)">([\s\S]*?)<\/h[23]>/.exec(part) ?? []
       return entry(`${path}#${id}`, searchableText(heading), part.slice(element.length))
     }),
-    // Sections of tool pages that are empty until a script fills them have nothing to find.
+    // On tool pages, sections that are empty until a script fills them contain nothing to search for, so they are left
+    // out.
   ].filter(({ heading, text }) => section !== "Tools" || heading === "" || text !== "")
 }

@@ -1,5 +1,6 @@
 /**
- * Erasing accounts: what is erased, what stays, and what happens to concurrent requests (docs/operations/erasure.md).
+ * Tests account erasure: which data is erased, which is kept, and what happens to concurrent requests
+ * (docs/operations/erasure.md).
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -16,13 +17,13 @@ import { beginTransaction } from "../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as Service from "../support/Service.ts"
 
-/** Every value by which a customer of these tests could be recognized contains this text. */
+/** Every value that could identify a customer in these tests contains this text. */
 const trace = "zyxw"
 
 /**
  * The tables with a column that may refer to a customer or identify one. An erasure deletes the account's rows, or
- * empties or replaces some columns. Other columns stay, because they say nothing once the account is erased. A
- * migration that changes any of this must also replace `erase_account` or `continue_erasure`, and change
+ * clears or replaces some columns. The columns listed as `kept` say nothing about a person once the account is erased.
+ * A migration that changes any of these tables must also replace `erase_account` or `continue_erasure`, and update
  * docs/operations/erasure.md.
  */
 const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly<Record<"erased" | "kept", string>>>> =
@@ -33,7 +34,7 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
       kept: "account_id balance_microdollars budget_microdollars budget_month budget_spent_microdollars budget_stops " +
         "created_at last_charged_at tier",
     },
-    // The administrator, and digests that are removed after a day.
+    // The kept columns identify only the administrator. The digests are removed after a day.
     admin_requests: { erased: "body", kept: "admin headers key_hash request_hash requested_at status" },
     admin_tokens: "about others",
     announcement_mails: {
@@ -83,7 +84,7 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
     webhook_messages: "deleted",
   }
 
-/** Lists the columns of each table in which at least one column's name suggests an account or personal data. */
+/** Lists the columns of every table with at least one column whose name suggests an account or personal data. */
 const readTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly table: string; readonly columns: string }>`
@@ -98,7 +99,7 @@ const readTables = Effect.gen(function* () {
   return Object.fromEntries(rows.map(({ columns, table }) => [table, columns]))
 })
 
-/** Counts the requests and costs of the account in all tables, and its credits. */
+/** Reads the account's daily sums, request count, cost, credits and balance. */
 const readSums = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const daily = yield* sql<{ readonly sums: string }>`
@@ -114,7 +115,7 @@ const readSums = Effect.fnUntraced(function* (account_id: number) {
   return { daily, totals }
 })
 
-/** Finds the tables that have a row with the text. */
+/** Returns the tables that contain the text in any row. */
 const findText = Effect.fnUntraced(function* (text: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* Effect.forEach(Object.keys(knownTables), (table) =>
@@ -125,7 +126,7 @@ const findText = Effect.fnUntraced(function* (text: string) {
   return found.flat()
 })
 
-/** Returns the distinct keys and request ids in the usage of an account. */
+/** Returns the distinct pairs of key id and request id in an account's usage. */
 const readUsageIds = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly key_id: number; readonly request_id: string }>`
@@ -134,7 +135,7 @@ const readUsageIds = Effect.fnUntraced(function* (account_id: number) {
   return rows.map(({ key_id, request_id }) => `${key_id} ${request_id}`)
 })
 
-/** What `readUsageIds` returns after an erasure: a key 0 and an empty request id. */
+/** The result of `readUsageIds` after an erasure: key id 0 and an empty request id. */
 const anonymous = ["0 "]
 
 /** Records requests in one batch. */
@@ -143,12 +144,12 @@ const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Parame
   yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 
-/** Runs a command of `tickerline`. */
+/** Runs a `tickerline` command. */
 const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   return yield* runCommandInProcess(args, { DATABASE_URL: yield* Service.databaseUrl })
 })
 
-/** Erases what an erasure has left for later. */
+/** Completes the deferred work of an erasure. */
 const finish = Effect.fnUntraced(function* (account_id: number) {
   yield* Erasure.finishErasure(account_id)
   assert.notInclude((yield* Erasure.listUnfinishedErasures).map((found) => found.account_id), account_id)
@@ -360,7 +361,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       yield* writeCounts([{ ...throttled, countsBefore: none, countsAfter: one }])
 
       const { commit } = yield* beginTransaction(Erasure.eraseAccount("in flight"))
-      // The writer neither waits for the erasure nor sees it.
+      // The writer does not wait for the erasure and cannot see it.
       yield* writeUsage(record)
       const creating = yield* Effect.forkChild(
         Effect.flip(createApiKey({ account: "in flight", name: "k", expires: null, endpoints: null, networks: null })),
@@ -378,7 +379,8 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       yield* settleUsage
       assert.deepStrictEqual(yield* readUsageIds(account_id), anonymous)
       const { daily, totals } = yield* readSums(account_id)
-      // Four requests for 7 microdollars each and two throttled ones, which are free. The balance was 100.
+      // The account made four requests at 7 microdollars each and two throttled ones, which are free. Its initial
+      // balance was 100.
       assert.deepInclude(totals, { requests: 6, cost: "28", balance: "72" })
       assert.lengthOf(daily, 1)
       assert.lengthOf(yield* sql`select from api_keys where account_id = ${account_id}`, 0)
@@ -395,7 +397,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
           requested_at: Date.parse(`2026-06-01T12:00:${second}0Z`),
         })))
       }
-      /** Returns how many rows still have a key or a request id, and whether the erasure is finished. */
+      /** Returns how many rows still contain a key or a request id, and whether the erasure is complete. */
       const readProgress = Effect.fnUntraced(function* (name: string) {
         const { finished_at, usage_rows } = yield* Erasure.readErasureState(name)
         return [usage_rows, finished_at !== null]

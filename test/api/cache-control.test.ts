@@ -1,4 +1,7 @@
-/** `Cache-Control` and `Vary`: who may keep a response. `catalogue/response-headers` checks the endpoints. */
+/**
+ * Tests `Cache-Control` and `Vary`, which determine who may store a response. `catalogue/response-headers` tests these
+ * headers for each endpoint.
+ */
 import * as Undici from "@effect/platform-node/Undici"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -7,7 +10,7 @@ import * as RawSockets from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 
-/** Requests to which no endpoint responds, with the expected status and `Cache-Control`. */
+/** Requests that match no endpoint, with the expected status and `Cache-Control`. */
 const requests = [
   ["GET /nowhere HTTP/1.1", 404, "no-store"],
   ["POST /nowhere HTTP/1.1", 404, "no-store"],
@@ -44,7 +47,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true })("Cache-Control", (it
         select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now
       `
       const path = `/v1/research-reports?as_of=${row?.now}`
-      // The library implements RFC 9111, as the cache of one client that uses several keys.
+      // This library implements RFC 9111. The test uses it as the private cache of a client with several keys.
       const cache = Undici.interceptors.cache({ type: "private", store: new Undici.cacheStores.MemoryCacheStore() })
       const client = yield* Effect.acquireRelease(
         Effect.sync(() => new Undici.Agent()),
@@ -75,7 +78,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true })("Cache-Control", (it
       for (const past of ["", `&as_of=${new Date().toISOString()}`]) {
         for (const format of ["", "&format=csv"]) {
           const path = `/v1/news?limit=5${format}${past}`
-          // The second response comes from the query cache, and the third from the response cache.
+          // The query cache serves the second request, and the response cache serves the third.
           for (const _ of [1, 2, 3, 4]) {
             const { headers, status } = yield* requestOverWire(port, path, ultimate)
             assert.strictEqual(status, 200)

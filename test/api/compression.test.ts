@@ -1,4 +1,7 @@
-/** The compressed versions of static bodies (D17, caching). `conditional-requests.test.ts` requests them over HTTP. */
+/**
+ * Tests the compressed versions of static bodies (D17, caching). `conditional-requests.test.ts` requests them over
+ * HTTP.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { getCompressedBody } from "../../src/api/Compression.ts"
 
@@ -16,7 +19,7 @@ describe("The compressed versions of static bodies", () => {
       return new Uint8Array([1])
     }
     const get = () => getCompressedBody(bodies, "gzip", compress)
-    // Requests that arrive during a failing attempt share its failure.
+    // Requests that arrive while a compression attempt is failing get the same error.
     assert.deepStrictEqual(await Promise.all([get(), get()].map(settle)), ["rejected", "rejected"])
     assert.strictEqual(calls, 1)
     for (let request = 0; request < 3; request++) assert.deepStrictEqual(await get(), new Uint8Array([1]))

@@ -150,7 +150,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       assert.isUndefined(small.headers["content-encoding"])
     }).pipe(Effect.scoped))
 
-  /** Headers that differ in every response. */
+  /** Headers whose value differs in every response. */
   const headersPerResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
   /** Headers that a 304 omits. */
   const bodyHeaders = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
@@ -184,7 +184,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         yield* skipUnlessThorough
         const { basic } = yield* TestKeys
         const port = yield* startServiceInstance({ CORS_ORIGINS: origins })
-        // This instance gets only conditional requests: the router responds to the first, then the response cache.
+        // This instance receives only conditional requests. The router responds to the first one, and the response
+        // cache to the others.
         const late = yield* startServiceInstance({ CORS_ORIGINS: origins })
         const encodings = ["identity", "gzip", "br", "zstd"]
         for (const encoding of sampleUnlessThorough(encodings, 2, origins.length)) {

@@ -1,4 +1,4 @@
-/** How long the server keeps a connection. */
+/** Tests how long the server keeps a connection open. */
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { once } from "node:events"

@@ -1,4 +1,4 @@
-/** Headers of every response, and responses that no endpoint produces (§9.1, D10 to D14), over plain sockets. */
+/** Tests the headers of every response, and responses that no endpoint sends (§9.1, D10 to D14), over plain sockets. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, ConfigProvider, Context, Effect, Layer, Option, Schedule, Schema, Tracer } from "effect"
@@ -30,14 +30,14 @@ interface ReceivedResponse {
 interface Options {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** The API key. The default is the key of an account with the tier `basic`; `null` sends no key. */
+  /** The API key to send. By default, the key of an account with the tier `basic`; `null` sends no key. */
   readonly key?: string | null
 }
 
 const parseJsonBody = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
-/** Sends a request with its target byte for byte. Does not follow redirects. */
+/** Sends a request with exactly this target, byte for byte. Does not follow redirects. */
 const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Options = {}) {
   const keys = yield* TestKeys
   const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
@@ -99,7 +99,7 @@ const headersPerResponse = new Set(["connection", "date", "keep-alive", "transfe
 const listComparableHeaders = (headers: IncomingHttpHeaders) =>
   Object.entries(headers).filter(([name]) => !headersPerResponse.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
 
-/** Headers of the rate limit (D18) and the cost (D27), which change with every request. */
+/** Headers for the rate limit (D18) and the cost (D27), which change with every request. */
 const countingHeaders = new Set(["x-cost-microdollars", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
 const listHeaderNames = (headers: IncomingHttpHeaders) => listComparableHeaders(headers).map(([name]) => name)
@@ -133,7 +133,7 @@ const undecodable = [
   ["UTF-8 cut short", "%E2%82"],
 ] as const
 
-/** Creates the keys that requests send. */
+/** Creates the keys that the requests send. */
 const requestKeys = {
   "no key": Effect.succeed(null),
   "a basic key": Effect.map(TestKeys, ({ basic }) => basic),
@@ -144,7 +144,7 @@ const requestKeys = {
   ),
 }
 
-/** A request for each status, and the name of the key that it sends. */
+/** One request for each status, with the name of the key to send. */
 const responses = ([
   [200, "GET", "/endpoints", "no key"],
   [200, "GET", "/v1/docs", "no key"],
@@ -482,7 +482,7 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
           "/v1/Historical-Tickers",
         ]
       ) {
-        // The GET shows whether the path leads to an endpoint: if so, POST gets a 405, otherwise a 404.
+        // The GET shows whether the path matches an endpoint. If it does, the POST gets a 405, otherwise a 404.
         const got = yield* send(path, { key: null })
         const response = yield* send(path, { method: "POST" })
         if (got.status === 404) assertError(response, 404, "not_found")
@@ -588,7 +588,7 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
         !isEndless && !row.path.startsWith("/v1/usage")
       )
       const all = endpoints.flatMap(({ row }) => [...queries, ...exports].map((query) => row.path + query))
-      // Usage lists the requests of this test.
+      // Usage endpoints are left out, because they list the requests of this test.
       const sent = [...sampleUnlessThorough(all, 7, 0), ...pages]
       const headers = [{}, { "Accept-Encoding": "gzip" }, { "If-None-Match": "*" }]
       for (const [index, path] of sent.entries()) {
@@ -889,7 +889,7 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
           assertCounted(each)
           assert.strictEqual(each.headers["x-cost-microdollars"], "0")
         }
-        // An estimate fails in the same way as the request itself.
+        // An estimate fails in the same way as the request that it estimates.
         const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", {
           headers: { "X-Request-Id": "my-id" },
         })
@@ -959,7 +959,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
             headers: { Origin: "https://app.example", "Access-Control-Request-Method": "GET" },
           })
           const listed = (name: string) => String(response.headers[name]).split(", ")
-          // The types of requests have no header that is not on this list.
+          // Every header that the request types declare must be on this list.
           assert.deepStrictEqual(listed("access-control-allow-headers"), corsAllowedHeaderNames)
           assert.includeMembers(listed("access-control-allow-headers"), [
             "Authorization",
@@ -1046,7 +1046,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
 // The socket of the serve command
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The port of a service that the serve command has started, with its own database. */
+/** The port of a service started by the `serve` command, with a separate database. */
 class ServePort extends Context.Service<ServePort, number>()("test/api/ServePort") {}
 
 const serveLayer = Layer.effect(
@@ -1098,7 +1098,7 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
     ([what, bytes]) =>
       Effect.gen(function* () {
         const response = parseResponse(yield* exchangeText(yield* ServePort, bytes))
-        // Some runtimes join both Host headers into one, so the request is valid there.
+        // Some runtimes join the two `Host` headers into one, which makes the request valid.
         if (what === "two Hosts" && response.status === 200) return assertCommonHeaders(response)
         assertError(response, 400, "bad_request")
         assert.match(String(response.headers["x-request-id"]), uuid)

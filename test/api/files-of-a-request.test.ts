@@ -1,4 +1,4 @@
-/** Traces one request through the files of `src`. */
+/** Tests that a request runs through the `src` files that docs/ARCHITECTURE.md lists. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -11,7 +11,7 @@ const architecture = readFileSync(new URL("../../docs/ARCHITECTURE.md", import.m
 
 const maxFiles = 25
 
-/** Returns the files that the section "A page" of docs/ARCHITECTURE.md names, in the order of its steps. */
+/** Returns the files listed in the section "A page" of docs/ARCHITECTURE.md, in the order of its steps. */
 const listFiles = () => {
   const [, steps = ""] = /## A page\n([\s\S]*?)\n## /.exec(architecture) ?? []
   let folder = ""
@@ -32,7 +32,7 @@ const withSession = <A, E, R>(use: (session: Session) => Effect.Effect<A, E, R>)
     (session) => Effect.sync(() => session.disconnect()),
   )
 
-/** Returns the files of `src` whose functions ran since the last call. */
+/** Returns the `src` files in which a function ran since the last call. */
 const takeFiles = (session: Session) =>
   Effect.map(
     Effect.promise(() => session.post("Profiler.takePreciseCoverage")),

@@ -1,6 +1,6 @@
 /**
- * Sends random requests to every list. Compares responses, recorded usage and metrics with what a second, simple
- * implementation predicts.
+ * Sends random requests to every list. Compares the responses, recorded usage and metrics with the predictions of a
+ * second, simpler implementation.
  */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Metric, Option, type Schema } from "effect"
@@ -23,7 +23,7 @@ import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
-/** SQL values that the encoders treat specially, by column type. */
+/** SQL values that the encoders handle specially, by column type. */
 const unusualValues: Readonly<Record<string, string>> = {
   text: `E'=SUM(A1),"é😀"\\\\\\n\\u0001 '`,
   bigint: "-9007199254740991",
@@ -34,7 +34,8 @@ const unusualValues: Readonly<Record<string, string>> = {
 const storeUnusualValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const { key, table } of loadableDatasets) {
-    // With triggers, the history would record each update, and a job would count each update as a correction.
+    // Disables triggers. Otherwise the history would record each update, and a job would count each one as a
+    // correction.
     yield* sql.unsafe(`alter table ${table} disable trigger user`)
     for (const { is_list, name, type } of yield* readLoadableColumns(table)) {
       if (key.includes(name) || is_list) continue
@@ -61,16 +62,16 @@ type Format = "json" | "csv" | "ndjson"
 
 interface RandomRequest {
   readonly list: ReferenceList
-  /** The query that the contract declares. */
+  /** The query schema that the contract declares. */
   readonly declaredQuery: Schema.Top
   readonly isEstimate: boolean
   readonly method: "GET" | "HEAD"
   readonly parameters: ReadonlyArray<readonly [string, string]>
   readonly accept: readonly [value: string | undefined, format: Format]
   readonly acceptEncoding: string | undefined
-  /** Returns the `If-None-Match` of the request, given the ETag of an earlier response. */
+  /** Returns the request's `If-None-Match` header, given the ETag of an earlier response. */
   readonly makeCondition: (etag: string) => string | undefined
-  /** Returns the expected `ETag` of a 304; undefined if the response must not be a 304. */
+  /** Returns the expected `ETag` of a 304 response, or undefined if the response must not be a 304. */
   readonly matchedTag: (etag: string) => string | undefined
   readonly repetitions: number
 }
@@ -100,7 +101,10 @@ const conditions: readonly [Condition, ...ReadonlyArray<Condition>] = [
   { makeCondition: () => "*", matchedTag: (etag) => etag },
 ]
 
-/** Parameters that limit the usage lists to days before the test, because requests of the test are recorded. */
+/**
+ * Parameters that restrict the usage lists to days before the test. Without them, the lists would include the test's
+ * own requests.
+ */
 const past: Readonly<Record<string, string>> = {
   "/v1/usage": "requested_at_to",
   "/v1/usage/daily": "usage_date_to",
@@ -110,13 +114,13 @@ const wrongValues = ["", "x", "-1", "1e400", "2025-02-30", "@@", "a\0b", "2999-0
 
 type Chooser = ReturnType<typeof makeRandomChooser>
 
-/** A list and some of its results, from which requests take the values of their filters. */
+/** A list and some of its results. Random requests take their filter values from these results. */
 interface SampledList {
   readonly list: ReferenceList
   readonly samples: ReadonlyArray<object>
 }
 
-/** Takes the value of a filter from a result, so that some results lie exactly on the bound. */
+/** Takes a filter value from a result, so that some results lie exactly on the bound. */
 const chooseFromResults = ({ list, samples }: SampledList, name: string, isDate: boolean, choose: Chooser) => {
   const [first, ...rest] = samples
   const column = list.filteredColumns.get(name)
@@ -126,7 +130,7 @@ const chooseFromResults = ({ list, samples }: SampledList, name: string, isDate:
   return isDate ? String(value).slice(0, 10) : String(value).slice(0, 100)
 }
 
-/** Chooses the parameters of a list: valid, or sometimes invalid, repeated or unknown. */
+/** Chooses query parameters for a list. Most are valid; some are invalid, repeated or unknown. */
 const chooseParameters = (sampled: SampledList, choose: Chooser) => {
   const { path } = sampled.list
   const { parameters } = documentedEndpoints.find((documented) => documented.path === path) ?? { parameters: [] }
@@ -173,7 +177,7 @@ const makeRequest = (sampled: SampledList, declaredQuery: Schema.Top, seed: numb
   const { list } = sampled
   const choose = makeRandomChooser(seed)
   const parameters = chooseParameters(sampled, choose)
-  // A request with the filter `endpoint` is never estimated, because `/estimate` has a parameter with this name.
+  // A request with an `endpoint` filter cannot be estimated, because `/estimate` has its own parameter with that name.
   const isEstimate = !parameters.some(([name]) => name === "endpoint") &&
     choose([true, false, false, false, false, false])
   return {
@@ -189,7 +193,7 @@ const makeRequest = (sampled: SampledList, declaredQuery: Schema.Top, seed: numb
   }
 }
 
-/** Returns the algorithm that the service must choose: the first one that the client accepts. */
+/** Returns the encoding that the service must choose: the first supported one that the client accepts. */
 const getEncoding = (acceptEncoding: string | undefined) =>
   ["gzip", "br", "zstd"].find((algorithm) => acceptEncoding?.split(",")[0] === algorithm)
 
@@ -197,7 +201,7 @@ const getEncoding = (acceptEncoding: string | undefined) =>
 // Expected responses
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Price in microdollars per gigabyte, so high that bodies of different sizes have different costs. */
+/** The price in microdollars per gigabyte. It is so high that bodies of different sizes have different costs. */
 const price = 987_654_321
 
 const computeCost = (bytes: number, isPriced: boolean) => isPriced ? Math.ceil(bytes * price / 1_000_000_000) : 0
@@ -206,7 +210,7 @@ interface Content {
   readonly format: Format
   readonly body: string
   readonly results: number
-  /** Number of rows, if the content is a file. */
+  /** The number of rows, if the content is a file. */
   readonly rows: number
   readonly hasMore: boolean
 }
@@ -250,7 +254,7 @@ const makeContent = (
 /** The expected result of a request. An undefined header must be missing. */
 interface Expected {
   readonly status: number
-  /** The body of a 200 or 304 to GET, or the `error` object of any other status. */
+  /** The body of a 200 or 304 response to GET, or the `error` object of any other response. */
   readonly body: string | { readonly error: object }
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly trailers: Readonly<Record<string, string | undefined>>
@@ -371,7 +375,7 @@ const expectResults = (
   }
 }
 
-/** Groups repeated parameters, as a query string does. */
+/** Groups repeated parameters, as a query string parser does. */
 const collectParameters = (parameters: RandomRequest["parameters"]) => {
   const collected: Record<string, string | ReadonlyArray<string>> = {}
   for (const [name, value] of parameters) {
@@ -423,7 +427,7 @@ const compareResponse = (
   if (typeof body === "string") assert.strictEqual(response.text, body, about)
   else if (!isHead) assert.deepStrictEqual(JSON.parse(response.text), { ...body, request_id: id }, about)
   for (const [name, value] of Object.entries(headers)) {
-    // The place where a page of usage begins is tested with the pages.
+    // Ignores the start position of a usage page, which the pagination tests cover.
     const received = response.headers[name]?.replace(/&after=[^&>]*/, "")
     assert.strictEqual(received, value, `${name} of ${about}`)
   }
@@ -431,7 +435,7 @@ const compareResponse = (
   assert.strictEqual(response.headers["x-request-id"], id)
 }
 
-/** Inserts usage of an earlier month, for `/v1/usage` and `/v1/usage/daily`. */
+/** Inserts usage for an earlier month, for `/v1/usage` and `/v1/usage/daily`. */
 const fillUsage = Effect.fnUntraced(function* (account_id: number, key_id: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
@@ -442,11 +446,11 @@ const fillUsage = Effect.fnUntraced(function* (account_id: number, key_id: numbe
       false
     from generate_series(1, 300) as n
   `
-  // The time of the last use is set in the future, so that using the key does not change the list of keys.
+  // Sets the time of last use in the future, so that using the key does not change the list of keys.
   yield* sql`update api_keys set last_used_at = now() + interval '1 day' where account_id = ${account_id}`
 })
 
-/** Reads some results of the list, from which requests take the values of their filters. */
+/** Reads some results of the list as a source of filter values for random requests. */
 const sampleList = Effect.fnUntraced(function* (list: ReferenceList, account_id: number) {
   const { query } = yield* list.decode({ ticker: "T1,T2,T7,T50" }).pipe(
     Effect.catch(() => list.decode({ ticker: "T7" })),

@@ -1,4 +1,4 @@
-/** Tests the log entries about requests: one per request at the level debug, and those about failed ones. */
+/** Tests the log entries for requests: one entry per request at level debug, and error entries for failed requests. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
@@ -9,7 +9,7 @@ import * as Service from "../support/Service.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
-/** Returns a logger layer with a minimum level, and a function that returns the recorded entries about requests. */
+/** Returns a logger layer with a minimum level, and a function that returns the recorded log entries for requests. */
 const log = (level: "Debug" | "Info") => {
   const lines: Array<unknown> = []
   const logger = Logger.make((options) => void lines.push(JSON.parse(Logger.formatJson.log(options))))

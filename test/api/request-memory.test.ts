@@ -1,4 +1,7 @@
-/** What a request leaves behind: nothing that keeps its connection, and little that V8 has to move (§8, performance). */
+/**
+ * Tests how much memory a completed request leaves behind. Nothing may retain its connection, and V8 must have little
+ * to promote to the old generation (§8, performance).
+ */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { globSync, readFileSync } from "node:fs"
@@ -19,7 +22,7 @@ import {
   startServiceProcess,
 } from "../support/ServiceInstances.ts"
 
-/** Everything that runs per request. The other folders of `postgres` run at start, per connection, or as jobs. */
+/** All source files that run for each request. Other files of `postgres` run at startup, per connection, or in jobs. */
 const sourceFiles = globSync(
   ["src/{api,accounts,contract,query,site}/**/*.ts", "src/postgres/{Re*,*Row*,*Record}.ts"],
   {
@@ -27,7 +30,7 @@ const sourceFiles = globSync(
   },
 ).toSorted()
 
-/** Functions that run once, although they are not the generator of a layer, nor in one. */
+/** Functions that run only once, although they are neither the generator of a layer nor inside one. */
 const runOnce: ReadonlyArray<string> = [
   "layer",
   "compileList",
@@ -41,16 +44,22 @@ const runOnce: ReadonlyArray<string> = [
   "makeWriteLoop",
 ]
 
-/** Makers that run per file of an export in Parquet. What their generators keep is the file, not the request. */
+/** Factories that run once per exported Parquet file. Their generators retain the file, not the request. */
 const runPerFile: ReadonlyArray<string> = ["makeParquetWriter", "makeParquetExportWriter"]
 
-/** Enough for several scavenges. */
+/** Enough requests to cause several scavenges. */
 const requestsPerMeasurement = 4_000
 
-/** Limit of the bytes that V8 moves to the old generation per request: less than an object with its usage needs. */
+/**
+ * The maximum number of bytes that V8 may promote to the old generation per request: less than the size of an object
+ * with its usage.
+ */
 const maxPromotedBytes = 500
 
-/** Bytes in the old generation, and how often it was compacted, which makes a comparison useless. */
+/**
+ * The bytes in the old generation, and the number of compactions. A compaction between two samples makes them
+ * incomparable.
+ */
 const OldGeneration = Schema.Struct({ bytes: Schema.Finite, compactions: Schema.Finite })
 
 const printOldGeneration = printOnSignal(`{
@@ -61,7 +70,7 @@ const printOldGeneration = printOnSignal(`{
 const readOldGeneration = (running: RunningProcess) =>
   Effect.flatMap(takeSample(running), Schema.decodeUnknownEffect(OldGeneration))
 
-/** Measures by how much the old generation of a process grows. */
+/** Measures by how many bytes a process's old generation grows while an effect runs. */
 const measurePromotedBytes = Effect.fnUntraced(function* <E>(running: RunningProcess, run: Effect.Effect<void, E>) {
   const before = yield* readOldGeneration(running)
   yield* run
@@ -69,7 +78,7 @@ const measurePromotedBytes = Effect.fnUntraced(function* <E>(running: RunningPro
   return after.compactions === before.compactions ? after.bytes - before.bytes : Infinity
 })
 
-/** Sends requests over ten connections, each after the response to the last. The client creates few objects. */
+/** Sends requests over ten connections, each after the previous response. The client allocates few objects. */
 const sendRequests = ({ count, key, makeTarget, port }: {
   readonly port: number
   readonly key: string
@@ -113,11 +122,14 @@ const isNode = (value: unknown): value is Node => typeof value === "object" && v
 
 const childrenOf = (node: Node): ReadonlyArray<Node> => Object.values(node).flat().filter(isNode)
 
-/** Returns the text of each generator function that is created inside a function which may run more than once. */
+/** Returns the source text of each generator function that is created inside a function that may run more than once. */
 const findRepeatedGenerators = (code: string) => {
   const textOf = ({ end, start }: Node) => code.slice(start, end)
   const found: Array<string> = []
-  /** `name` is what the expression in `node` is assigned to, perhaps as an argument of a call. */
+  /**
+   * `name` is the variable or property to which the expression in `node` is assigned, directly or as an argument of a
+   * call.
+   */
   const visit = (node: Node, parent: Node | undefined, isRepeated: boolean, name = "") => {
     const isFunction = /Function/.test(node.type) && "body" in node && node.body !== null
     const isGenerator = isFunction && "generator" in node && node.generator === true
@@ -179,7 +191,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A request 
             ...(isPast ? [["as_of", "now"]] as const : []),
           ])
           for (let repetition = 0; repetition < 4; repetition++) {
-            // Of historical tickers, only real ones are found.
+            // For /v1/historical-tickers, most symbols do not exist and get a 404.
             assert.include([200, 404], (yield* requestOverWire(port, url, ultimate)).status, url)
             requests += 1
           }
@@ -187,7 +199,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A request 
       }
       assert.isAbove(requests, 500)
       const [messages = 0, responses = 0] = countLiving().map((count, index) => count - (before[index] ?? 0))
-      // A few belong to connections that are still open.
+      // A few messages belong to connections that are still open.
       assert.isBelow(messages, 20, "requests")
       assert.isBelow(responses, 20, "responses")
     }).pipe(Effect.scoped))
@@ -202,19 +214,19 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A request 
       let [sent, packets] = [0, Infinity]
       const makeTarget = () => {
         sent += 1
-        // All connections are still open.
+        // Counts while all connections are still open.
         if (sent === count) packets = countPackets() - before
         return "/health/live"
       }
       yield* sendRequests({ port, key: ultimate, count, makeTarget })
-      // Each of ten connections keeps its last packet.
+      // Each of the ten connections may keep its last packet.
       assert.isBelow(packets, count / 4)
     }).pipe(Effect.scoped))
 
   it.effect("leaves little in the old generation, from the cache and from memory (§8)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      // In a process of its own, because what other tests ran in this one changes what V8 promotes.
+      // Runs in a separate process, because earlier tests in this process affect what V8 promotes.
       const { port, running } = yield* startServiceProcess(yield* Service.databaseUrl, {
         NODE_OPTIONS: `--max-semi-space-size=16 --import "${printOldGeneration}"`,
         RATE_LIMIT_ULTIMATE: "1000000000",
@@ -225,7 +237,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A request 
       for (const makeTarget of [hit, lineage]) {
         const send = (count: number) => sendRequests({ port, key: ultimate, count, makeTarget })
         yield* send(20_000)
-        // What a request always leaves is in every measurement. On a busy machine, some have more: usage that waits.
+        // Repeats the measurement, because on a busy machine pending usage may add bytes. Bytes that every request
+        // leaves behind appear in every measurement.
         const bytesPerRequest = yield* measurePromotedBytes(running, send(requestsPerMeasurement)).pipe(
           Effect.map((bytes) => bytes / requestsPerMeasurement),
           Effect.repeat({ until: (bytes) => bytes < maxPromotedBytes, times: 20 }),

@@ -1,4 +1,4 @@
-/** The request pipeline serves exactly the endpoints of its contract. */
+/** Tests that the request pipeline serves exactly the endpoints in its contract. */
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -28,7 +28,7 @@ const needsNoKey = makePublicHandler(NoParameters, () => Effect.succeed(encode({
 
 const serve = (handlers: Handlers) => serveApi(Small, Effect.succeed(handlers))
 
-/** Starts a service with the handlers. Returns why it does not start. */
+/** Starts a service with these handlers. Returns the reason why it does not start. */
 const explainRefusal = (handlers: Handlers) =>
   Effect.map(
     Effect.exit(Effect.scoped(Layer.build(serve(handlers)))),

@@ -18,7 +18,7 @@ const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const target = "/v1/news"
 
-/** Stores a response with the headers in the response cache, and looks it up with another request. */
+/** Stores a response with these headers in the response cache, and looks it up with another request. */
 const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
   const { find, store } = yield* makeResponseCache
   const body = Buffer.from("{}")
@@ -80,7 +80,7 @@ layer(Layer.empty)("The response cache", (it) => {
       assert.strictEqual(revalidate()?.etag, etag)
       yield* TestClock.adjust("1 day")
       assert.strictEqual(revalidate()?.etag, etag)
-      // The other tests have the same clock.
+      // Resets the clock, which the other tests share.
     }).pipe(Effect.ensuring(TestClock.setTime(0)), Effect.provide(CacheMemory.layer), defaultSettings))
 
   it.effect("uses all of CACHE_MEGABYTES, because the results of its responses make room for them (D17)", () =>
@@ -117,7 +117,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
   Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
-/** Headers with a new value in every response. */
+/** Headers whose value differs in every response. */
 const perResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The response cache", (it) => {

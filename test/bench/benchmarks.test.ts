@@ -1,4 +1,4 @@
-/** The parts of the benchmarks that compute: options, statistics, pairs of servers, and the load of the machine. */
+/** Tests the computations of the benchmarks: options, statistics, pairs of servers, and machine load. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Console, Effect } from "effect"
@@ -10,7 +10,10 @@ import { options } from "../../bench/options.ts"
 import { pairRatios, type Round, spreadOf } from "../../bench/outcome.ts"
 import { median, quantile, quartiles } from "../../bench/statistics.ts"
 
-/** Parses the arguments of a command without starting it. Returns what it printed. */
+/**
+ * Parses command-line arguments without starting the command. Returns the parsed command and everything that was
+ * printed.
+ */
 const choose = (...args: ReadonlyArray<string>) =>
   Effect.suspend(() => {
     const printed: Array<string> = []
@@ -24,7 +27,7 @@ const choose = (...args: ReadonlyArray<string>) =>
     )
   })
 
-/** The commands in `package.json` that have options: all but the type check. */
+/** The commands in `package.json` that accept options, which are all except the type check. */
 const commands = Object.entries(packageJson.scripts).flatMap(([name, script]) =>
   name === "types" ? [] : [{ name, script }]
 )
@@ -113,7 +116,7 @@ const figures = (perSecond: number, p99: number | undefined): Round => ({
 
 describe("The pairs of servers in the benchmarks", () => {
   it("divides the rates that were measured side by side, not those of different rounds (benchmarks)", () => {
-    // The machine is three times as slow in the second round.
+    // In the second round, the machine is only a third as fast.
     const rounds = [
       { ...figures(300, 2), beside: { tickerline: figures(600, 3) } },
       { ...figures(100, 6), beside: { tickerline: figures(200, 12) } },

@@ -1,4 +1,4 @@
-/** Tests the Effect client and the Promise client against the service with its sample data, over HTTP. */
+/** Tests the Effect client and the Promise client over HTTP against the service with sample data. */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Logger, Predicate, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -21,7 +21,7 @@ import * as Service from "../support/Service.ts"
 
 const serviceUrl = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
 
-/** Creates an Effect client of the service, with a key for all endpoints. */
+/** Creates an Effect client for the service, with a key that may use every endpoint. */
 const makeEffectClient = Effect.fnUntraced(function* (options: Partial<ClientOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
   const clientOptions = { baseUrl: yield* serviceUrl, apiKey: Redacted.make(ultimate), ...options }
@@ -30,7 +30,7 @@ const makeEffectClient = Effect.fnUntraced(function* (options: Partial<ClientOpt
 
 type PromiseOptions = Parameters<typeof createClient>[0]
 
-/** Creates a Promise client of the service, with a key for all endpoints. */
+/** Creates a Promise client for the service, with a key that may use every endpoint. */
 const makePromiseClient = Effect.fnUntraced(function* (options: Partial<PromiseOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
   return createClient({ baseUrl: yield* serviceUrl, apiKey: ultimate, ...options })
@@ -40,14 +40,14 @@ const makePromiseClient = Effect.fnUntraced(function* (options: Partial<PromiseO
 const makeQuery = (endpoint: DocumentedEndpoints.DocumentedEndpoint) =>
   Object.fromEntries(DocumentedEndpoints.makeRequiredQuery(endpoint))
 
-/** Finds a method of a client, such as `get`, for the endpoint with this path. */
+/** Finds a client method, such as `get`, for the endpoint with this path. */
 const findMethod = (client: object, path: string, name: string) => {
   const resource: unknown = Reflect.get(client, toEndpointName(path))
   const found: unknown = Predicate.isObject(resource) ? Reflect.get(resource, name) : undefined
   return Predicate.isFunction(found) ? found : undefined
 }
 
-/** Starts a server on a free port until the end of the test. Returns its address. */
+/** Starts a server on a free port, which stops at the end of the test. Returns its URL. */
 const startServer = (respond: RequestListener) =>
   Effect.gen(function* () {
     const server = yield* Effect.acquireRelease(
@@ -85,7 +85,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
             return error
           }
         })
-        // Endpoints without data about the symbol return not_found.
+        // Endpoints that have no data about the symbol respond with `not_found`.
         if (outcome instanceof TickerlineError) {
           assert.strictEqual(outcome.code, "not_found", `${endpoint.path}: ${outcome.message}`)
         } else assert.isTrue(Predicate.isObject(outcome), endpoint.path)
@@ -115,7 +115,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         })
         if (response.status !== 200) continue
         compared += 1
-        // Numbers are compared as text, because the client returns decimals as text.
+        // Converts numbers to text before the comparison, because the client returns decimals as text.
         const quoteNumbers = (value: unknown): unknown =>
           Array.isArray(value)
             ? value.map(quoteNumbers)
@@ -186,7 +186,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.deepStrictEqual(Array.from(all), Array.from(page.results))
       assert.strictEqual(responses.length, Math.ceil(page.count / 3) + 1)
       responses.length = 0
-      // All pages show the moment of the first one.
+      // All pages show the data as of the time of the first page.
       yield* Stream.runDrain(tickerline.gapStats.pages({ ...query, as_of: "now" }))
       assert.strictEqual(new Set(responses.map(({ as_of }) => as_of)).size, 1)
       assert.isNotNull(responses[0]?.as_of)
@@ -236,7 +236,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       const existing = yield* list()
       yield* countRequests
       const read = yield* Stream.runCollect(Stream.take(effects.usage.rows({ limit: 1 }), 20))
-      // The first row of usage records the request that read `existing`, so `existing` does not contain it.
+      // The first row of the second read is the request that read `existing`, which `existing` itself cannot contain.
       assert.deepStrictEqual(Array.from(read).map(({ request_id }) => request_id).slice(1), existing)
 
       const promises = yield* makePromiseClient({ apiKey: key })
@@ -367,7 +367,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         market_cap: "999999999999999999.99",
         dollar_volume: null,
       })
-      // A bound as text keeps all its digits.
+      // A bound passed as text keeps all its digits.
       const query = { ticker: "ZZEXACT", min_gap_percentage: "99999999999999.9999" }
       assert.strictEqual((yield* Effect.promise(() => promises.intradayRunners.get(query))).count, 0)
     }))

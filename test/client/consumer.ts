@@ -1,4 +1,4 @@
-/** A program that uses the Effect client. The tests compile and run it outside of the repository. */
+/** A sample program that uses the Effect client. The tests compile and run it outside the repository. */
 import { DateTime, Effect, Redacted, Stream } from "effect"
 import { type ClientOptions, Tickerline } from "tickerline/client"
 import { createClient, TickerlineError } from "tickerline/promise"

@@ -12,7 +12,7 @@ import { waitUntil } from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 
-/** Creates an Effect client and a Promise client for the service on a port. */
+/** Creates an Effect client and a Promise client for the service on the given port. */
 const makeClients = Effect.fnUntraced(function* (port: number, apiKey: string) {
   const baseUrl = `http://127.0.0.1:${port}`
   const effects = yield* Effect.provide(
@@ -22,7 +22,7 @@ const makeClients = Effect.fnUntraced(function* (port: number, apiKey: string) {
   return { effects, promises: createClient({ baseUrl, apiKey }) }
 })
 
-/** Creates clients whose connections go through a proxy. `start` is the cursor after all existing changes. */
+/** Creates clients that connect through a proxy. `start` is the cursor after all existing changes. */
 const setUp = Effect.gen(function* () {
   const { ultimate } = yield* Service.TestKeys
   const proxy = yield* startTcpProxy(yield* Service.servicePort)
@@ -85,7 +85,7 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
         Effect.flip,
         Effect.forkChild,
       )
-      // Writes changes until the first one arrives, which shows that the stream is open.
+      // Writes changes until the first one arrives. Its arrival shows that the stream is open.
       let day = 0
       yield* Effect.repeat(
         Effect.suspend(() => {

@@ -1,4 +1,4 @@
-/** Tests `follow` of both clients against scripted servers: resumption, errors, waits and backpressure. */
+/** Tests `follow` of both clients against scripted servers: resumption, errors, delays and backpressure. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Fiber, Layer, Redacted, Result, Schedule, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
@@ -21,14 +21,17 @@ import {
 import { waitUntil } from "../support/RawSockets.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
-/** Nine retries, because the longest script refuses the first connection nine times. */
+/** The longest script refuses the first connection nine times, so the client needs nine retries. */
 const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
 
 /** Creates an Effect client that uses `fetch`. */
 const makeFetchClient = (baseUrl: string, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl, apiKey: Redacted.make("key"), retries, ...options }), FetchHttpClient.layer)
 
-/** Follows the feed from the cursor `after`. Returns the numbers in the cursors of the first `count` changes. */
+/**
+ * Follows the change feed from the cursor `after`. Returns the number of each of the first `count` changes, taken from
+ * its cursor.
+ */
 const follow = Effect.fnUntraced(function* (
   url: string,
   count: number,
@@ -43,13 +46,15 @@ const follow = Effect.fnUntraced(function* (
 /** Returns the numbers from 1 to `count`. */
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
-/** Returns the number of the last change before a cursor of the stub; 0 without a cursor. */
+/** Returns the number of the last change before a stub cursor, or 0 if there is no cursor. */
 const numberOf = (after: string | null) => after === null ? 0 : Number.parseInt(after, 10)
 
-/** A block of the stream: a change, a heartbeat, or a heartbeat with a new cursor (`moved`). */
+/** A block in the stream: a change, a heartbeat, or a heartbeat with a new cursor (`moved`). */
 const Block = Schema.Literals(["change", "change", "heartbeat", "moved"])
 
-/** A scripted connection. It refuses the request, or it sends blocks and is cut after `cut` percent of their bytes. */
+/**
+ * A scripted connection. It either refuses the request, or sends blocks and is cut after `cut` percent of their bytes.
+ */
 const Connection = Schema.Struct({
   refusal: Schema.Literals(["none", "none", "none", "429", "503", "lost"]),
   blocks: Schema.Array(Block),
@@ -58,14 +63,14 @@ const Connection = Schema.Struct({
 })
 type Connection = typeof Connection.Type
 
-/** Returns the reply of a connection that refuses the request; undefined if it does not. */
+/** Returns the reply with which a connection refuses the request, or undefined if it accepts. */
 const makeRefusal = (refusal: Connection["refusal"]): FeedStubReply | undefined => {
   if (refusal === "429") return { status: 429, body: makeErrorBody("rate_limit_exceeded") }
   if (refusal === "503") return { status: 503, body: makeErrorBody("data_refreshing") }
   return refusal === "lost" ? "lost" : undefined
 }
 
-/** Returns the bytes that a connection sends before it ends or is cut. */
+/** Returns the bytes that a connection sends until it ends or is cut. */
 const playConnection = (after: string | null, { blocks, cut, ending }: Connection) => {
   let number = numberOf(after)
   let step = Number(after?.split(".")[1] ?? 0)
@@ -85,17 +90,17 @@ const playConnection = (after: string | null, { blocks, cut, ending }: Connectio
   return bytes.subarray(0, end === "" ? Math.round(bytes.length * cut / 100) : bytes.length)
 }
 
-/** Returns the newest id in the complete blocks of a connection; `after` if there is none. */
+/** Returns the newest id in a connection's complete blocks, or `after` if there is none. */
 const findNewestId = (bytes: Buffer, after: string | null) => {
   const complete = bytes.toString("utf8").split("\n\n").slice(0, -1)
   const ids = complete.flatMap((block) => [...block.matchAll(/^id: (.*)$/gm)].map(([, id = ""]) => id))
   return ids.at(-1) ?? after
 }
 
-/** The response to a poll: the number of changes on the page, or an error. */
+/** The scripted response to a poll: the number of changes on the page, or an error. */
 const Poll = Schema.Union([Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })), Connection.fields.refusal])
 
-/** How many changes a client reads from scripted connections. */
+/** The number of changes that a client reads from scripted connections. */
 const total = 12
 
 layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
@@ -213,7 +218,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       const wanted = 5_000
       yield* changes.follow().pipe(Stream.tap(() => busy), Stream.take(wanted), Stream.runDrain)
       assert.strictEqual(found, wanted)
-      // All blocks together would be 500 MB. The sockets and buffers hold only a few of those megabytes.
+      // All blocks together would be 500 MB. The sockets and buffers hold only a few megabytes of them.
       assert.isBelow(blocks, 100)
     }))
 
@@ -355,13 +360,15 @@ type Controller = ReadableStreamDefaultController<Uint8Array>
 /** A status with a body, or a function that sends the bytes of a stream. */
 type ScriptedReply = Extract<FeedStubReply, { readonly status: number }> | ((stream: Controller) => void)
 
-/** Returns a reply that sends the events, and then ends or stays open. */
+/** Returns a reply that sends events, and then either ends or stays open. */
 const sendEvents = (text: string, ending: "end" | "open"): ScriptedReply => (stream) => {
   stream.enqueue(Buffer.from(text))
   if (ending === "end") stream.close()
 }
 
-/** Returns an HTTP client with scripted responses. `reply` returns the response to the request with the given index. */
+/**
+ * Returns an HTTP client with scripted responses. `reply(index)` returns the response to the request with that index.
+ */
 const makeScript = (reply: (index: number) => ScriptedReply) => {
   const urls: Array<string> = []
   const toResponse = (reply: ScriptedReply) => {
@@ -378,7 +385,7 @@ const makeScript = (reply: (index: number) => ScriptedReply) => {
   return { urls, layer: Layer.succeed(HttpClient.HttpClient, client) }
 }
 
-/** Follows scripted responses in the background. */
+/** Follows scripted responses in a background fiber. */
 const followScript = Effect.fnUntraced(function* (
   script: ReturnType<typeof makeScript>,
   { options = {}, ...clientOptions }: Partial<ClientOptions> & { readonly options?: FollowOptions } = {},
@@ -391,10 +398,10 @@ const followScript = Effect.fnUntraced(function* (
   return { fiber, found }
 })
 
-/** Lets the bytes of a scripted response arrive, which takes a few turns of the event loop. */
+/** Waits a few event loop turns until the bytes of a scripted response have arrived. */
 const settle = Effect.promise(() => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve))))
 
-/** Advances the clock, and lets the bytes before and after arrive. */
+/** Advances the clock. Waits before and afterwards for scripted bytes to arrive. */
 const advance = (duration: Parameters<typeof TestClock.adjust>[0]) =>
   Effect.andThen(Effect.andThen(settle, TestClock.adjust(duration)), settle)
 
@@ -447,7 +454,7 @@ describe("A follower", () => {
       Effect.gen(function* () {
         const lost = sendEvents(formatHeartbeat(), "end")
         const refused: ScriptedReply = { status: 503, body: makeErrorBody("data_refreshing") }
-        // Two series of failures, with a change in between.
+        // The script contains two series of failures, separated by a change.
         const script = makeScript((index) =>
           index === 0 || index === 8
             ? sendEvents(formatChangeEvent(index + 1), "end")

@@ -1,4 +1,4 @@
-/** Builds, packs and installs the published package in a project outside of this repository, and tests it there. */
+/** Builds and packs the published package, installs it in projects outside the repository, and tests it there. */
 import { assert, expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate, Schema } from "effect"
 import {
@@ -32,7 +32,7 @@ import * as Service from "../support/Service.ts"
 
 // @module-tag slow
 
-/** Runs a command, which must succeed, and returns its output. */
+/** Runs a command and returns its output. Fails if the command fails. */
 const runOrFail = Effect.fnUntraced(function* (
   folder: string,
   command: string,
@@ -44,10 +44,10 @@ const runOrFail = Effect.fnUntraced(function* (
   return out
 })
 
-/** The path of a program from an npm package of this project. */
+/** Returns the path of a program installed by this project's npm packages. */
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
-/** What `npm pack --json` prints. */
+/** The output of `npm pack --json`. */
 const Packed = Schema.Array(
   Schema.Struct({
     filename: Schema.String,
@@ -56,7 +56,7 @@ const Packed = Schema.Array(
   }),
 )
 
-/** A program that compiles only if the published types of the Promise client equal the types in the contract. */
+/** A program that compiles only if the Promise client's published types equal the types in the contract. */
 const typeComparison = `
 import type * as Published from "./node_modules/tickerline/dist/client/PromiseContract.d.ts"
 import type * as Contract from "./contract.ts"
@@ -82,23 +82,26 @@ export const same: ReadonlyArray<unknown> = [
 export const other = (code: Published.ErrorCode | "more"): Contract.ErrorCode => code
 `
 
-/** Returns the text of `PromiseContract.ts` with imports of the compiled declarations, to save about one second. */
+/**
+ * Returns the text of `PromiseContract.ts` with imports changed to the compiled declarations, which saves about one
+ * second.
+ */
 const contractOverDeclarations = () =>
   readFileSync(join(projectRoot, "src/client/PromiseContract.ts"), "utf8")
     .replaceAll(/ from "\.\/(\w+)\.ts"/g, ` from "./node_modules/tickerline/dist/client/$1.js"`)
 
-/** The TypeScript examples of the client guide, each with the output that the guide shows. */
+/** The TypeScript examples in the client guide, each with the output that the guide shows. */
 const guideExamples = readCodeBlocks("docs/guides/client.md").flatMap(({ language, text }, at, blocks) =>
   language === "ts" ? [{ code: text, output: blocks[at + 1]?.text ?? "" }] : []
 )
 
-/** Two projects in which the packed package is installed. */
+/** Two projects in which the built package is installed. */
 class Project extends Context.Service<Project, {
-  /** Folder with the package, its peer dependency, `consumer.ts` and the examples of the guide. */
+  /** The folder that contains the package, its peer dependency, `consumer.ts` and the examples from the guide. */
   readonly folder: string
-  /** Folder with only the package, installed by npm, and `plain.ts`. */
+  /** The folder that contains only the package, installed by npm, and `plain.ts`. */
   readonly plain: string
-  /** Size of the compressed package. */
+  /** The size of the compressed package. */
   readonly bytes: number
   readonly files: ReadonlyArray<string>
 }>()("test/client/Project") {
@@ -136,16 +139,19 @@ class Project extends Context.Service<Project, {
   )
 }
 
-/** Flags for the strictest checks that users of the package may choose. */
+/** Flags for the strictest checks that a user of the package might enable. */
 const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "esnext"]
 
-/** Flags for a single checker. Several would each check the types of Effect, and use more than twice the CPU time. */
+/**
+ * Flags for a single checker. Several checkers would each check Effect's types, and together would use more than twice
+ * the CPU time.
+ */
 const oneChecker = ["--checkers", "1"]
 
-/** A line that the program prints after each example. */
+/** The line that the program prints after each example. */
 const separator = "--- end of example ---"
 
-/** Runs the examples of the guide with the published package in one process; `test/docs` runs them with the sources. */
+/** Runs the guide's examples with the published package in one process. `test/docs` runs them with the source code. */
 const runGuideExamples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
@@ -159,7 +165,7 @@ const runGuideExamples = Effect.gen(function* () {
   }
 })
 
-/** Parses a response body. Each number becomes the text of its digits, as decimals do in the client. */
+/** Parses a response body. Each number is returned as the text of its digits, as the client returns decimals. */
 const parseWithTextNumbers = (body: string): unknown =>
   JSON.parse(
     body,
@@ -167,7 +173,10 @@ const parseWithTextNumbers = (body: string): unknown =>
       typeof value === "number" ? Service.valueAt(context, "source") : value,
   )
 
-/** Runs the TypeScript examples of all reference pages in one process, and compares their output with curl's. */
+/**
+ * Runs the TypeScript examples from all reference pages in one process, and compares their output with the response to
+ * the corresponding curl request.
+ */
 const runReferenceExamples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
@@ -187,7 +196,7 @@ const runReferenceExamples = Effect.gen(function* () {
     const { text } = yield* Service.requestJson(request, { key: ultimate })
     const expected = parseWithTextNumbers(text)
     if (request !== path) assert.deepStrictEqual(printed[at], expected, request)
-    // Without parameters, responses are about the account or the service, and change with every request.
+    // A request without parameters returns data about the account or the service, which changes with every request.
     else assert.hasAllKeys(printed[at], Object.keys(Object(expected)), request)
   }
 })
@@ -208,7 +217,7 @@ const runPlainProgram = Effect.fnUntraced(function* (command: string, args: Read
   assert.isTrue(Service.valueAt(output, "isSame"))
 })
 
-/** Returns a declaration file and every file that it imports, directly or indirectly. */
+/** Returns a declaration file and all files that it imports, directly or indirectly. */
 const listImportedFiles = (
   folder: string,
   file: string,
@@ -247,7 +256,7 @@ const runConsumer = Effect.fnUntraced(function* (command: string, args: Readonly
   assert.strictEqual(Service.valueAt(output, "inEffect", "ticker"), "GAP7")
 })
 
-/** Bundles and minifies a module as a web site would, and returns its compressed size in bytes. */
+/** Bundles and minifies a module as a website would. Returns the compressed size in bytes. */
 const measureCompressedSize = (input: string) =>
   Effect.promise(async () => {
     const bundle = await rolldown({ input, platform: "browser" })
@@ -256,7 +265,7 @@ const measureCompressedSize = (input: string) =>
     return gzipSync(code, { level: 9 }).length
   })
 
-/** Calls a method of an endpoint. Returns its result, or the fields of the error. */
+/** Calls the client method for an endpoint. Returns its result, or the fields of its error. */
 const callEndpoint = async (client: unknown, path: string, query: object): Promise<unknown> => {
   const get = Service.valueAt(client, toEndpointName(path), "get")
   if (!Predicate.isFunction(get)) return "no such method"
@@ -270,7 +279,7 @@ const callEndpoint = async (client: unknown, path: string, query: object): Promi
   }
 }
 
-/** The ways in which a body may be damaged in transit, or changed by a newer service. */
+/** Ways in which a body may be damaged in transit or changed by a newer version of the service. */
 const bodyChanges = [
   (body: string) => body,
   (body: string) => body.replaceAll(/:(null|true|false)/g, ":0"),
@@ -323,7 +332,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       const dist = join(plain, "node_modules/tickerline/dist/client")
       const types = Array.from(listImportedFiles(dist, "PromiseClient.d.ts"))
       assert.includeMembers(types, ["PromiseContract.d.ts", "ResponseMetadata.d.ts", "TickerlineError.d.ts"])
-      // An import of a package would fail, because the folder contains no packages.
+      // Importing another package would fail, because no other package is installed.
       for (const file of types) assert.isTrue(existsSync(join(dist, file)), file)
       const bytes = ["PromiseClient.js", ...types].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
       assert.isBelow(bytes, 1_000_000)
@@ -356,7 +365,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
         const required = Object.fromEntries(DocumentedEndpoints.makeRequiredQuery(endpoint))
         const query = hasTicker ? { ...required, ticker: "GAP7" } : required
         const url = DocumentedEndpoints.buildUrl(endpoint.path, Object.entries(query))
-        // Both clients read the same response, because counters and times differ between two.
+        // Both clients read the same response, because counters and times would differ between two responses.
         const response = yield* Effect.promise(() =>
           fetch(`${baseUrl}${url}`, { headers: { authorization: `Bearer ${ultimate}` } })
         )
@@ -404,7 +413,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.strictEqual(text("clients/typescript/LICENSE"), text("LICENSE"))
     }))
 
-  // Checks the programs of a folder together, because TypeScript then reads the types of Effect once.
+  // Checks all programs in a folder together, so that TypeScript reads Effect's types only once.
   it.effect("has types that resolve with moduleResolution nodenext and equal those of the contract (client guide)", () =>
     Effect.gen(function* () {
       const { folder, plain } = yield* Project
@@ -424,7 +433,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       const referenceFences = (yield* readReferenceExamples).filter(({ typeScript }) => typeScript !== "")
         .map(({ path, typeScript: text }) => ({ file: path, line: 1, language: "ts", argument: "", text }))
       assert.isAbove(referenceFences.length, 30)
-      // A block with a type error, which the check must find.
+      // A code block with a type error, which the check must report.
       const wrong = {
         file: "docs/guides/wrong.md",
         line: 7,

@@ -1,4 +1,4 @@
-/** A program without Effect. The tests compile and run it outside the repository. */
+/** A sample program without Effect. The tests compile and run it outside the repository. */
 import {
   createClient,
   type ErrorCode,

@@ -1,20 +1,20 @@
-/** Tests the client with scripted responses: errors, lost connections, delays, and responses of other services. */
+/** Tests the client with scripted responses: errors, lost connections, delays, and responses from other services. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Clock, Effect, Fiber, Layer, Redacted, Result, Schema } from "effect"
 import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { type ClientOptions, makeClient, type ResponseMetadata } from "../../src/client/Client.ts"
 
-/** A scripted response from the test's own server. */
+/** A scripted response, which the test returns in place of the service. */
 type ScriptedResponse = {
   readonly status: number
   readonly body: string
   readonly headers?: Readonly<Record<string, string>>
 }
-/** One scripted turn: a response, a lost connection, or no response at all. */
+/** The scripted outcome of one request: a response, a lost connection, or no response at all. */
 type Turn = ScriptedResponse | "lost" | "silent"
 
-/** Creates an error response as the service sends it. */
+/** Creates an error response in the service's format. */
 const makeRefusal = (
   status: number,
   code: string,
@@ -29,7 +29,7 @@ const makeRefusal = (
 const chain = { query_ticker: "A", has_changes: false, current_ticker: null, history: [] }
 const success: ScriptedResponse = { status: 200, body: JSON.stringify({ count: 0, results: [chain] }) }
 
-/** An HTTP client that returns one scripted turn per request. The last turn repeats. */
+/** Creates an HTTP client that returns one scripted outcome per request. The last outcome repeats. */
 const makeScript = (...turns: readonly [Turn, ...ReadonlyArray<Turn>]) => {
   const requests: Array<HttpClientRequest.HttpClientRequest> = []
   const client = HttpClient.make((request) =>
@@ -50,11 +50,11 @@ const makeScript = (...turns: readonly [Turn, ...ReadonlyArray<Turn>]) => {
 
 const key = "tl_live_secret"
 
-/** Creates a client that gets the scripted responses. */
+/** Creates a client that receives the scripted responses. */
 const makeScriptedClient = (script: ReturnType<typeof makeScript>, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl: "http://x.example", apiKey: Redacted.make(key), ...options }), script.layer)
 
-/** Starts a call, and lets time pass. */
+/** Starts a call and advances the clock. */
 const callFor = Effect.fnUntraced(function* (
   script: ReturnType<typeof makeScript>,
   elapsed: Parameters<typeof TestClock.adjust>[0],
@@ -66,7 +66,7 @@ const callFor = Effect.fnUntraced(function* (
   return { fiber, requestCount: script.requests.length }
 })
 
-/** A 429 with this `Retry-After`. */
+/** Creates a 429 response with the given `Retry-After`. */
 const rateLimited = (after: string) => makeRefusal(429, "rate_limit_exceeded", { "retry-after": after })
 
 describe("The client, given errors and lost connections,", () => {
@@ -165,7 +165,7 @@ describe("The client, given errors and lost connections,", () => {
           yield* Fiber.join(fiber)
           return (yield* Clock.currentTimeMillis) - before
         }))
-      // The first delay is 125 ms and up to as much again. The clock moves by a millisecond at a time.
+      // The first delay is 125 ms plus up to 125 ms of jitter. The clock advances in steps of one millisecond.
       assert.isTrue(times.every((time) => time >= 125 && time <= 252), times.join())
       assert.isAbove(new Set(times).size, 3)
     }))

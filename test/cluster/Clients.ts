@@ -1,4 +1,4 @@
-/** Clients that send requests continuously through the load balancer, and check every response. */
+/** Clients that continuously send requests through the load balancer and check every response. */
 import { Effect, Fiber, Schedule, Schema } from "effect"
 import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
@@ -16,31 +16,31 @@ export interface ObservedRequest {
   readonly code: string
   readonly bytes: number
   readonly cost: number
-  /** Whether the service recognized the API key and therefore records the request as usage. */
+  /** Whether the service recognized the API key, so that it records the request as usage. */
   readonly isKeyed: boolean
-  /** The service process that responded, from the load balancer's X-Served-By header. */
+  /** The service process that responded, according to the load balancer's X-Served-By header. */
   readonly servedBy: string
   readonly startedAt: number
   readonly endedAt: number
 }
 
-/** Where the clients send requests, and what they may expect. */
+/** Where the clients send requests, and which failures they tolerate. */
 export interface ClusterClientOptions {
-  /** The load balancer. */
+  /** The load balancer's address. */
   readonly address: { readonly host: string; readonly port: number }
-  /** API keys by account. The clients take turns. */
+  /** API keys by account. Requests use the accounts in turn. */
   readonly keys: Readonly<Record<string, string>>
   readonly counter: CommitCounter
-  /** Prefix of the request ids. */
+  /** The prefix of the request ids. */
   readonly name: string
   readonly clients?: number
-  /** Pause of a client between requests, milliseconds. */
+  /** The pause between a client's requests, in milliseconds. */
   readonly pause?: number
   /** Whether requests may fail with a 502 or 504, or a broken connection. */
   readonly mayBreak?: boolean
 }
 
-/** Paths whose responses stay the same, because their tables are only ever reloaded with the same rows. */
+/** Paths with constant responses, because their tables are only ever reloaded with the same rows. */
 const paths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
@@ -54,7 +54,9 @@ const paths: ReadonlyArray<string> = [
 /** Returns a path that has probably not been requested before. */
 const uncachedPathAt = (at: number) => `/v1/gap-stats?page=${(at * 31) % 97 + 1}&limit=${(at * 17) % 40 + 1}`
 
-/** Returns the path of the nth request: one in four reads the counter, and one in four is probably not cached. */
+/**
+ * Returns the path of the nth request. One request in four reads the counter, and one in four is probably not cached.
+ */
 const pathAt = (at: number) =>
   at % 4 === 0
     ? `/v1/screener?ticker=${counterTicker}&limit=${at % 100 + 1}`
@@ -65,7 +67,10 @@ const pathAt = (at: number) =>
 const codeOf = ({ text }: TimedResponse) => /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1] ?? ""
 const idOf = /"request_id":"[^"]*"/
 
-/** Whether a 503 is as documented: retryable, with a code for it and the request's id. */
+/**
+ * Returns whether a 503 response matches the documentation: it is retryable, with a documented error code and the
+ * request's id.
+ */
 const isDocumented503 = (response: TimedResponse, id: string) =>
   getHeaderValue(response, "retry-after") === "5" && getHeaderValue(response, "x-request-id") === id &&
   ["data_refreshing", "database_pool_timeout"].includes(codeOf(response))
@@ -76,7 +81,10 @@ const CounterPage = Schema.fromJsonString(
 
 const readCounter = ({ text }: TimedResponse) => Schema.decodeSync(CounterPage)(text).results[0].outstanding
 
-/** Returns a function that returns what is wrong with a response, or "" if the response is right. */
+/**
+ * Returns a function that checks a response. The function returns a description of the problem, or "" if the response
+ * is correct.
+ */
 const makeResponseCheck = ({ counter, mayBreak }: Pick<ClusterClientOptions, "counter" | "mayBreak">) => {
   const firstResponses = new Map<string, string>()
   return (path: string, id: string, account: string, began: number, response: TimedResponse) => {
@@ -97,8 +105,8 @@ const makeResponseCheck = ({ counter, mayBreak }: Pick<ClusterClientOptions, "co
 }
 
 /**
- * Starts clients that each send one request after another until `stop`. Returns `more`, which waits for further
- * responses, and all requests so far.
+ * Starts clients that send requests one after another until `stop`. Returns `more`, which waits for further responses,
+ * `stop`, which stops the clients, and all requests (`observed`) and problems (`wrong`) so far.
  */
 export const startClusterClients = Effect.fnUntraced(function* (
   { address, clients = 16, keys, mayBreak = false, name, counter, pause = 100 }: ClusterClientOptions,
@@ -163,7 +171,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const running = yield* Effect.all(Array.from({ length: clients }, () => Effect.forkScoped(client)))
 
   const countOk = () => observed.filter(({ status }) => status === 200).length
-  /** Waits for `by` more responses with status 200. */
+  /** Waits for `by` further responses with status 200. */
   const more = (by = 100) =>
     Effect.suspend(() => {
       const before = countOk()
@@ -180,5 +188,5 @@ export const startClusterClients = Effect.fnUntraced(function* (
   return { more, observed, wrong, stop }
 })
 
-/** The running clients. */
+/** The running clients, as `startClusterClients` returns them. */
 export type ClusterClients = Effect.Success<ReturnType<typeof startClusterClients>>

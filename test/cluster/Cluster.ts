@@ -1,4 +1,4 @@
-/** Starts the whole cluster, fills it with data, and checks its health. */
+/** Starts the entire cluster, fills it with data, and checks its health. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
 import { makeRoleSettingStatements } from "../../src/postgres/pool/ConnectionSettings.ts"
@@ -14,20 +14,20 @@ import { ClusterHosts } from "./Hosts.ts"
 
 class Unhealthy extends Data.TaggedError("Unhealthy")<{ readonly message: string }> {}
 
-/** Retries an effect every 100 ms for a number of seconds, then fails with its last error. */
+/** Retries an effect every 100 ms for the given number of seconds, then fails with its last error. */
 export const retryWithin = (seconds: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.retry(effect, {
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
 
-/** Three accounts: one with a large balance, one whose balance each scenario uses up, and one that is postpaid. */
+/** Three accounts: one with a large balance, one whose balance runs out in every scenario, and one that is postpaid. */
 const customers = {
   lasting: { tier: "ultimate", balance: 1_000_000_000n },
   ending: { tier: "pro", balance: 1n },
   later: { tier: "ultimate", balance: undefined },
 } as const
 
-/** Runs an effect, and logs how long it took. */
+/** Runs an effect and logs its duration. */
 const logDuration = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const began = performance.now()
@@ -62,7 +62,7 @@ const make = Effect.gen(function* () {
       "-XAtqc",
       `create database ${Service.databaseName} owner owner`,
       "-c",
-      // Set for the role, because PgBouncer drops these settings if a client sends them when it connects.
+      // Sets these values for the role, because PgBouncer drops them if a client sends them when it connects.
       makeRoleSettingStatements("tickerline_service", Service.databaseName).join("; "),
     ],
   })
@@ -97,7 +97,7 @@ const make = Effect.gen(function* () {
   )
   const counter = yield* asOwner(CommitCounter.startCommitCounter)
 
-  /** Checks that the standbys follow the primary, and that all service processes run and are ready. */
+  /** Checks that the standbys follow the primary, and that all service processes are running and ready. */
   const checkHealth = (synchronous = true) =>
     Effect.gen(function* () {
       yield* postgres.checkHealth(synchronous)
@@ -122,7 +122,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** The running cluster, which every scenario uses. */
+/** The running cluster that all scenarios use. */
 export class Cluster extends Context.Service<Cluster, Effect.Success<typeof make>>()("test/cluster/Cluster") {
   static readonly layer = Layer.effect(Cluster, make)
 }

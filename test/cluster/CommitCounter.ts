@@ -1,27 +1,27 @@
 /**
- * Writes increasing numbers to one row of the primary. By the number that a client reads through the service, it can
- * tell whether the data are older than D17 (caching) allows, or come from a lost commit.
+ * Writes increasing numbers to one row on the primary. From the number that a client reads through the service, the
+ * test can determine whether the data is older than D17 (caching) allows, or comes from a lost commit.
  */
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
 
-/** The ticker of the row, in `screener`. */
+/** The ticker of the counter row in `screener`. */
 export const counterTicker = "MARK9"
 
-/** The number that a scenario commits on an isolated server. No client may ever read it. */
+/** A number that a scenario commits on an isolated server. No client may ever read it. */
 export const forbiddenCounterValue = 1_000_000_000
 
-/** Maximum age of data (D17). All hosts share the clock of this machine. */
+/** The maximum age of data (D17). All hosts share one clock. */
 const maxAgeMillis = 1000
 
 interface Committed {
   readonly number: number
-  /** When the writer received the confirmation of the commit (`performance.now()`). */
+  /** The time at which the writer received the commit's confirmation (`performance.now()`). */
   readonly at: number
 }
 
-/** Inserts the row, and updates it ten times a second until the scope closes. */
+/** Inserts the counter row, and updates it ten times a second until the scope closes. */
 export const startCommitCounter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -31,7 +31,7 @@ export const startCommitCounter = Effect.gen(function* () {
   const committed: Array<Committed> = [{ number: 0, at: performance.now() }]
   let lastBegun = 0
   let isChecking = true
-  /** Commits before this time (`performance.now()`) may be lost. */
+  /** Commits confirmed before this time (`performance.now()`) may be lost. */
   let checkedFrom = 0
 
   const write = Effect.suspend(() => {
@@ -50,7 +50,10 @@ export const startCommitCounter = Effect.gen(function* () {
   })
   yield* Effect.forkScoped(Effect.repeat(Effect.ignore(write), Schedule.spaced("100 millis")))
 
-  /** Returns the newest commit that a request at `moment` must see. Undefined if it may be lost, or if none exists. */
+  /**
+   * Returns the newest commit that a request at `moment` must see, or undefined if no commit exists or the commit may
+   * be lost.
+   */
   const dueAt = (moment: number) => {
     let [low, high] = [0, committed.length]
     while (low < high) {
@@ -62,7 +65,7 @@ export const startCommitCounter = Effect.gen(function* () {
     return last === undefined || last.at < checkedFrom ? undefined : last
   }
 
-  /** Returns why a client must not have read this number, or "" if the number is allowed. */
+  /** Returns the reason why a client must not have read this number, or "" if the number is allowed. */
   const findViolation = (number: number, sentAt: number) => {
     if (number >= forbiddenCounterValue) return `${number} was accepted by a server that was cut off`
     if (number > lastBegun) return `${number} was never written`
@@ -80,11 +83,11 @@ export const startCommitCounter = Effect.gen(function* () {
       schedule: Schedule.spaced("20 millis"),
     })
   })
-  /** Allows commits to be lost: stops the check for old data until `resumeCheck`. */
+  /** Allows commits to be lost. Stops checking for old data until `resumeCheck`. */
   const allowLoss = Effect.sync(() => {
     isChecking = false
   })
-  /** Waits for the next commit. From that one on, no commit may be lost. */
+  /** Waits for the next commit, then resumes checking. No later commit may be lost. */
   const resumeCheck = Effect.andThen(
     nextCommit,
     Effect.sync(() => {
@@ -96,5 +99,5 @@ export const startCommitCounter = Effect.gen(function* () {
   return { findViolation, nextCommit, allowLoss, resumeCheck, getLast }
 })
 
-/** The running counter. */
+/** The running commit counter. */
 export type CommitCounter = Effect.Success<typeof startCommitCounter>

@@ -1,4 +1,6 @@
-/** Starts a primary and two standbys, managed by Patroni. Each host runs an etcd member, so that one host may fail. */
+/**
+ * Starts a primary and two standbys managed by Patroni. Each host also runs an etcd member, so any one host may fail.
+ */
 import { Data, Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
@@ -15,10 +17,10 @@ const Cluster = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
-/** PostgreSQL or a member of its cluster is not as it should be. */
+/** PostgreSQL or a member of the database cluster is not in the expected state. */
 export class UnhealthyDatabase extends Data.TaggedError("UnhealthyDatabase")<{ readonly message: string }> {}
 
-/** Starts the database cluster. Returns what scenarios need to break it and to look at it. */
+/** Starts the database cluster. Returns functions with which scenarios can break and inspect it. */
 export const startDatabaseCluster = Effect.gen(function* () {
   const hosts = yield* ClusterHosts
   const etcdMembers = new Map<DatabaseHost, HostProgram>()
@@ -32,7 +34,7 @@ export const startDatabaseCluster = Effect.gen(function* () {
   yield* Effect.forEach(databaseHosts, startEtcd)
   yield* Effect.forEach(databaseHosts, startPatroni)
 
-  /** Sends a request to the REST API of Patroni on a host. */
+  /** Sends a request to Patroni's REST API on a host. */
   const requestPatroni = (
     member: DatabaseHost,
     path: string,
@@ -48,7 +50,7 @@ export const startDatabaseCluster = Effect.gen(function* () {
       ...(body === undefined ? {} : { body, headers: { "Content-Type": "application/json" } }),
     })
 
-  /** Finds the host of the primary, according to Patroni's health check of PostgreSQL. */
+  /** Finds the primary's host, according to Patroni's health check. */
   const leader = Effect.gen(function* () {
     for (const member of databaseHosts) {
       const response = yield* Effect.option(Effect.timeout(requestPatroni(member, "/primary"), "1 second"))
@@ -57,13 +59,13 @@ export const startDatabaseCluster = Effect.gen(function* () {
     return yield* new UnhealthyDatabase({ message: "There is no primary." })
   })
 
-  /** Reads the members from the primary, because an isolated former primary may report an old state. */
+  /** Reads the cluster members from the current primary, because an isolated former primary may report an old state. */
   const members = Effect.gen(function* () {
     const { text } = yield* requestPatroni(yield* leader, "/cluster")
     return (yield* Schema.decodeEffect(Cluster)(text)).members
   })
 
-  /** Runs SQL on a host directly, without proxies. */
+  /** Runs SQL directly on a host, bypassing proxies. */
   const psql = (member: DatabaseHost, statement: string, database = "tickerline") =>
     hosts.run({
       host: member,
@@ -83,7 +85,10 @@ export const startDatabaseCluster = Effect.gen(function* () {
       ],
     })
 
-  /** Checks that there is one leader with two standbys on its timeline, one of them synchronous if requested. */
+  /**
+   * Checks that there is one leader with two standbys on its timeline. If requested, also checks that one standby is
+   * synchronous.
+   */
   const checkHealth = (synchronous: boolean) =>
     Effect.gen(function* () {
       const found = yield* members
@@ -99,10 +104,10 @@ export const startDatabaseCluster = Effect.gen(function* () {
       return yield* new UnhealthyDatabase({ message: `The database cluster is incomplete: ${JSON.stringify(found)}` })
     })
 
-  /** Changes the settings that Patroni keeps for the whole cluster. */
+  /** Changes the settings that Patroni stores for the whole cluster. */
   const configure = (changes: object) => requestPatroni("db1", "/config", "PATCH", JSON.stringify(changes))
 
-  /** Returns the id of the main process of PostgreSQL on a host. */
+  /** Returns the process id of the PostgreSQL postmaster on a host. */
   const readPostmasterId = (member: DatabaseHost) =>
     Effect.try({
       try: () => Number(readFileSync(`${hosts.folderOf(member)}/data/postmaster.pid`, "utf8").split("\n")[0]),

@@ -1,9 +1,9 @@
-/** Installs the missing Debian packages as root, without starting their services. */
+/** Installs missing Debian packages as root, without starting the services that they contain. */
 import { Data, Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, globSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 
-/** Required packages, each with the pattern of a file that it installs. */
+/** Required packages, each with a glob pattern for a file that it installs. */
 const requiredFiles = {
   "postgresql": "/usr/lib/postgresql/*/bin/postgres",
   "patroni": "/usr/bin/patroni",
@@ -14,18 +14,21 @@ const requiredFiles = {
   "iproute2": "/{bin,sbin,usr/bin,usr/sbin}/ip",
 } as const
 
-/** Packages are missing, and could not be installed. */
+/** Required packages are missing and could not be installed. */
 export class MissingPackages extends Data.TaggedError("MissingPackages")<{ readonly message: string }> {}
 
 const findMissing = () =>
   Object.entries(requiredFiles).filter(([, place]) => globSync(place).length === 0).map(([name]) => name)
 
-/** Finds the PostgreSQL programs of the oldest installed version, because Patroni 3.0 does not support the newest. */
+/**
+ * Finds the programs of the oldest installed PostgreSQL version, because Patroni 3.0 does not support the newest
+ * version.
+ */
 export const findPostgresPrograms = () =>
   globSync("/usr/lib/postgresql/*/bin").toSorted((left, right) => left.localeCompare(right, "en", { numeric: true }))
     .find((folder) => existsSync(`${folder}/initdb`)) ?? ""
 
-/** Runs a program. Returns its errors, or an empty string if it succeeded. */
+/** Runs a program. Returns its standard error output if it failed, otherwise an empty string. */
 const run = (program: string, args: ReadonlyArray<string>) => {
   const { status, stderr } = spawnSync(program, args, {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
@@ -36,7 +39,7 @@ const run = (program: string, args: ReadonlyArray<string>) => {
 
 const apt = (args: ReadonlyArray<string>) => run("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=120", ...args])
 
-/** Creates a file while an effect runs, and then removes it. Leaves an existing file unchanged. */
+/** Creates a file before an effect runs and removes it afterwards. If the file already exists, leaves it unchanged. */
 const withFile = <A, E, R>(file: string, text: string, mode: number, act: Effect.Effect<A, E, R>) =>
   existsSync(file) ? act : Effect.acquireUseRelease(
     Effect.sync(() => writeFileSync(file, text, { mode })),
@@ -58,12 +61,12 @@ const install = (names: ReadonlyArray<string>) =>
     yield* Effect.log(`Installing Debian packages: ${names.join(", ")}`)
     yield* Effect.sync(() => mkdirSync("/etc/postgresql-common/createcluster.d", { recursive: true }))
     const install = Effect.sync(() =>
-      // Completes an installation that was interrupted, because apt-get would refuse all others.
+      // Completes an interrupted installation. Otherwise apt-get would refuse to install anything.
       run("dpkg", ["--configure", "-a"]) ||
       apt(["update"]) ||
       apt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
     )
-    // Keeps the packages from starting services and PostgreSQL's package from creating a cluster.
+    // These files keep the packages from starting services, and PostgreSQL's package from creating a cluster.
     const failure = yield* withFile(
       "/usr/sbin/policy-rc.d",
       "#!/bin/sh\nexit 101\n",
@@ -78,7 +81,10 @@ const install = (names: ReadonlyArray<string>) =>
     if (failure !== "") return yield* new MissingPackages({ message: `apt-get could not install them: ${failure}` })
   })
 
-/** Installs what is missing. Fails, with the command to run, without root or outside Debian. */
+/**
+ * Installs all missing packages. Without root privileges or outside Debian, fails with a message that contains the
+ * command to run.
+ */
 export const installMissingPackages = Effect.gen(function* () {
   const before = findMissing()
   if (before.length === 0) return

@@ -1,7 +1,7 @@
 /**
- * Creates the hosts of the cluster, and starts programs on them. Each host is a network namespace on a bridge, inside
- * namespaces that end with this process. If namespaces are not permitted, hosts are loopback addresses, and a host is
- * isolated by stopping its processes.
+ * Creates hosts and starts programs on them. Each host is a network namespace connected to a bridge, inside namespaces
+ * that end with this process. If namespaces are not permitted, each host is a loopback address and is isolated by
+ * stopping its processes.
  */
 import { Context, Data, Effect, Layer } from "effect"
 import { execFileSync, spawn } from "node:child_process"
@@ -9,7 +9,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
 import { projectRoot } from "../support/Processes.ts"
 
-/** The last part of each host's IP address. `clients` and `stranger` are addresses of this process. */
+/** The last octet of each host's IP address. `clients` and `stranger` are addresses that this process uses itself. */
 const hostNumbers = {
   clients: 1,
   stranger: 2,
@@ -23,53 +23,53 @@ const hostNumbers = {
 } as const
 
 type AddressName = keyof typeof hostNumbers
-/** A host that runs programs. */
+/** The name of a host that runs programs. */
 export type HostName = Exclude<AddressName, "clients" | "stranger">
 
 const isHost = (name: string): name is HostName => name in hostNumbers && name !== "clients" && name !== "stranger"
 
-/** All hosts that run programs. */
+/** The names of all hosts that run programs. */
 export const hostNames: ReadonlyArray<HostName> = Object.keys(hostNumbers).filter(isHost)
 
-/** A program to run on a host. */
+/** A program to start on a host. */
 export interface ProgramOptions {
   readonly host: HostName
-  /** Name of the program and of its log file. */
+  /** The name of the program and its log file. */
   readonly name: string
   readonly command: string
   readonly args: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
-  /** Whether the program runs at a higher priority, so that a busy machine does not delay its heartbeats. */
+  /** Whether to run the program at a higher priority, so that a busy machine does not delay its heartbeats. */
   readonly isUrgent?: boolean
-  /** Whether the program runs as the user `postgres`, because it refuses to run as root. */
+  /** Whether to run the program as the user `postgres`, because it refuses to run as root. */
   readonly asPostgres?: boolean
 }
 
-/** A program that runs on a host. */
+/** A program running on a host. */
 export interface HostProgram {
   readonly name: string
   readonly pid: number
   readonly isRunning: () => boolean
-  /** Sends the signal and waits until the program has exited. */
+  /** Sends a signal and waits until the program has exited. */
   readonly end: (signal: "SIGTERM" | "SIGKILL" | "SIGINT") => Effect.Effect<void>
 }
 
-/** A command could not be started, or ended with another code than 0. */
+/** A command could not be started or exited with a nonzero code. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
 
-/** Where and how the hosts are created. */
+/** Settings for creating the hosts. */
 export interface HostSettings {
-  /** The folder of the run, with a folder for each host and one for logs. */
+  /** The run's folder. It contains one folder per host and one for logs. */
   readonly folder: string
   /** Whether hosts are network namespaces. Otherwise they are loopback addresses. */
   readonly isolated: boolean
 }
 
-/** Creates a network namespace for each host, and connects them with a bridge. */
+/** Creates a network namespace for each host and connects the namespaces with a bridge. */
 const makeNetwork = () => {
   const ip = (...args: ReadonlyArray<string>) => execFileSync("ip", args, { stdio: "pipe" })
-  // `ip netns` stores the names of namespaces in /run. This mount namespace gets its own /run, so that the names do not
-  // appear on the machine.
+  // `ip netns` stores namespace names in /run. A separate /run in this mount namespace keeps the names from appearing
+  // on the machine.
   execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/run"], { stdio: "pipe" })
   ip("link", "set", "lo", "up")
   ip("link", "add", "tickerline", "type", "bridge")
@@ -89,7 +89,7 @@ const makeNetwork = () => {
 
 const isRoot = process.getuid?.() === 0
 
-/** Returns the ids of processes whose command line contains the host's folder. */
+/** Returns the ids of all processes whose command line contains the host's folder. */
 const findProcessIds = (folder: string, host: HostName) => {
   const found = execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
   return found.filter((line) => line.includes(`${folder}/${host}/`)).map((line) => Number(line.trim().split(" ")[0]))
@@ -102,7 +102,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     const running = new Map<HostName, Set<number>>(hostNames.map((host) => [host, new Set()]))
     const addressOf = (host: AddressName) => isolated ? `10.77.0.${hostNumbers[host]}` : `127.77.0.${hostNumbers[host]}`
 
-    /** Creates the folder of a host, owned by the user that runs its programs. Returns its path. */
+    /** Creates a host's folder, owned by the user that runs the host's programs. Returns its path. */
     const folderOf = (host: HostName) => {
       const own = `${folder}/${host}`
       mkdirSync(own, { recursive: true })
@@ -110,7 +110,7 @@ const make = ({ folder, isolated }: HostSettings) =>
       return own
     }
 
-    /** Returns the words that run a command on a host. It is killed when this process ends. */
+    /** Returns the command line that runs a command on a host. The kernel kills the command when this process ends. */
     const buildCommand = (
       { args, asPostgres = false, command, host, isUrgent = false }: Omit<ProgramOptions, "name">,
     ) => [
@@ -125,7 +125,7 @@ const make = ({ folder, isolated }: HostSettings) =>
       ...args,
     ]
 
-    /** Starts a program, whose output goes to a log file. */
+    /** Starts a program and redirects its output to a log file. */
     const start = (wanted: ProgramOptions) =>
       Effect.sync((): HostProgram => {
         const { env = {}, host, name } = wanted
@@ -154,7 +154,9 @@ const make = ({ folder, isolated }: HostSettings) =>
         return { name, pid, isRunning: () => !hasEnded, end }
       })
 
-    /** Runs a command to completion. Returns its standard output, or fails with standard error and output. */
+    /**
+     * Runs a command to completion. Returns its standard output, or fails with its standard error and standard output.
+     */
     const run = (wanted: Omit<ProgramOptions, "name">) =>
       Effect.callback<string, CommandFailed>((resume) => {
         const [first = "", ...rest] = buildCommand(wanted)
@@ -185,10 +187,10 @@ const make = ({ folder, isolated }: HostSettings) =>
       }
     }
     const link = (host: HostName, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
-    /** Isolates a host: drops packets to and from it without an error, or stops its processes. */
+    /** Isolates a host: silently drops all its network packets or, without namespaces, suspends its processes. */
     const cut = (host: HostName) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
     const reconnect = (host: HostName) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
-    /** Kills all processes of a host at the same moment, including processes whose parent has exited. */
+    /** Kills all processes on a host at the same time, including processes whose parent has exited. */
     const kill = (host: HostName) => Effect.sync(() => signalAll(host, "SIGKILL"))
 
     yield* Effect.addFinalizer(() => Effect.sync(() => hostNames.forEach((host) => signalAll(host, "SIGKILL"))))
@@ -208,7 +210,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     }
   })
 
-/** The hosts, which all other parts of the cluster run on. */
+/** The hosts on which everything else in the cluster runs. */
 export class ClusterHosts
   extends Context.Service<ClusterHosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/ClusterHosts") {
   static readonly layer = (settings: HostSettings) => Layer.effect(ClusterHosts, make(settings))

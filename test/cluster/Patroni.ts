@@ -1,28 +1,28 @@
-/** Starts a member of the database cluster: etcd, and PostgreSQL under Patroni. */
+/** Starts a member of the database cluster: an etcd member, and PostgreSQL managed by Patroni. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
 import { ClusterHosts, type HostName } from "./Hosts.ts"
 
-/** The hosts of PostgreSQL, Patroni and etcd. */
+/** The hosts that run PostgreSQL, Patroni and etcd. */
 export const databaseHosts = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<HostName>
 /** A host that runs PostgreSQL. */
 export type DatabaseHost = typeof databaseHosts[number]
 
-/** Whether this is the name of a host that runs PostgreSQL. */
+/** Returns whether this is the name of a host that runs PostgreSQL. */
 export const isDatabaseHost = (name: string): name is DatabaseHost => databaseHosts.some((member) => member === name)
 
-/** Ports below the kernel's ephemeral range. They must be free, because hosts may be loopback addresses. */
+/** Ports below the kernel's ephemeral port range. They must be free, because hosts may be loopback addresses. */
 export const databasePorts = { postgres: 25432, patroni: 28008, etcd: 22379, peers: 22380 } as const
 
-/** Passwords of the roles that Patroni uses. */
+/** Passwords for the roles that Patroni uses. */
 export const databasePasswords = {
   postgres: "postgres-secret",
   replicator: "replicator-secret",
   rewind: "rewind-secret",
 } as const
 
-/** Patroni's timing, with the values that the operations guide recommends. */
+/** Patroni's timing settings, as recommended in the operations guide. */
 export const patroniTiming = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
 
 /** Starts the etcd member on a host. */
@@ -44,17 +44,17 @@ export const startEtcdMember = Effect.fnUntraced(function* (member: DatabaseHost
       `--listen-client-urls=http://${own}:${databasePorts.etcd}`,
       `--initial-advertise-peer-urls=http://${own}:${databasePorts.peers}`,
       `--advertise-client-urls=http://${own}:${databasePorts.etcd}`,
-      // Long enough that etcd does not mistake a slow leader on a busy machine for a dead one.
+      // The interval is long enough that on a busy machine etcd does not mistake a slow leader for a dead one.
       "--heartbeat-interval=250",
       "--election-timeout=2500",
-      // Keeps a returning member from forcing an election.
+      // Prevents a returning member from forcing an election.
       "--pre-vote",
       "--enable-v2",
     ],
   })
 })
 
-/** Starts Patroni on a host, which creates PostgreSQL or lets it follow the primary. */
+/** Starts Patroni on a host. Patroni then creates PostgreSQL or makes it follow the primary. */
 export const startPatroniMember = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { addressOf, folderOf, start } = yield* ClusterHosts
   const [own, folder] = [addressOf(member), folderOf(member)]
@@ -62,8 +62,8 @@ export const startPatroniMember = Effect.fnUntraced(function* (member: DatabaseH
     scope: "tickerline",
     name: member,
     restapi: { listen: `${own}:${databasePorts.patroni}`, connect_address: `${own}:${databasePorts.patroni}` },
-    // Uses etcd's API version 2. With version 3, Patroni 3.0 may read old state and take the leader key without a
-    // check, so a returning primary would replace its successor.
+    // Uses etcd's API version 2. With version 3, Patroni 3.0 may read outdated state and take the leader key without a
+    // check, so a returning former primary could replace its successor.
     etcd: { hosts: databaseHosts.map((name) => `${addressOf(name)}:${databasePorts.etcd}`) },
     bootstrap: {
       dcs: {
@@ -80,7 +80,7 @@ export const startPatroniMember = Effect.fnUntraced(function* (member: DatabaseH
             shared_buffers: "64MB",
             wal_keep_size: "256MB",
             hot_standby_feedback: "on",
-            // How long a query on a standby may delay WAL replay.
+            // The maximum time by which a query on a standby may delay WAL replay.
             max_standby_streaming_delay: "500ms",
             tcp_keepalives_idle: 5,
             tcp_keepalives_interval: 1,
@@ -112,7 +112,7 @@ export const startPatroniMember = Effect.fnUntraced(function* (member: DatabaseH
     },
     watchdog: { mode: "off" },
   }
-  // Patroni reads YAML, and JSON is valid YAML.
+  // Patroni reads YAML. Every JSON document is valid YAML.
   writeFileSync(`${folder}/patroni.yml`, JSON.stringify(settings, null, 2))
   return yield* start({
     host: member,

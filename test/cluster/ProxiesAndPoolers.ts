@@ -1,15 +1,15 @@
-/** Starts HAProxy, in front of the service and of the primary, and one PgBouncer for each service process. */
+/** Starts HAProxy in front of the service and the primary, and one PgBouncer for each pooled service process. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { databaseHosts, databasePorts } from "./Patroni.ts"
 import { ClusterHosts, type HostName } from "./Hosts.ts"
 
-/** The hosts of the service processes. */
+/** The hosts that run service processes. */
 export const appHosts = ["app1", "app2", "app3"] as const satisfies ReadonlyArray<HostName>
-/** A host of a service process. */
+/** The name of a host that runs a service process. */
 export type AppHost = typeof appHosts[number]
 
-/** Ports of the load balancer (`http` and `primary`), of the service, of its metrics, and of PgBouncer. */
+/** Ports of the load balancer (`http` and `primary`), the service, its metrics, and PgBouncer. */
 export const servicePorts = {
   http: 28000,
   primary: 25000,
@@ -18,14 +18,14 @@ export const servicePorts = {
   pooler: 26432,
 } as const
 
-/** Passwords of the role that owns the tables and of the role that the service uses. */
+/** Passwords for the role that owns the tables and the role that the service uses. */
 export const databaseRolePasswords = { owner: "owner-secret", tickerline_service: "service-secret" } as const
 
 const lines = (...all: ReadonlyArray<string>) => `${all.join("\n")}\n`
 
 /**
- * Starts the load balancer. If the database is down, no process is ready. Requests then go to a second backend with all
- * live processes, so that clients get the errors of the service instead of HAProxy's.
+ * Starts the load balancer. If the database is down, no process is ready. Requests then go to a second backend that
+ * contains all live processes, so clients get the service's error responses instead of HAProxy's.
  */
 export const startHaproxy = Effect.gen(function* () {
   const { addressOf, folderOf, start } = yield* ClusterHosts
@@ -51,7 +51,7 @@ export const startHaproxy = Effect.gen(function* () {
       "defaults",
       "  log global",
       "  timeout connect 1s",
-      // Long enough that HAProxy does not mistake a slow server on a busy machine for a dead one.
+      // The timeout is long enough that on a busy machine HAProxy does not mistake a slow server for a dead one.
       "  timeout check 3s",
       "  timeout client 1h",
       "  timeout server 1h",

@@ -1,4 +1,4 @@
-/** Prints the results as a table, and writes them as JSON. */
+/** Prints the scenario results as a table, and writes them as JSON. */
 import { Console, Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { cpus } from "node:os"
@@ -11,7 +11,7 @@ const formatResponses = ({ responses }: ScenarioResult) =>
 const formatFindings = ({ findings }: ScenarioResult) =>
   Object.entries(findings).map(([name, value]) => `${name} ${value}`).join(", ")
 
-/** Formats the result of a scenario for the terminal. */
+/** Formats a scenario's result for the terminal. */
 export const formatResult = (result: ScenarioResult) =>
   [
     `${result.wrong.length === 0 ? "passed" : "FAILED"}: ${result.scenario} (${result.seconds} s)`,
@@ -40,7 +40,7 @@ const formatTable = (results: ReadonlyArray<ScenarioResult>) =>
     }),
   ].join("\n")
 
-/** Prints the table. Also writes all figures to the file `json`, if it is named. */
+/** Prints the table. If a `json` file is given, also writes all figures to it. */
 export const writeReport = (
   results: ReadonlyArray<ScenarioResult>,
   { isolated, json }: { readonly isolated: boolean; readonly json: string | undefined },

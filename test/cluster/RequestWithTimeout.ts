@@ -9,10 +9,10 @@ export interface TimedResponse {
   readonly text: string
 }
 
-/** There was no response, or only a part of one. */
+/** The server sent no response or an incomplete one. */
 export class NoResponse extends Data.TaggedError("NoResponse")<{ readonly message: string }> {}
 
-/** A request, and how long it may wait. */
+/** A request and its timeout. */
 export interface RequestWithTimeoutOptions {
   readonly host: string
   readonly port: number
@@ -21,13 +21,13 @@ export interface RequestWithTimeoutOptions {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly agent?: Agent
-  /** Source address. The operating system chooses it by default. */
+  /** The source address. By default, the operating system chooses it. */
   readonly localAddress?: string
-  /** Idle timeout, milliseconds. */
+  /** The idle timeout in milliseconds. */
   readonly timeout?: number
 }
 
-/** Sends a request. Fails if nothing arrives for the duration of the timeout. */
+/** Sends a request. Fails if no data arrives for the duration of the timeout. */
 export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...options }: RequestWithTimeoutOptions) =>
   Effect.callback<TimedResponse, NoResponse>((resume) => {
     const fail = ({ message }: Error) => resume(Effect.fail(new NoResponse({ message })))
@@ -46,5 +46,5 @@ export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...op
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** Returns the value of a header; "" if the response lacks it. */
+/** Returns the value of a response header, or "" if it is missing. */
 export const getHeaderValue = ({ headers }: TimedResponse, name: string) => String(headers[name] ?? "")

@@ -1,6 +1,7 @@
 /**
  * Runs the cluster test in two processes. The outer process installs packages, creates namespaces, and starts this
- * program again inside them. The inner process starts the cluster, runs the scenarios, and ends with the outer process.
+ * program again inside them. The inner process starts the cluster and runs the scenarios. It ends when the outer
+ * process ends.
  */
 import { Cause, Data, Effect, Exit, Layer, Option } from "effect"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
@@ -19,7 +20,10 @@ class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 const prefix = "tickerline-cluster-"
 
-/** Kills all processes whose command line names the folder of a run. PostgreSQL may otherwise survive the run. */
+/**
+ * Kills all processes whose command line contains the run's folder. Otherwise PostgreSQL might keep running after the
+ * run.
+ */
 const killProcesses = (folder: string) => {
   for (const line of spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n")) {
     const pid = Number(line.trim().split(" ")[0])
@@ -32,7 +36,7 @@ const killProcesses = (folder: string) => {
   }
 }
 
-/** Kills the processes and deletes the folders that killed runs left behind. */
+/** Cleans up after runs that were killed: kills their remaining processes and deletes their folders. */
 const removeKilledRuns = Effect.sync(() => {
   for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith(prefix))) {
     const folder = join(tmpdir(), name)
@@ -45,7 +49,10 @@ const removeKilledRuns = Effect.sync(() => {
 
 const namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
-/** Runs the program from a shell: the first process of a namespace must reap orphans, which Node.js does not do. */
+/**
+ * Runs the program from a shell, because the first process in a PID namespace must reap orphans, which Node.js does not
+ * do.
+ */
 const shell = ["bash", "-c", `"$@" & wait $!`, "cluster"]
 
 const canCreateNamespaces = () => {
@@ -53,7 +60,7 @@ const canCreateNamespaces = () => {
   return spawnSync(first, [...rest, "ip", "link", "add", "probe", "type", "bridge"]).status === 0
 }
 
-/** Creates the folder of a run. At the end, deletes it, but keeps the logs of a run that failed. */
+/** Creates the folder for a run. At the end, deletes it, but keeps the logs if the run failed. */
 const makeRunFolder = Effect.acquireRelease(
   Effect.sync(() => {
     const folder = mkdtempSync(join(tmpdir(), prefix))
@@ -76,7 +83,7 @@ const makeRunFolder = Effect.acquireRelease(
     }),
 )
 
-/** Runs the outer process. With `loopback`, it creates no namespaces. */
+/** Runs the outer process. With `loopback`, creates no namespaces. */
 export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
   Effect.gen(function* () {
     yield* removeKilledRuns
@@ -96,7 +103,8 @@ export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
       Effect.sync(() =>
         spawn(first, rest, {
           cwd: projectRoot,
-          // Ctrl-C in the terminal reaches only this process, which then stops the inner one.
+          // In its own process group, the inner process does not receive Ctrl-C from the terminal. The outer process
+          // receives it and stops the inner one.
           detached: true,
           stdio: ["ignore", "inherit", "inherit"],
           env: { ...process.env, TICKERLINE_CLUSTER_FOLDER: folder, TICKERLINE_CLUSTER_ISOLATED: String(isolated) },
@@ -117,13 +125,13 @@ const waitForExit = (child: ChildProcess) =>
 const stopChild = (child: ChildProcess, signal: NodeJS.Signals) =>
   Effect.andThen(
     Effect.sync(() => {
-      // Signals the whole process group, including the shell.
+      // Signals the entire process group, including the shell.
       if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, signal)
     }),
     Effect.promise(() => waitForExit(child)),
   )
 
-/** The options of the inner process: how its hosts are set up, and what the command line requested. */
+/** The options of the inner process: how to create the hosts, and what the command line requested. */
 export interface ScenarioRunOptions {
   readonly folder: string
   readonly isolated: boolean
@@ -146,7 +154,7 @@ const chooseScenarios = ({ only, short }: ScenarioRunOptions) => {
   return Effect.succeed(clusterScenarios.filter(({ name }) => names.includes(name)))
 }
 
-/** Prints how to use the cluster, and keeps it running. */
+/** Prints instructions for using the cluster, and keeps it running. */
 const keepRunning = Effect.gen(function* () {
   const { address, hosts, keys } = yield* Cluster
   yield* Effect.log([
@@ -162,7 +170,7 @@ const keepRunning = Effect.gen(function* () {
   return yield* Effect.never
 })
 
-/** Runs the inner process: starts the cluster, and runs the chosen scenarios in it. Fails if any of them fails. */
+/** Runs the inner process: starts the cluster and runs the chosen scenarios. Fails if any scenario fails. */
 export const runScenarios = (settings: ScenarioRunOptions) =>
   Effect.gen(function* () {
     const wanted = yield* chooseScenarios(settings)
@@ -173,7 +181,7 @@ export const runScenarios = (settings: ScenarioRunOptions) =>
       yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
       const result = yield* Effect.result(runScenario(scenario, `s${at}x`))
       if (result._tag === "Failure") {
-        // The cluster may now be broken, so later scenarios would prove nothing.
+        // The cluster may be broken now, so the results of later scenarios would be meaningless.
         yield* Effect.logError(`${scenario.name} could not be run: ${result.failure.message}`)
         isIncomplete = true
         break

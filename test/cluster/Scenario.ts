@@ -1,56 +1,62 @@
-/** Defines and runs a scenario. Checks the responses that clients receive, the outage, and the recorded usage. */
+/** Defines and runs scenarios. Checks client responses, the length of the outage, and the recorded usage. */
 import { Data, Effect, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Clients from "./Clients.ts"
 import { Cluster, retryWithin } from "./Cluster.ts"
 import * as UsageReconciliation from "./UsageReconciliation.ts"
 
-/** Something that a scenario expects did not happen. */
+/** A condition that the scenario requires is not met. */
 export class FailedExpectation extends Data.TaggedError("FailedExpectation")<{ readonly message: string }> {}
 
-/** Fails with a message unless a condition holds. */
+/** Fails with the message if the condition is false. */
 export const failUnless = (holds: boolean, message: string) =>
   holds ? Effect.void : Effect.fail(new FailedExpectation({ message }))
 
-/** Measurements of a scenario, by name, for the report. */
+/** A scenario's measurements for the report, by name. */
 export type ScenarioMeasurements = Readonly<Record<string, string | number>>
 
-/** What happens to the cluster, and what clients may notice. */
+/** A scenario: what happens to the cluster, and which effects clients may see. */
 export interface Scenario {
   readonly name: string
-  /** What happens, and what must hold. */
+  /** Describes the event and the guarantee that the scenario verifies. */
   readonly promise: string
   /** Whether the short run (`--short`) includes this scenario. */
   readonly isInShortRun?: boolean
-  /** Number of requests that may fail with a 502, a 504 or a broken connection. Default: none. */
+  /** The number of requests that may fail with a 502, a 504 or a broken connection. The default is none. */
   readonly maxBrokenRequests?: number
-  /** Maximum time between the first and the last refused or broken request, in seconds. 0 allows no such request. */
+  /**
+   * The maximum time between the first and the last refused or broken request, in seconds. With 0, no request may be
+   * refused or broken.
+   */
   readonly maxOutageSeconds: number
   readonly run: (controls: ScenarioControls) => Effect.Effect<ScenarioMeasurements, unknown, Cluster>
 }
 
-/** What a running scenario uses. */
+/** What a scenario can use while it runs. */
 export interface ScenarioControls {
   readonly clients: Clients.ClusterClients
-  /** Records that a process is killed. Usage of its last second may then be missing. */
+  /** Records that a process was killed. Usage from its last second may be missing. */
   readonly recordKill: (app: string) => void
-  /** Allows the database to lose commits from now on. */
+  /** Allows the database to lose commits from this point on. */
   readonly allowCommitLoss: () => void
 }
 
-/** What a scenario showed. It passed if `wrong` is empty. */
+/** The result of a scenario. The scenario passed if `wrong` is empty. */
 export interface ScenarioResult {
   readonly scenario: string
   readonly seconds: number
   readonly requests: number
-  /** Numbers of responses by status and error code. */
+  /** The number of responses by status and error code. */
   readonly responses: Readonly<Record<string, number>>
-  /** Time from the first to the last refused or broken request, seconds. */
+  /** The time from the first to the last refused or broken request, in seconds. */
   readonly outage: number
-  /** Longest response time, seconds. */
+  /** The longest response time, in seconds. */
   readonly slowest: number
   readonly slowestWas: string
-  /** Numbers of requests whose usage was recorded, and of those for which it is missing, as is allowed. */
+  /**
+   * The number of requests whose usage was recorded. `missing` counts the requests whose usage is missing. If usage
+   * must not be missing, it is also reported in `wrong`.
+   */
   readonly recorded: number
   readonly missing: number
   readonly findings: ScenarioMeasurements
@@ -77,12 +83,12 @@ const measureOutage = (observed: ReadonlyArray<Clients.ObservedRequest>) => {
   return bad.length === 0 ? 0 : toSeconds(Math.max(...bad.map(({ endedAt: ended }) => ended)) - began)
 }
 
-/** Runs a scenario in a healthy cluster, and waits until the cluster is healthy again. */
+/** Runs a scenario in a healthy cluster, then waits until the cluster is healthy again. */
 export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name: string) {
   const { address, asOwner, checkHealth, counter, keys } = yield* Cluster
   const began = performance.now()
   yield* retryWithin(90)(checkHealth())
-  // The account `ending` uses up its balance during each scenario.
+  // The account `ending` uses up this credit during the scenario.
   yield* asOwner(
     Accounts.creditAccount({ name: "ending", microdollars: 3_000n, reference: name, mayBecomePrepaid: false }),
   )

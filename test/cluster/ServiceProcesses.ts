@@ -1,4 +1,4 @@
-/** Starts the service's processes, one per host, with the settings that an operator would use. */
+/** Starts one service process per host, with the settings that an operator would use. */
 import { Effect, Schedule } from "effect"
 import * as MailServer from "../support/MailServer.ts"
 import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
@@ -6,20 +6,20 @@ import { type AppHost, databaseRolePasswords, servicePorts, startHostPgBouncer }
 import { NoResponse, requestWithTimeout } from "./RequestWithTimeout.ts"
 import { ClusterHosts, type HostProgram } from "./Hosts.ts"
 
-/** The database of the service. */
+/** The name of the service's database. */
 export const databaseName = "tickerline"
 
 /** Returns the URL of the current primary, without a pooler. */
 export const makePrimaryUrl = (balancer: string, role: keyof typeof databaseRolePasswords) =>
   `postgres://${role}:${databaseRolePasswords[role]}@${balancer}:${servicePorts.primary}/${databaseName}`
 
-/** Whether a process connects through a pooler. One process connects directly. */
+/** Returns whether a process connects through a pooler. One of the processes connects directly. */
 const isPooled = (app: AppHost) => app !== "app2"
 
 const urlOf = (address: string, name: string = databaseName) =>
   `postgres://tickerline_service:${databaseRolePasswords.tickerline_service}@${address}/${name}`
 
-/** Prepares the service processes and their poolers. Returns what starts and watches them. */
+/** Prepares the service processes and their poolers. Returns functions that start and observe them. */
 export const makeServiceProcesses = Effect.gen(function* () {
   const hosts = yield* ClusterHosts
   const { addressOf } = hosts
@@ -69,7 +69,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
       return program
     })
 
-  // Restarts PgBouncer, as an init system does. Version 1.18 may crash if a client disconnects while it cancels a
+  // Restarts PgBouncer, as an init system would. Version 1.18 may crash if a client disconnects while canceling a
   // query.
   const keepRunning = Effect.suspend(() =>
     Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
@@ -79,7 +79,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
   const get = (app: AppHost, path: string, port: number = servicePorts.service) =>
     requestWithTimeout({ host: addressOf(app), port, path, timeout: 5_000 })
 
-  /** Fails unless the process is ready. */
+  /** Fails if the process is not ready. */
   const checkReady = (app: AppHost) =>
     get(app, "/health/ready").pipe(
       Effect.filterOrFail(({ status }) => status === 200, ({ text }) => new NoResponse({ message: `${app}: ${text}` })),
@@ -109,7 +109,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
     return program
   })
 
-  /** Returns the sum of a metric of a process, over the label sets for which `labelled` holds. */
+  /** Returns the sum of a process's metric over all samples that `labelled` accepts. */
   const readMetric = (app: AppHost, name: string, labelled: (line: string) => boolean = () => true) =>
     Effect.map(
       get(app, "/metrics", servicePorts.metrics),
@@ -119,7 +119,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
         ).reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0),
     )
 
-  /** Counts the reads that all processes sent to a replica, directly or through a pooler. */
+  /** Counts the reads that all processes sent to one replica, directly or through a pooler. */
   const readsOf = (member: DatabaseHost) => {
     const [pooled, direct] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
     const reads = Array.from(
@@ -130,7 +130,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
     return Effect.map(Effect.all(reads), (all) => all.reduce((sum, count) => sum + count, 0))
   }
 
-  /** Runs a command of the service, such as `load`, as the owner of the tables. */
+  /** Runs a `tickerline` command, such as `load`, as the table owner. */
   const command = (args: ReadonlyArray<string>) =>
     hosts.run({
       host: "app1",

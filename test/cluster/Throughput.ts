@@ -1,4 +1,4 @@
-/** Measures the requests per second and the CPU time of one and of two processes, without the load balancer. */
+/** Measures requests per second and CPU time for one process and for two processes, without the load balancer. */
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { Agent } from "node:http"
@@ -7,17 +7,17 @@ import { Cluster } from "./Cluster.ts"
 import { type AppHost, servicePorts } from "./ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "./RequestWithTimeout.ts"
 
-/** How long each measurement takes. */
+/** The duration of each measurement. */
 const seconds = 4
 const connections = 16
 
-/** Returns the CPU time of a process in milliseconds. The kernel reports it in hundredths of a second. */
+/** Returns a process's CPU time in milliseconds. The kernel reports it in hundredths of a second. */
 const readCpuTime = (pid: number) => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ")
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Paths of requests that the cache can serve (`hits`), and of requests that it cannot (`misses`). */
+/** Request paths that the cache can serve (`hits`) and paths that it cannot serve (`misses`). */
 const kinds = {
   hits: (at: number) => `/v1/gap-stats?page=${at % 20 + 1}`,
   misses: (at: number) => `/v1/gap-stats?page=${at % 300 + 1}&limit=${Math.floor(at / 300) % 100 + 1}`,
@@ -26,7 +26,8 @@ const kinds = {
 let sentCount = 0
 
 /**
- * Sends requests to the processes in turn. Returns the requests per second, and the CPU time of each in microseconds.
+ * Sends requests to the processes in turn. Returns the requests per second, and the CPU time per request in
+ * microseconds.
  */
 const measureRate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
   const { hosts, keys, service } = yield* Cluster
@@ -60,11 +61,11 @@ const measureRate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, k
   }
 })
 
-/** Measures one process alone, then two at the same time. Returns the figures for the report. */
+/** Measures one process alone, then two processes together. Returns the figures for the report. */
 export const measureThroughput = Effect.gen(function* () {
   const found: Record<string, number | string> = {}
   for (const kind of ["hits", "misses"] as const) {
-    // Warms both processes up.
+    // Warms up both processes.
     yield* measureRate(["app1", "app2"], kind)
     const one = yield* measureRate(["app1"], kind)
     const two = yield* measureRate(["app1", "app2"], kind)
@@ -73,7 +74,7 @@ export const measureThroughput = Effect.gen(function* () {
     found[`${kind} of two to one`] = (two.rate / Math.max(1, one.rate)).toFixed(2)
     found[`µs of CPU per request (${kind}) of one`] = one.cpu
     found[`µs of CPU per request (${kind}) of two`] = two.cpu
-    // Estimated ratio if each process had a core of its own.
+    // The estimated ratio if each process had a dedicated core.
     found[`${kind} of two to one, with enough cores`] = (2 * one.cpu / Math.max(1, two.cpu)).toFixed(2)
   }
   return found

@@ -4,14 +4,15 @@ import { SqlClient } from "effect/sql"
 import type { ObservedRequest } from "./Clients.ts"
 import { holdFault } from "../support/Pauses.ts"
 
-/** A killed process. The usage of its last second may be missing. */
+/** A killed process. Usage from its last second may be missing. */
 export interface KilledProcess {
   readonly by: string
   readonly at: number
 }
 
 /**
- * The usage of this many milliseconds before a crash may be lost: one second (D29, usage), and 100 ms for the write.
+ * The number of milliseconds before a crash for which usage may be lost: one second (D29, usage), plus 100 ms for the
+ * write.
  */
 export const maxUsageLoss = 1_100
 
@@ -23,7 +24,7 @@ interface Row {
   readonly times: number
 }
 
-/** Finds accounts whose requests, daily sums, credits and balance do not agree. */
+/** Finds accounts whose requests, daily sums, credits and balance disagree. */
 const findInconsistentSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly name: string; readonly wrong: string }>`
@@ -44,16 +45,16 @@ const findInconsistentSums = Effect.gen(function* () {
   `
 })
 
-/** Returns the errors, the number of usage rows, and the number of rows that are missing. */
+/** Returns descriptions of all errors, the number of usage rows, and the number of missing rows. */
 export const reconcileUsage = Effect.fnUntraced(function* (
   name: string,
   observed: ReadonlyArray<ObservedRequest>,
   killed: ReadonlyArray<KilledProcess>,
-  /** Usage from this time on, `performance.now()`, may be missing, because the database may have lost commits. */
+  /** The time (`performance.now()`) from which usage may be missing, because the database may have lost commits. */
   lossFrom = Infinity,
 ) {
   const sql = yield* SqlClient.SqlClient
-  // Leaves out requests refused with 429, because several of them share one row with the id of the first.
+  // Excludes requests refused with 429, because several of them share one row that has the first request's id.
   const due = observed.filter(({ isKeyed, status }) => isKeyed && status !== 429)
   const read = sql<Row>`
     select request_id, min(status_code)::int as status, min(bytes)::text as bytes,
@@ -86,7 +87,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
     ...differs.map(({ bytes, cost, id, status }) =>
       `${id} was ${status}, ${bytes} bytes, ${cost}, and is recorded as ${JSON.stringify(found.get(id))}`
     ),
-    // A request without a response may be recorded. A request with an unknown key must not be.
+    // A request without a response may be recorded, but a request with an unknown key must not be.
     ...rows.filter(({ request_id }) => {
       const one = byId.get(request_id)
       return one === undefined || (one.status !== 0 && !one.isKeyed && one.status !== 502 && one.status !== 504)

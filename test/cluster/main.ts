@@ -1,4 +1,6 @@
-/** `npm run test:cluster`: starts a cluster on this machine and breaks it. See README.md in this folder. */
+/**
+ * `npm run test:cluster`: starts a cluster on this machine and makes its components fail. See README.md in this folder.
+ */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Option } from "effect"

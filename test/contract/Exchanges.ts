@@ -1,5 +1,5 @@
 /**
- * Sends the recorded requests, and brings their responses and usage into a form that is the same in every run.
+ * Sends the recorded requests, and normalizes their responses and usage so that every run yields the same values.
  *
  *     const requests = [{ target: "/v1/news?limit=1", key: "basic" }]
  *     const [sent] = yield* sendRequests(port, new Map([["basic", key]]), requests, "main")
@@ -13,10 +13,12 @@ import { exchangeBytes } from "../support/RawSockets.ts"
 import { decompressBody } from "../support/ServiceInstances.ts"
 import type { RecordedBody, RecordedRequest, RecordedResponse, RecordedUsage } from "./Recording.ts"
 
-/** Sends a request as the account `scout`, whose usage is not recorded, and returns the JSON of the response. */
+/**
+ * Sends a request as the account `scout`, whose usage is not part of the recording, and returns the response's JSON.
+ */
 export type SampleReader = (target: string) => Effect.Effect<unknown, RequestFailed>
 
-/** A request without exactly one complete response, or with an unexpected status. */
+/** A request did not get exactly one complete response, or got an unexpected status. */
 export class RequestFailed extends Data.TaggedError("RequestFailed")<{ readonly message: string }> {}
 
 interface ReceivedResponse {
@@ -26,7 +28,7 @@ interface ReceivedResponse {
   readonly bytes: Buffer
 }
 
-/** Pairs the names and values of headers, which Node gives in one alternating list. */
+/** Collects header names and values from Node's flat list, in which they alternate. */
 const toHeaders = (raw: ReadonlyArray<string>) => {
   const headers: Record<string, string> = {}
   for (const [name = "", value = ""] of Array.chunksOf(raw, 2)) {
@@ -41,7 +43,7 @@ interface SendOptions extends Pick<RecordedRequest, "body" | "method" | "target"
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Returns a client that sends one request after the other over one connection. */
+/** Returns a client that sends requests one after another over a single connection. */
 const makeSender = (port: number) =>
   Effect.map(
     Effect.acquireRelease(
@@ -67,7 +69,7 @@ const makeSender = (port: number) =>
       }),
   )
 
-/** Sends the bytes over a separate connection, which the service closes. */
+/** Sends bytes over a separate connection, which the service then closes. */
 const sendRaw = Effect.fnUntraced(function* (port: number, raw: string) {
   const responses = yield* exchangeBytes(port, raw)
   const [response] = responses
@@ -83,13 +85,13 @@ const sendRaw = Effect.fnUntraced(function* (port: number, raw: string) {
   return received
 })
 
-/** A request with its response, in the form in which it is recorded. */
+/** A request with its response, in recordable form. */
 export interface SentExchange {
-  /** `X-Request-Id` of the response. Unless the request says otherwise, the same in every run. */
+  /** The response's `X-Request-Id`. It is the same in every run unless the request specifies otherwise. */
   readonly requestId: string
   readonly request: RecordedRequest
   readonly response: RecordedResponse
-  /** What is wrong with the values that are not recorded, because they differ between runs. */
+  /** Errors in values that are not recorded because they differ between runs. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -97,7 +99,10 @@ const sha256 = (bytes: string | Buffer) => createHash("sha256").update(bytes).di
 
 const maxTextLength = 400
 
-/** Rate limit of the tiers `basic` and `ultimate`. All counts of remaining requests have six digits. */
+/**
+ * The rate limit of the tiers `basic` and `ultimate`. It is so high that the count of remaining requests always has six
+ * digits.
+ */
 export const generousLimit = 900_000
 
 const isBetween = (text: string | undefined, low: number, high: number) =>
@@ -105,26 +110,29 @@ const isBetween = (text: string | undefined, low: number, high: number) =>
 
 const generatedId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Whether the body is a documentation page or a part of the changelog, which change without the API. */
+/**
+ * Returns whether the body is a documentation page or part of the changelog, whose text changes independently of the
+ * API.
+ */
 const isEdited = ({ target }: RecordedRequest, { headers, status }: ReceivedResponse) =>
   headers["content-type"]?.startsWith("text/html") === true || (target.startsWith("/v1/changelog") && status < 400)
 
-/** The ETags in the responses of one instance so far. */
+/** The ETags that one instance has sent so far. */
 interface TagMemory {
   /** The ETag of the last response that had one. */
   last: string
-  /** The ETag of each body, by path, encoding and digest of the body. */
+  /** The ETag of each body. The key consists of the path, the encoding and the body's digest. */
   readonly tagsByBody: Map<string, string>
-  /** Encoding and digest of the body that has each ETag. */
+  /** The encoding and digest of the body for each ETag. */
   readonly bodiesByTag: Map<string, string>
 }
 
 const makeTagMemory = (): TagMemory => ({ last: `"none"`, tagsByBody: new Map(), bodiesByTag: new Map() })
 
-/** Puts a placeholder in the place of a header if its value is right. Otherwise, reports the value as a problem. */
+/** Replaces a header's value with a placeholder if the value is correct. Otherwise reports the value as a problem. */
 type ReplaceHeader = (name: string, isRight: boolean, placeholder: string) => void
 
-/** Replaces the headers that differ between runs, except for the ETag. */
+/** Replaces the values of headers that differ between runs, except the ETag. */
 const replaceChangingHeaders = (
   headers: Record<string, string>,
   replace: ReplaceHeader,
@@ -137,7 +145,7 @@ const replaceChangingHeaders = (
   if (sentId === null || requestId !== sentId) replace("x-request-id", generatedId.test(requestId), "{generated}")
   else headers["x-request-id"] = "{sent}"
 
-  // The bucket of an account with the generous limit is refilled while the requests are sent.
+  // The buckets of accounts with the generous limit are refilled while requests are sent.
   if (headers["x-ratelimit-limit"] === String(generousLimit)) {
     replace(
       "x-ratelimit-remaining",
@@ -148,7 +156,7 @@ const replaceChangingHeaders = (
   if (headers["x-ratelimit-reset"] !== undefined) {
     replace("x-ratelimit-reset", isBetween(headers["x-ratelimit-reset"], 1, 60), "{seconds}")
   }
-  // The cursor of a row of usage depends on when its batch was written.
+  // The cursor of a usage row depends on when its batch was written.
   if (headers["link"] !== undefined) {
     headers["link"] = headers["link"].replace(/([?&]after=)\d{13}(?:\.\d+){4}(?=[&>])/, "$1{place}")
   }
@@ -156,8 +164,9 @@ const replaceChangingHeaders = (
 }
 
 /**
- * Remembers the ETag of a response with this `body` (its encoding and digest). Returns whether the ETag is right: the
- * same body of a path always has the same ETag, no other body has it, and a 304 repeats the one that was sent.
+ * Remembers the ETag of a response, where `body` consists of the encoding and digest. Returns whether the ETag is
+ * correct: equal bodies of one path have equal ETags, different bodies have different ETags, and a 304 repeats the ETag
+ * that was sent.
  */
 const checkTag = (request: RecordedRequest, status: number, etag: string, body: string, memory: TagMemory) => {
   const { pathname } = new URL(request.target, "http://localhost")
@@ -176,7 +185,7 @@ const checkTag = (request: RecordedRequest, status: number, etag: string, body: 
   return isRight
 }
 
-/** Checks the values that differ between runs, and replaces them. All other values stay. */
+/** Checks the values that differ between runs and replaces them with placeholders. All other values stay unchanged. */
 const normalize = (
   request: RecordedRequest,
   sentId: string | null,
@@ -195,7 +204,7 @@ const normalize = (
   const encoding = headers["content-encoding"]
   const isText = !/parquet/.test(headers["content-type"] ?? "")
   const decoded = request.raw === undefined ? decompressBody(encoding, received.bytes) : received.bytes
-  // The length depends on the version of the compressor. The decompressed body is compared.
+  // The length depends on the compressor's version. The decompressed body is compared instead.
   if (encoding !== undefined && headers["content-length"] !== undefined) headers["content-length"] = "{compressed}"
 
   if (etag !== undefined) {
@@ -224,11 +233,11 @@ const normalize = (
   return { response, problems, requestId }
 }
 
-/** Formats the header If-None-Match for the last ETag. */
+/** Formats the If-None-Match header for the last ETag. */
 const formatCondition = (form: RecordedRequest["ifNoneMatch"], tag: string) =>
   form === "last" ? tag : form === "among others" ? `"other", ${tag}` : form === "weak" ? `W/${tag}` : "*"
 
-/** Describes a request in one line, for messages. */
+/** Describes a request in one line for error messages. */
 export const describeRequest = ({ body, headers, ifNoneMatch, key, method = "GET", raw, target }: RecordedRequest) =>
   [
     raw === undefined ? `${method} ${target}` : JSON.stringify(raw),
@@ -238,7 +247,7 @@ export const describeRequest = ({ body, headers, ifNoneMatch, key, method = "GET
     body ?? "",
   ].filter((part) => part !== "").join(" ")
 
-/** Sends the requests one after the other to the instance at the port. `keys` are API keys by name. */
+/** Sends requests one after another to the instance at the given port. `keys` maps names to API keys. */
 export const sendRequests = Effect.fnUntraced(function* (
   port: number,
   keys: ReadonlyMap<string, string>,
@@ -255,7 +264,7 @@ export const sendRequests = Effect.fnUntraced(function* (
       const text = describeRequest(request)
       const repeat = (repeats.get(text) ?? 0) + 1
       repeats.set(text, repeat)
-      // An id that is the same in every run. No two requests of an instance have the same one.
+      // The id is the same in every run and unique among an instance's requests.
       const id = `${instance}-${sha256(`${text} ${repeat}`).replaceAll(/[^A-Za-z0-9]/g, "x").slice(0, 16)}`
       const { body, headers = {}, ifNoneMatch, key, method, raw, requestId = id, setHost, target } = request
       const received = raw === undefined
@@ -279,7 +288,7 @@ export const sendRequests = Effect.fnUntraced(function* (
   )
 }, Effect.scoped)
 
-/** Reads the stored usage of all accounts but `scout`, for each account in the order in which its requests ended. */
+/** Reads the stored usage of all accounts except `scout`, ordered by the time at which each request ended. */
 export const readUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<RecordedUsage & { readonly request_id: string }>`
@@ -290,7 +299,7 @@ export const readUsage = Effect.gen(function* () {
   return rows.map(({ request_id, ...usage }) => ({ request_id, usage }))
 })
 
-/** Creates the `SampleReader` of an instance. */
+/** Creates a `SampleReader` for an instance. */
 export const makeSampleReader = (port: number, key: string) =>
   Effect.map(makeSender(port), (send): SampleReader => (target) =>
     Effect.flatMap(

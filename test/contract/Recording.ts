@@ -1,5 +1,5 @@
 /**
- * Reads and writes the recording of requests, their responses and their usage: `recorded-responses.json`.
+ * Reads and writes `recorded-responses.json`, the recording of requests with their responses and usage.
  *
  *     const exchanges = yield* readRecording
  *     const differences = listDifferences(exchanges[0]?.response, response)
@@ -10,40 +10,46 @@ import { valueAt } from "../support/Service.ts"
 
 const file = new URL("recorded-responses.json", import.meta.url)
 
-/** The instances that get requests, in this order. `RequestList.ts` says what each is for. */
+/** The instances that receive requests, in order. `RequestList.ts` describes the purpose of each. */
 export const instanceNames = ["main", "account", "browser"] as const
-/** One of `instanceNames`. */
+/** The name of an instance. */
 export type InstanceName = typeof instanceNames[number]
 
 const Texts = Schema.Record(Schema.String, Schema.String)
 
-/** A request. In `target`, `raw` and header values, `{basic}` stands for the key of that name. */
+/** A request. In `target`, `raw` and header values, `{basic}` stands for the key with that name. */
 const RecordedRequest = Schema.Struct({
   target: Schema.String,
-  /** Default: `GET`. */
+  /** The default is `GET`. */
   method: Schema.optionalKey(Schema.String),
-  /** Name of the key in `X-API-Key`. Null: the request has none. */
+  /** The name of the key in `X-API-Key`. If it is null, no key is sent. */
   key: Schema.NullOr(Schema.String),
   headers: Schema.optionalKey(Texts),
   body: Schema.optionalKey(Schema.String),
-  /** Sends these bytes instead, as Latin-1. */
+  /** Sends these bytes, encoded as Latin-1, instead of a regular request. */
   raw: Schema.optionalKey(Schema.String),
-  /** `false` omits the header `Host`. */
+  /** `false` omits the `Host` header. */
   setHost: Schema.optionalKey(Schema.Literal(false)),
-  /** Sends the last ETag: alone, after another one, or as a weak one; or sends `*`. */
+  /** Sends the last ETag alone, after another ETag or as a weak ETag, or sends `*`. */
   ifNoneMatch: Schema.optionalKey(Schema.Literals(["last", "among others", "weak", "*"])),
-  /** `X-Request-Id`. Null: the service generates it. Default: a hash of the request, the same in every run. */
+  /**
+   * The `X-Request-Id` header. With null, the service generates the id. The default is a hash of the request, which is
+   * the same in every run.
+   */
   requestId: Schema.optionalKey(Schema.NullOr(Schema.String)),
 })
-/** A request that can be sent again. */
+/** A request that can be replayed. */
 export type RecordedRequest = typeof RecordedRequest.Type
 
-/** Short bodies are recorded as text. For all others, `length` is the size before compression, in bytes. */
+/**
+ * A response body. Short bodies are recorded as text. For longer bodies, `length` is the size before compression, in
+ * bytes.
+ */
 const RecordedBody = Schema.Union([
   Schema.String,
   Schema.Struct({ length: Schema.Int, sha256: Schema.String }),
 ])
-/** A body as text, or its size and digest. */
+/** A body as text, or the body's size and digest. */
 export type RecordedBody = typeof RecordedBody.Type
 
 const responseFields = {
@@ -53,10 +59,10 @@ const responseFields = {
 }
 
 const RecordedResponse = Schema.Struct({ ...responseFields, headers: Texts })
-/** A response without the values that differ between runs. */
+/** A response with placeholders for values that differ between runs. */
 export type RecordedResponse = typeof RecordedResponse.Type
 
-/** A row of `usage`. */
+/** A row of the `usage` table. */
 const RecordedUsage = Schema.Struct({
   account: Schema.String,
   endpoint: Schema.String,
@@ -69,32 +75,32 @@ const RecordedUsage = Schema.Struct({
   via: Schema.NullOr(Schema.String),
   request_count: Schema.Int,
 })
-/** What was charged and counted for a request. */
+/** The usage and cost recorded for a request. */
 export type RecordedUsage = typeof RecordedUsage.Type
 
-/** A request with everything that it caused. */
+/** A request with its response and usage. */
 export interface Exchange {
   readonly instance: InstanceName
   readonly request: RecordedRequest
   readonly response: RecordedResponse
-  /** The row of usage for the request; null if it is not recorded. */
+  /** The usage row for the request, or null if the request is not recorded as usage. */
   readonly usage: RecordedUsage | null
 }
 
-/** The format of the file, which keeps headers and usage short. */
+/** The file format of an exchange. Headers and usage are stored compactly. */
 const Line = Schema.Struct({
   request: RecordedRequest,
   response: Schema.Struct({
     ...responseFields,
-    /** The headers that differ from the usual ones. Null: the response lacks a usual header. */
+    /** Headers that differ from the usual ones. Null means that the response lacks a usual header. */
     headers: Schema.Record(Schema.String, Schema.NullOr(Schema.String)),
   }),
-  /** The values of `RecordedUsage`, in the order of its fields. */
+  /** The values of `RecordedUsage`, in field order. */
   usage: Schema.NullOr(Schema.Array(Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null]))),
 })
 
 const Recording = Schema.fromJsonString(Schema.Struct({
-  /** The headers that most responses with a status have. */
+  /** For each status, the headers that most responses with this status have. */
   usualHeaders: Schema.Record(Schema.String, Texts),
   exchanges: Schema.Record(Schema.Literals(instanceNames), Schema.Array(Line)),
 }))
@@ -104,7 +110,7 @@ const decodeRecording = Schema.decodeEffect(Recording)
 
 const usageFields = Struct.keys(RecordedUsage.fields)
 
-/** Reads all exchanges, in the order in which their requests were sent. */
+/** Reads all exchanges in the order in which the requests were sent. */
 export const readRecording = Effect.gen(function* () {
   const { exchanges, usualHeaders } = yield* decodeRecording(readFileSync(file, "utf8"))
   const readLine = Effect.fnUntraced(function* ({ request, response, usage }: typeof Line.Type) {
@@ -131,7 +137,7 @@ export const readRecording = Effect.gen(function* () {
   return found.flat()
 })
 
-/** Returns the headers that more than half of the responses have, with the same value. */
+/** Returns the headers that have the same value in more than half of the responses. */
 const findUsualHeaders = (responses: ReadonlyArray<RecordedResponse>) => {
   const all = responses.flatMap(({ headers }) => Object.entries(headers))
   const groups = Array.groupBy(all, ([name, value]) => `${name}: ${value}`)
@@ -143,7 +149,7 @@ const findUsualHeaders = (responses: ReadonlyArray<RecordedResponse>) => {
 const sortByName = <A>(headers: Readonly<Record<string, A>>) =>
   Object.fromEntries(Object.entries(headers).toSorted(([a], [b]) => a < b ? -1 : 1))
 
-/** Writes one exchange per line, so that a changed response is one changed line. */
+/** Writes one exchange per line, so that a changed response appears as one changed line in a diff. */
 export const writeRecording = (exchanges: ReadonlyArray<Exchange>) => {
   const byStatus = Array.groupBy(exchanges.map(({ response }) => response), ({ status }) => String(status))
   const usualHeaders = Object.fromEntries(
@@ -172,7 +178,7 @@ export const writeRecording = (exchanges: ReadonlyArray<Exchange>) => {
   writeFileSync(file, `{"usualHeaders":{\n${usual.join(",\n")}\n},"exchanges":{\n${lists.join(",\n")}\n}}\n`)
 }
 
-/** Lists the fields whose values differ, with both values. */
+/** Lists the fields whose values differ, with the recorded and the current value. */
 export const listDifferences = (recorded: unknown, found: unknown, field = ""): ReadonlyArray<string> => {
   if (!Predicate.isObject(recorded) || !Predicate.isObject(found)) {
     const [before, now] = [JSON.stringify(recorded), JSON.stringify(found)]

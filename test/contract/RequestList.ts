@@ -1,11 +1,11 @@
 /**
- * Creates the list of requests that `recorded-requests.test.ts` records, from the contract of the last release.
+ * Creates the list of requests that `recorded-requests.test.ts` records, based on the contract of the last release.
  *
- * A request for one endpoint or rule is added to one of the lists below, for example to `pastRequests`:
+ * To add a request for an endpoint or a rule, add it to one of the lists below, such as `pastRequests`:
  *
  *     get("/v1/news?ticker=GAP7&as_of=2026-06-01", { key: "basic" }),
  *
- * After adding a request, repeat the recording with the command in `recorded-requests.test.ts`.
+ * Then repeat the recording with the command given in `recorded-requests.test.ts`.
  */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -34,7 +34,7 @@ const Contract = Schema.fromJsonString(Schema.Struct({
   ),
 }))
 
-/** Reads the contract of the last release. */
+/** Reads the last release's contract. */
 export const readContract = Effect.sync(() =>
   readFileSync(new URL("../../clients/contract/v1.json", import.meta.url), "utf8")
 )
@@ -63,12 +63,12 @@ const makeRequiredQuery = ({ parameters }: Endpoint): Query =>
 
 const getColumn = (name: string) => name.replace(/^(min|max)_|_(from|to)$/g, "")
 
-/** Returns the values of a column in the rows, sorted and without nulls. The elements of lists are values of their own. */
+/** Returns a column's values in the rows, sorted and without nulls. List elements are returned as separate values. */
 const findValues = (column: string, rows: ReadonlyArray<unknown>): ReadonlyArray<string> =>
   rows.flatMap((row) => valueAt(row, column)).filter((value) => Predicate.isString(value) || Predicate.isNumber(value))
     .map(String).toSorted((a, b) => Number(a) - Number(b) || (a < b ? -1 : a > b ? 1 : 0))
 
-/** The values of parameters that are not named after a column. */
+/** Values for parameters that are not named after a column. */
 const fallbacks: Readonly<Record<string, string>> = {
   query: "offering",
   tag: "offering",
@@ -83,7 +83,10 @@ const fallbacks: Readonly<Record<string, string>> = {
 const isNumber = ({ pattern, type }: Parameter["schema"]) =>
   type === "number" || type === "integer" || pattern === decimalPattern.source
 
-/** Chooses a valid value. The bounds of a range are quartiles of the rows, so that some rows are within it. */
+/**
+ * Chooses a valid value for a parameter. Range bounds are quartiles of the rows' values, so that some rows lie within
+ * the range.
+ */
 const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>): string => {
   if (name === "ticker") return "GAP7"
   if (schema.type === "boolean") return "true"
@@ -97,7 +100,7 @@ const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>):
   return value ?? (isNumber(schema) ? "1" : "x")
 }
 
-/** Groups the parameters so that both bounds of a range are sent together. */
+/** Groups parameters by column, so that both bounds of a range are sent together. */
 const groupByColumn = (parameters: ReadonlyArray<Parameter>) =>
   Array.from(Map.groupBy(parameters, ({ name }) => getColumn(name)).values())
 
@@ -121,7 +124,7 @@ const acceptedTypes = {
   parquet: "application/vnd.apache.parquet",
 } as const
 
-/** A request of the account `ultimate`, unless `more` says otherwise. */
+/** Creates a request from the account `ultimate`, unless `more` specifies another key. */
 const get = (target: string, more: Partial<RecordedRequest> = {}): RecordedRequest => ({
   target,
   key: "ultimate",
@@ -129,15 +132,18 @@ const get = (target: string, more: Partial<RecordedRequest> = {}): RecordedReque
 })
 
 /**
- * Requests the same URL until the response comes from the response cache, and then with its ETag. The query cache stores
- * the result of the second request, and the response cache the response to the third one.
+ * Requests the same URL until the response cache serves it, then requests it with its ETag. The query cache stores the
+ * result of the second request, and the response cache stores the third response.
  */
 const repeat = (target: string, more: Partial<RecordedRequest> = {}) => [
   ...Array.from({ length: 4 }, () => get(target, more)),
   get(target, { ...more, ifNoneMatch: "last" }),
 ]
 
-/** The requests that every endpoint of a dataset gets. The values of `rows`, some of its rows, become filters. */
+/**
+ * Creates the requests that are sent to every dataset endpoint. `rows` is a sample of the endpoint's rows; their values
+ * are used as filters.
+ */
 const makeEndpointRequests = (endpoint: Endpoint, rows: ReadonlyArray<unknown>, index: number) => {
   const { parameters, path } = endpoint
   const required = makeRequiredQuery(endpoint)
@@ -174,7 +180,7 @@ const makeEndpointRequests = (endpoint: Endpoint, rows: ReadonlyArray<unknown>, 
   ]
 }
 
-/** The requests about formats, pages, conditions and encodings, for one endpoint. */
+/** Creates requests that test formats, pages, conditions and encodings on one endpoint. */
 const makeDetailedRequests = (path: string) => {
   const at = (query: string) => `${path}?ticker=GAP7&${query}`
   return [
@@ -213,7 +219,7 @@ const makeDetailedRequests = (path: string) => {
   ]
 }
 
-/** Requests about lineage: unchanged, changed, ambiguous and unknown symbols, and lists that follow lineages. */
+/** Requests for lineage: unchanged, changed, ambiguous and unknown symbols, and lists that follow lineages. */
 const lineageRequests = [
   ...[
     "OSTK",
@@ -254,7 +260,7 @@ const lineageRequests = [
   get("/v1/news?ticker=ORB4&follow_lineage=true&format=ndjson&limit=all"),
 ]
 
-/** Requests about the past, provenance, changes and the timeline. */
+/** Requests for past data, provenance, changes and the timeline. */
 const pastRequests = [
   ...["2026-03-02T09:30:00-05:00", "2026-03-02T09:30:00", "2026-01-01", "2999-01-01", "yesterday", ""].map((moment) =>
     get(`/v1/news?ticker=GAP7&limit=2&as_of=${moment}`)
@@ -357,7 +363,7 @@ const documentRequests = [
   ].flatMap((target) => [get(target, { key: null }), get(target, { key: null, headers: { Accept: "text/html" } })]),
 ]
 
-/** Requests about paths, methods and headers, and some that are not valid HTTP. */
+/** Requests with special paths, methods and headers, some of which are not valid HTTP. */
 const protocolRequests = [
   ...["/", "/v1", "/v1/", "/v1/newz", "/v2/news", "/v1/news/", "//v1/news", "/V1/news", "/v1/news;a", "/v1/%6eews"]
     .map((target) => get(target)),
@@ -398,7 +404,7 @@ const protocolRequests = [
   ].map((raw) => get("", { raw, key: null })),
 ]
 
-/** A message to the MCP server. */
+/** Creates a message to the MCP server. */
 const mcp = (method: string, params: unknown, more: Partial<RecordedRequest> = {}): RecordedRequest => ({
   target: "/mcp",
   method: "POST",
@@ -416,7 +422,7 @@ const mcp = (method: string, params: unknown, more: Partial<RecordedRequest> = {
 const callTool = (name: string, args: unknown, more: Partial<RecordedRequest> = {}) =>
   mcp("tools/call", { name, arguments: args }, more)
 
-/** Requests with each kind of key, and with keys in each header. */
+/** Requests with each kind of key, and with keys in each supported header. */
 const keyRequests = [
   ...["basic", "disabled", "expired", "revoked", "unknown", "malformed", "limited to screener", "without credit"]
     .flatMap((
@@ -448,7 +454,7 @@ const keyRequests = [
   get("/v1/screener?limit=1", { key: null, headers: { "X-API-Key": "" } }),
   get("/v1/screener?api_key={ultimate}", { key: null }),
   get("/v1/screener?limit=1&{ultimate}=1"),
-  // The account can pay for a few pages, but not for the export.
+  // The account can afford a few pages but not the export.
   get("/v1/news?limit=all&format=csv", { key: "with little credit" }),
   get("/v1/news?limit=all&format=ndjson", { key: "with little credit" }),
   get("/v1/news?limit=1", { key: "with little credit", method: "HEAD" }),
@@ -517,7 +523,7 @@ const mcpRequests = [
   callTool("estimate", {}),
 ]
 
-/** Requests about accounts and usage, for an instance that starts when the usage of the first one is stored. */
+/** Requests for accounts and usage. They go to an instance that starts after the first instance's usage is stored. */
 const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
   ...["basic", "limited to screener", "with little credit"].flatMap((key) => [
     get("/v1/overview", { key }),
@@ -555,7 +561,7 @@ const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
   ].map((query) => get(`/v1/usage?${query}`)),
   get("/v1/usage/daily?endpoint=/v1/news"),
   get("/v1/usage/daily?usage_date_from=2026-11-20&usage_date_to=2026-11-20"),
-  // Cursors after which there is nothing, because the account was created later.
+  // No rows follow these cursors, because the account was created later.
   get("/v1/usage?after=1760000000000.1.1.0.0"),
   get("/v1/usage/daily?after=2025-10-09/v1/news"),
   get("/v1/account/invoices?month=2026-10"),
@@ -564,7 +570,7 @@ const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
   get("/v1/datasets?explain=true"),
 ]
 
-/** Requests that web pages send, for an instance with `BASE_URL` and `CORS_ORIGINS`. */
+/** Requests as web pages send them, for an instance with `BASE_URL` and `CORS_ORIGINS`. */
 const browserRequests = ["https://app.example.com", "https://other.example.com", undefined].flatMap((origin) =>
   [
     ...repeat("/v1/news?limit=2"),
@@ -590,11 +596,11 @@ const browserRequests = ["https://app.example.com", "https://other.example.com",
 
 const accountPath = /^\/v1\/(account|usage|overview|datasets)/
 
-/** Creates the requests for each instance. */
+/** Creates the request list for each instance. */
 export const makeRequestList = Effect.fnUntraced(function* (readSample: SampleReader) {
   const { paths } = yield* readContract
   const endpoints = Object.entries(paths).map(([path, { get: { parameters = [] } }]) => ({ path, parameters }))
-  // A stream has no end, so it gets only requests that it refuses.
+  // A stream never ends, so the list contains only stream requests that the service refuses.
   const data = endpoints.filter(({ path }) =>
     path.startsWith("/v1/") && !/changelog|openapi|changes\/stream/.test(path)
   )

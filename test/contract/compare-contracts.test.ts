@@ -1,4 +1,4 @@
-/** Tests that every change of the contract is classified: §9.2 (breaking changes), §9.3 (compatible changes). */
+/** Tests that every change to the contract is classified: §9.2 (breaking changes), §9.3 (compatible changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import type { ContractDifference } from "../../clients/contract/Difference.ts"
@@ -14,7 +14,7 @@ const isMutable = (value: unknown): value is Mutable =>
 
 const today = "2026-11-21"
 
-/** A small contract with every part that a test changes. */
+/** Builds a small contract that contains everything that the tests change. */
 const makeContract = () => ({
   openapi: "3.1.0",
   paths: {
@@ -110,7 +110,7 @@ const getResponses = (one: Contract) => getObject(one, "paths", "/v1/widgets", "
 
 const toArray = (value: unknown): Array<unknown> => Array.isArray(value) ? value : []
 
-/** Changes to the contract, each with the expected difference: name, kind, and whether it is breaking. */
+/** Changes to the contract, each with the expected difference: its name, its kind, and whether it is breaking. */
 const mutations: ReadonlyArray<
   readonly [
     what: string,
@@ -488,7 +488,7 @@ describe("compareContracts", () => {
     const found = compareContracts(makeContract(), after, today)
     assert.isAbove(found.length, 0)
     assert.deepInclude(found.map(({ breaking, kind, name }) => ({ breaking, kind, name })), { breaking, kind, name })
-    // No compatible change is reported as breaking.
+    // A compatible change must not be reported as breaking.
     assert.strictEqual(
       found.some((one) => one.breaking),
       breaking,
@@ -572,7 +572,7 @@ const annotationKeywords = new Set([
   "openapi",
 ])
 
-/** Lists the paths to all parts of the contract except annotations, each as a list of keys. */
+/** Lists the paths to all values in the contract except annotations. Each path is a list of keys. */
 const listPaths = (value: unknown, path: ReadonlyArray<string | number> = []): Array<ReadonlyArray<string | number>> =>
   Array.isArray(value)
     ? value.flatMap((inner, index) => listPaths(inner, [...path, index]))
@@ -589,14 +589,17 @@ const operations = listPaths({ paths: getObject(releasedForm, "paths") }).filter
 
 const hasNoMeaning = (path: ReadonlyArray<string | number>) => {
   const value = getValue(path)
-  // false, [] and {} are the defaults, so removing them changes nothing.
+  // false, [] and {} are defaults, so removing them changes nothing.
   return value === false || canonicalJson(value) === "[]" || canonicalJson(value) === "{}"
 }
 
 const getValue = (path: ReadonlyArray<string | number>) =>
   path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), releasedForm)
 
-/** The parts that the test removes: only named parts, because removing an array element moves the elements after it. */
+/**
+ * The paths of the values that the test removes. Array elements are excluded, because removing one shifts the elements
+ * after it.
+ */
 const removablePaths = operations.filter((path) => !Array.isArray(getValue(path.slice(0, -1))) && !hasNoMeaning(path))
 
 const arbitraryRemovablePath = Arbitrary.map(

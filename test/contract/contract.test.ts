@@ -19,7 +19,7 @@ const today = new Date().toISOString().slice(0, 10)
 
 const [first] = changelogEntries
 
-/** A changelog entry about `/v1/widgets`. */
+/** Builds a changelog entry about `/v1/widgets`. */
 const entry = (more: Partial<ChangelogEntry>): ChangelogEntry => {
   if (first === undefined) throw new Error("the changelog is empty")
   return { ...first, type: "added", breaking: false, paths: ["/v1/widgets"], names: [], ...more }
@@ -42,7 +42,7 @@ describe("The contract", () => {
     const wrong = describeContractProblems(
       reviewContractDifferences(compareContracts(contract, getDefaultOpenApiDocument(), today), entries),
     )
-    // vitest shows a long text in full only if it is the message of an error.
+    // Vitest shows a long text in full only if it is an error message.
     if (wrong !== "") throw new Error(wrong)
   })
 

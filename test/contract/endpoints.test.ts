@@ -1,4 +1,7 @@
-/** Checks the declaration and the HTTP behavior of every endpoint in the contract, including new endpoints. */
+/**
+ * Checks the declaration and HTTP behavior of every endpoint in the contract, so new endpoints are included
+ * automatically.
+ */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array as Arr, Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
@@ -20,7 +23,7 @@ import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt } = Service
 
-/** Sends a request, by default with a key that may use all endpoints. */
+/** Sends a request, by default with a key that may use every endpoint. */
 const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
@@ -104,14 +107,17 @@ const listAlternatives = (schema: unknown) => [
   ...toArray(valueAt(schema, "oneOf")),
 ]
 
-/** Returns the value of a JSON Schema keyword. The schema of a nullable field has it in an alternative of `anyOf`. */
+/**
+ * Returns the value of a JSON Schema keyword. In the schema of a nullable field, the keyword is inside an `anyOf`
+ * alternative.
+ */
 const findKeyword = (schema: unknown, keyword: string): unknown => {
   const one = resolveSchema(schema)
   return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
     listAlternatives(one).map((inner) => findKeyword(inner, keyword)).find((value) => value !== undefined)
 }
 
-/** Returns a valid value for the parameter. */
+/** Returns a valid value for a parameter. */
 const makeSampleValue = ({ name, schema }: Parameter) =>
   name === "ticker"
     ? "META"
@@ -141,7 +147,7 @@ const requestInvalid = Effect.fnUntraced(function* (path: string, query: Readonl
   }))
 })
 
-/** Whether the words differ by one inserted, removed or changed letter. */
+/** Returns whether two words differ by at most one inserted, removed or changed letter. */
 const differsByOneLetter = (one: string, other: string) => {
   const shorter = Math.min(one.length, other.length)
   let start = 0
@@ -151,12 +157,12 @@ const differsByOneLetter = (one: string, other: string) => {
   return Math.max(one.length, other.length) - start - end <= 1
 }
 
-/** Builds a valid request to the endpoint. */
+/** Builds a valid request for an endpoint. */
 const buildValidRequest = (
   { parameters, path }: { readonly parameters: ReadonlyArray<Parameter>; readonly path: string },
 ) => `${path}?${makeRequiredQuery(parameters, "").join("&")}`.replace(/\?$/, "")
 
-/** Returns misspellings of a parameter that are not similar to other parameters. */
+/** Returns misspellings of a parameter that are not similar to any other parameter. */
 const listMisspellings = (name: string, others: ReadonlyArray<Parameter>) =>
   [
     `${name}x`,
@@ -206,7 +212,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     ({ parameters, path }) =>
       Effect.gen(function* () {
         const lists = new Set(getDocumentedParameters(path).filter(isList).map(({ name }) => name))
-        // A response names up to 20 parameters.
+        // A response reports at most 20 parameters.
         for (const part of Arr.chunksOf(parameters, 18)) {
           const send = Effect.fnUntraced(function* (suffix: string, values: ReadonlyArray<string>) {
             const query = part.flatMap(({ name }) =>
@@ -235,7 +241,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     ({ parameters, path }) =>
       Effect.gen(function* () {
         const kinds = new Map(getDocumentedParameters(path).map(({ kind, name }) => [name, kind]))
-        // A symbol, or another text, may have this name.
+        // A text parameter accepts these words, because a symbol or another text may be spelled like that.
         const isRefused = ({ name, required }: Parameter) =>
           !required && !["text", "ticker", "tickers"].includes(kinds.get(name) ?? "words")
         for (const part of Arr.chunksOf(parameters.filter(isRefused), 18)) {
@@ -276,7 +282,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  // Excludes /estimate, which also accepts the parameters of other endpoints (D28).
+  // Excludes /estimate, which also accepts the parameters of the estimated endpoint (D28).
   it.effect.each(sampleUnlessThorough(parameters.filter(({ path }) => path !== "/estimate"), 4, 0))(
     "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
@@ -308,7 +314,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           const maxLength = valueAt(schema, "maxLength")
           const isText = valueAt(schema, "type") === "string" &&
             ["enum", "format", "pattern"].every((keyword) => valueAt(schema, keyword) === undefined)
-          // The values of these parameters have a fixed format, which their descriptions explain.
+          // These parameters have a fixed format, which their descriptions explain.
           if (!isText || ["after", "as_of", "cik", "sort", "ticker"].includes(name)) continue
           assert.isAtMost(Number(maxLength), 1_024, `${name} has the maxLength ${String(maxLength)}`)
         }
@@ -326,7 +332,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           (name, value) => [`${name}=${value}`, `${name}=${value}`, `${name}=${value}`],
           (name, value) => [`${name}=${value}`, `${name}=`],
         ]
-        // Sends twenty parameters at a time, because a response names at most twenty.
+        // Sends twenty parameters at a time, because a response reports at most twenty.
         const chunks = Arr.chunksOf(parameters, 20)
         for (const [chunk, repeat] of chunks.flatMap((chunk) => repetitions.map((each) => [chunk, each] as const))) {
           const names = chunk.map(({ name }) => name)
@@ -450,7 +456,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   // Rate limit and cost
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** Asserts that a response has a rate limit (D18), and returns its cost (D27, prices). */
+  /** Asserts that a response has rate limit headers (D18), and returns its cost (D27, prices). */
   const assertRateLimit = ({ headers }: { readonly headers: Readonly<Record<string, string | undefined>> }) => {
     const [limit, remaining, reset, cost] = [
       "x-ratelimit-limit",
@@ -485,7 +491,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const refusal = yield* sendRequest(target, { key: narrow })
         assert.strictEqual(refusal.status, 403)
         assert.strictEqual(valueAt(refusal.body, "error", "code"), "endpoint_not_allowed")
-        // An estimate is refused for the reason that applies to the estimated endpoint.
+        // An estimate is refused for the same reason as a request to the estimated endpoint.
         const refused = path === "/estimate" ? new URL(target, "http://x").searchParams.get("endpoint") : path
         const details = { endpoint: refused, allowed: ["/v1/nowhere"] }
         assert.deepStrictEqual(valueAt(refusal.body, "error", "details"), details)
@@ -569,7 +575,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.strictEqual(estimate.status, 422)
           assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
           assert.strictEqual(valueAt(estimate.body, "request_id"), estimate.headers["x-request-id"])
-          // The order does not matter: `endpoint` may also be the last parameter.
+          // The order of the parameters does not matter, so `endpoint` may also come last.
           const last = yield* sendRequest(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
           assert.deepStrictEqual(valueAt(last.body, "error"), valueAt(own.body, "error"))
         }
@@ -612,7 +618,7 @@ interface Property {
   readonly schema: unknown
 }
 
-/** Returns all fields of a JSON schema, at any depth. */
+/** Returns all fields in a JSON schema, at any depth. */
 const listProperties = (schema: unknown, where: string): ReadonlyArray<Property> => {
   const one = resolveSchema(schema)
   return [
@@ -628,7 +634,7 @@ const listProperties = (schema: unknown, where: string): ReadonlyArray<Property>
 
 const fields = endpoints.flatMap(({ path, success }) => listProperties(success, path))
 
-/** Field names that need no description. */
+/** Names of fields that need no description. */
 const selfExplanatoryNames = new Set([
   "count",
   "page",
@@ -642,7 +648,7 @@ const selfExplanatoryNames = new Set([
   "results",
 ])
 
-/** The descriptions of the three column types for times (D15). */
+/** The descriptions of the three column types that hold times (D15). */
 const timeDescriptions = [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn].map(({ schemas }) =>
   findKeyword(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
 )
@@ -678,7 +684,7 @@ describe("The API declaration", () => {
   it.each(endpointsWithKey)(
     "declares all errors of an endpoint that requires a key: $path (§7.2, D13, D18)",
     (endpoint) => {
-      // Only endpoints with a price can fail with 402 (D27).
+      // Only priced endpoints can fail with 402 (D27).
       const costs = pricedEndpoints.includes(endpoint) ? [402] : []
       assert.deepStrictEqual(endpoint.errors.filter((status) => status !== 404 && status !== 409), [
         401,
@@ -756,7 +762,7 @@ describe("The API declaration", () => {
     const names = endpoint.parameters.map(({ name }) => name)
     assert.isTrue(isList(endpoint.success))
     assert.includeMembers(names, ["page", "limit"])
-    // Lists of a dataset can be filtered by ticker; lists of an account cannot (§7.3).
+    // Dataset lists can be filtered by ticker, but account lists cannot (§7.3).
     assert.strictEqual(names.includes("ticker"), pricedEndpoints.includes(endpoint))
     const inEnvelope = toEntries(valueAt(endpoint.success, "properties")).map(([name]) => name)
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])

@@ -1,9 +1,9 @@
 /**
- * Compares the responses to recorded requests, and the usage that they leave, with the recording: status, headers,
- * trailers and body. The requests come from the contract of the last release. The service is started as in production,
- * so that the response cache serves repeated requests.
+ * Replays recorded requests, and compares the status, headers, trailers and body of each response, and the recorded
+ * usage, with the recording. The requests are derived from the contract of the last release. The service is started as
+ * in production, so the response cache serves repeated requests.
  *
- * `RECORD=1 npm run test:all -- recorded-requests` replaces the recording. Review the differences afterwards.
+ * To replace the recording, run `RECORD=1 npm run test:all -- recorded-requests`, then review the differences.
  *
  * @module-tag slow
  */
@@ -23,13 +23,13 @@ import * as Exchanges from "./Exchanges.ts"
 import * as Recording from "./Recording.ts"
 import { makeRequestList, readContract } from "./RequestList.ts"
 
-/** The time of all requests. The sunset of deprecated endpoints is later. */
+/** The current time for all requests. It is before the sunset of all deprecated endpoints. */
 const now = Date.parse("2026-11-20T17:00:00Z")
 
 const isRecording = (process.env["RECORD"] ?? "") !== ""
 const howToRecord = "RECORD=1 npm run test:all -- recorded-requests"
 
-/** Random numbers that are the same in every run, because responses contain the hints of keys. */
+/** Generates the same random numbers in every run, because responses contain key hints. */
 const predictableRandom = SecureRandom.SecureRandom.use((secure) =>
   Effect.sync(() => {
     let count = 0
@@ -43,7 +43,7 @@ const predictableRandom = SecureRandom.SecureRandom.use((secure) =>
   })
 )
 
-/** Settings for all instances. Accounts with the tier `pro` may send one request per minute. */
+/** Settings for all instances. Accounts in the tier `pro` may send one request per minute. */
 const settings = {
   RATE_LIMIT_BASIC: String(Exchanges.generousLimit),
   RATE_LIMIT_PRO: "1",
@@ -60,7 +60,7 @@ const instances = {
   },
 }
 
-/** Creates the accounts. Each has the same name as its key. Returns the keys by name. */
+/** Creates the accounts, each with one key of the same name. Returns the keys by name. */
 const createKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const create = (name: string, tier: Tier, more: CustomerUsage.CustomerOptions = {}) =>
@@ -89,19 +89,19 @@ const createKeys = Effect.gen(function* () {
   return keys
 })
 
-/** Gives all times in responses a fixed value, and keeps background jobs from running. */
+/** Sets all times in responses to fixed values, and prevents background jobs from running. */
 const fixTimes = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const times = [
     sql`update accounts set created_at = '2026-03-02T15:00:00Z'`,
     sql`update api_keys set created_at = timestamptz '2026-03-02T15:00:00Z' + key_id * interval '1 second'`,
-    // Parquet files contain the version of the data.
+    // Parquet files contain the data version.
     sql`update dataset_versions set changed_at = '2026-03-01T15:00:00Z', mark = md5(dataset || changes)::uuid`,
     sql`update history.beginning set earliest = '2026-02-01T15:00:00Z'`,
     sql`update history.counting_place set since = '2026-02-01T15:00:00Z', counted_until = '2026-03-01T15:00:00Z'`,
     sql`insert into history.change_counts values ('news', '2026-03-01', 'corrected', 'within_day', 7)`,
     sql`insert into history.corrected_fields values ('news', '2026-03-01', 'title', 7)`,
-    // A transaction has the same id in every run, so these values do too.
+    // Each transaction has the same id in every run, so values derived from the id are reproducible.
     sql`update history.transactions set mark = md5(id::text)::uuid,
       recorded_at = timestamptz '2026-03-01T12:00:00Z' + id * interval '1 second' where recorded_at is not null`,
     sql`create function fix_last_use() returns trigger language plpgsql as $$
@@ -122,14 +122,14 @@ type RequestLists = Effect.Success<ReturnType<typeof makeRequestList>>
 const startInstance = (name: Recording.InstanceName) =>
   startServiceInstance(instances[name].settings).pipe(Effect.provideService(BaseUrl, instances[name].base))
 
-/** Creates the lists of requests from the contract of the last release, with sample rows of an instance. */
+/** Creates the request lists from the last release's contract, with sample rows from an instance. */
 const makeNewLists = (keys: ReadonlyMap<string, string>) =>
   Effect.gen(function* () {
     const port = yield* startInstance("main")
     return yield* makeRequestList(yield* Exchanges.makeSampleReader(port, keys.get("scout") ?? ""))
   }).pipe(Effect.scoped)
 
-/** Reads the lists of requests from the recording. */
+/** Reads the request lists from the recording. */
 const readRecordedLists = Effect.map(Recording.readRecording, (exchanges): RequestLists => {
   const select = (name: Recording.InstanceName) =>
     exchanges.flatMap(({ instance, request }) => instance === name ? [request] : [])
@@ -137,15 +137,15 @@ const readRecordedLists = Effect.map(Recording.readRecording, (exchanges): Reque
 })
 
 /**
- * Finds rows of usage without a request, requests with two rows, and accounts whose rows are not in the order of their
- * requests. Requests of different accounts in the same millisecond have no order.
+ * Finds usage rows without a request, requests with two rows, and accounts whose rows are not in request order. Rows of
+ * different accounts are not compared, because requests in the same millisecond have no defined order.
  */
 const listUsageProblems = (
   sent: ReadonlyArray<Exchanges.SentExchange>,
   rows: Effect.Success<typeof Exchanges.readUsage>,
 ) => {
   const order = sent.map(({ requestId }) => requestId)
-  // Rows that count refused requests are written separately.
+  // Excludes the rows that count refused requests, because these are written separately.
   const billed = Map.groupBy(rows.filter(({ usage }) => usage.status_code !== 429), ({ usage }) => usage.account)
   const places = Array.from(
     billed.values(),
@@ -165,7 +165,7 @@ const listUsageProblems = (
   ]
 }
 
-/** Fails if there are problems. vitest shows a long text in full only as the message of an error. */
+/** Fails if there are any problems. Vitest shows a long text in full only if it is an error message. */
 const failWith = (problems: ReadonlyArray<string>) =>
   problems.length === 0
     ? Effect.void
@@ -189,7 +189,7 @@ layer(databaseLayer, { timeout: "180 seconds" })("A recorded request", (it) => {
           return sent.map((one) => ({ ...one, instance }))
         }).pipe(Effect.scoped))
       const all = sent.flat()
-      // Each instance has stored its usage before it stopped.
+      // Each instance stored its usage before it stopped.
       const rows = yield* Exchanges.readUsage
       const usageById = new Map(rows.map(({ request_id, usage }) => [request_id, usage]))
       const describe = (request: Recording.RecordedRequest, problems: ReadonlyArray<string>) =>
@@ -221,7 +221,7 @@ describe("The recorded requests", () => {
         const found = targets.filter(({ pathname }) => pathname === path)
         assert.isNotEmpty(found, path)
         const sent = new Set(found.flatMap(({ searchParams }) => [...searchParams.keys()]))
-        // `/estimate` documents the parameters of the estimated endpoint as `parameters`.
+        // `/estimate` documents the parameters of the estimated endpoint as a single parameter named `parameters`.
         const documented = parameters.flatMap(({ name }) => name === "parameters" ? [] : [name])
         assert.includeMembers([...sent], documented, `${path}; ${howToRecord}`)
       }

@@ -1,4 +1,4 @@
-/** The version is in package.json; other files that state it agree (CONTRIBUTING). */
+/** Tests that all files that state the version agree with package.json (CONTRIBUTING). */
 import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"

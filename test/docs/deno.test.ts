@@ -1,4 +1,4 @@
-/** Runs the README's commands for Deno in a new checkout, without Node and npm, and compares the lists of packages. */
+/** Runs the README's Deno commands in a new checkout, without Node and npm, and compares the package lists. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -17,12 +17,12 @@ const textOf = (file: string) => readFileSync(`${projectRoot}/${file}`, "utf8")
 
 const [startCommand = "", smokeCommand = ""] = textOf("README.md").match(/^deno install [^#\n]*[^# \n]/gm) ?? []
 
-/** The users that run the commands: a test that runs as root also tries an ordinary user. */
+/** The users that run the commands. If the test runs as root, it also tries an ordinary user. */
 const users = process.getuid?.() === 0
   ? [{ name: "root", id: 0 }, { name: "an ordinary user", id: 65_534 }]
   : [{ name: "an ordinary user", id: process.getuid?.() ?? 0 }]
 
-/** Creates a checkout with all files that the repository contains, and a folder with nothing but Deno. */
+/** Creates a checkout with all files in the repository, and a programs folder that contains only Deno. */
 const openCheckout = Effect.acquireRelease(
   Effect.sync(() => {
     const folder = mkdtempSync(join(tmpdir(), "tickerline-deno-"))
@@ -37,7 +37,7 @@ const openCheckout = Effect.acquireRelease(
     copyFileSync(deno, join(programs, "deno"))
     chmodSync(folder, 0o755)
     chmodSync(join(programs, "deno"), 0o755)
-    /** Returns the files that differ from the commit, in the format of `git status`. */
+    /** Returns the paths of files that were modified or added in the checkout. */
     const findChanges = () =>
       git(checkout, "-c", "safe.directory=*", "diff", "--name-only").split("\n").concat(
         git(checkout, "-c", "safe.directory=*", "ls-files", "--others", "--exclude-standard").split("\n"),
@@ -49,7 +49,10 @@ const openCheckout = Effect.acquireRelease(
 
 type Checkout = Effect.Success<typeof openCheckout>
 
-/** Runs a shell command in the checkout as a user. It and all processes that it starts end with the scope. */
+/**
+ * Runs a shell command in the checkout as the given user. The command and all processes that it starts end when the
+ * scope closes.
+ */
 const startAs = (
   { checkout, folder, programs }: Checkout,
   user: number,
@@ -60,7 +63,7 @@ const startAs = (
     Effect.sync(() => {
       const child = spawn("/bin/sh", ["-c", command], {
         cwd: checkout,
-        // A registry may be behind a proxy whose certificate only the system trusts.
+        // A registry may be behind a proxy whose certificate only the operating system trusts.
         env: { PATH: programs, HOME: folder, DENO_TLS_CA_STORE: "system,mozilla", NO_COLOR: "1", ...environment },
         stdio: ["ignore", "pipe", "pipe"],
         detached: true,
@@ -68,7 +71,7 @@ const startAs = (
       })
       const output = { text: "" }
       const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
-      /** Resolves when the output contains the words, or when the command has ended. */
+      /** Resolves when the output contains the words or the command has ended. */
       const waitForWords = (words: string) =>
         new Promise<void>((resolve) => {
           const append = (chunk: Buffer) => {
@@ -83,7 +86,7 @@ const startAs = (
         try {
           process.kill(-(child.pid ?? 0), name)
         } catch {
-          // All of its processes have ended.
+          // All processes in the group have ended.
         }
       }
       return { ended, output, signal, waitForWords }
@@ -94,7 +97,10 @@ const startAs = (
     },
   )
 
-/** Whether the output says that the packages cannot be downloaded. With `REQUIRE_REGISTRY`, that is a failure. */
+/**
+ * Returns whether the output shows that packages cannot be downloaded. With `REQUIRE_REGISTRY`, always returns false,
+ * so that the test fails.
+ */
 const isUnreachable = (output: string) =>
   (process.env["REQUIRE_REGISTRY"] ?? "") === "" && /error sending request|client error \(Connect\)/.test(output)
 
@@ -144,7 +150,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "120 seconds" })
 
 describe("A message", () => {
   it("names a command of npm only if Node runs the service (README)", () => {
-    // Only Node can be too old.
+    // The version requirement applies only to Node.
     const forNode = [
       "src/operate/cli/preflight.js",
       "src/operate/cli/doctor/MachineChecks.ts",

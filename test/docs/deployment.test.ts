@@ -1,4 +1,4 @@
-/** Deployment: the image contains every file it needs, and the Dockerfile, Compose file and systemd unit agree. */
+/** Tests that the image contains every file it needs, and that the Dockerfile, Compose file and systemd unit agree. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -22,14 +22,14 @@ const dockerfile = textOf("Dockerfile").replaceAll("\\\n", "")
 const compose = textOf("ops/compose.yaml")
 const unit = textOf("ops/tickerline@.service")
 
-/** Returns what the first group of the expression matches, for each match. */
+/** Returns the text of the first capture group for each match. */
 const findAll = (text: string, words: RegExp) => Array.from(text.matchAll(words), ([, first = ""]) => first)
 
-/** Repository paths that the last stage of the image copies. */
+/** The repository paths that the image's last stage copies. */
 const copied = findAll(dockerfile.slice(dockerfile.lastIndexOf("FROM")), /^COPY (?!--)(.+) \S+$/gm)
   .flatMap((paths) => paths.split(" "))
 
-/** Packages that `npm ci --omit=dev --omit=optional` installs. */
+/** The packages that `npm ci --omit=dev --omit=optional` installs. */
 const installed = Object.entries(lock.packages).flatMap(([path, entry]) =>
   path === "" || "dev" in entry || "optional" in entry || path.lastIndexOf("node_modules/") > 0 ? [] : [{ path, entry }]
 )
@@ -96,7 +96,7 @@ describe("In a deployment,", () => {
       ...findAll(dockerfile, /^FROM (?:--\S+ )?(\S+)/gm),
       ...findAll(compose, /^ +image: (\S+)$/gm).filter((image) => !image.startsWith("tickerline:")),
     ]
-    // The base images of the two stages in the Dockerfile, and the PostgreSQL image in the Compose file.
+    // The base images of the Dockerfile's two stages, and the PostgreSQL image in the Compose file.
     assert.strictEqual(images.length, 3)
     for (const image of images) assert.match(image, /:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$/)
     assert.deepStrictEqual(findAll(dockerfile, /^USER (.+)$/gm), ["1000:1000"])
@@ -130,8 +130,8 @@ describe("In a deployment,", () => {
     }))
 
   it("the image and the systemd unit run the command of `npm start` (operations/deployment)", () => {
-    // The image and the unit run a known Node version, so they do not need the version check that `npm start` preloads.
-    // npm starts a shell, which `exec` replaces.
+    // The image and the unit use a fixed Node version and do not need the version check that `npm start` preloads. npm
+    // starts a shell, which `exec` replaces.
     const start = packageJson.scripts.start.replace("--import ./src/operate/cli/preflight.js ", "").replace(
       /^exec /,
       "",
@@ -146,7 +146,7 @@ describe("In a deployment,", () => {
     const [gateway] = findAll(compose, /gateway: ([\d.]+)$/gm)
     assert.deepStrictEqual(findAll(compose, /TRUSTED_PROXIES: \$\{TRUSTED_PROXIES:-([\d.]+)\}/g), [gateway])
     assert.include(compose, `subnet: ${gateway?.replace(/\d+$/, "0")}/24`)
-    // Without HOST, the service listens on the loopback address.
+    // Without `HOST`, the service listens only on the loopback address.
     assert.deepStrictEqual(findAll(unit, /^Environment=TRUSTED_PROXIES=(\S+)$/gm), ["127.0.0.1,::1"])
     assert.notMatch(unit, /\bHOST=/)
     const page = textOf("docs/operations/deployment.md")
@@ -176,7 +176,7 @@ describe("In a deployment,", () => {
     )
     assert.isAbove(settings.size, 20)
     for (const name of secretNames) settings.add(toFileVariable(name))
-    /** Variables that the images read. */
+    /** Environment variables that the images read. */
     const imageVariables = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD_FILE", "NODE_ENV"])
     const set = [
       ...findAll(dockerfile, /^ENV (.+)$/gm).flatMap((line) => findAll(line, /(\w+)=/g)),

@@ -1,5 +1,6 @@
 /**
- * Everything that the documents name exists: commands with their flags, npm scripts, files. The root has few entries.
+ * Tests that everything mentioned in the documents exists: commands with their flags, npm scripts and files. Also tests
+ * that the root folder has few entries.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -15,7 +16,10 @@ const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md", "test/RE
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))
   .map((file) => ({ file, text: readFileSync(join(projectRoot, file), "utf8") }))
 
-/** Returns the lines of the shell blocks, without comments. A backslash at the end of a line joins it with the next. */
+/**
+ * Returns the lines of all shell blocks without comments. Lines that end with a backslash are joined with the next
+ * line.
+ */
 const linesOf = (text: string) =>
   Array.from(text.matchAll(/^( *)```sh\n([\s\S]*?)^\1```/gm), ([, , block = ""]) => block.replaceAll(/\\\n\s*/g, ""))
     .flatMap((block) => block.split("\n"))
@@ -24,7 +28,7 @@ const linesOf = (text: string) =>
 
 const lines = documents.flatMap(({ file, text }) => linesOf(text).map((line) => ({ file, line })))
 
-/** The arguments of each call of the program, up to the next shell operator. */
+/** The arguments of each invocation of the program, up to the next shell operator. */
 const calls = lines.flatMap(({ file, line }) =>
   Array.from(
     line.matchAll(
@@ -34,7 +38,7 @@ const calls = lines.flatMap(({ file, line }) =>
   )
 )
 
-/** All commands with their flags, read from the program's shell completion. */
+/** Reads all commands and their flags from the program's shell completion script. */
 const commands = Effect.map(runCommandInProcess(["--completions", "fish"], {}), ({ code, out }) => {
   assert.strictEqual(code, 0)
   const found = new Map<string, Set<string>>()
@@ -48,7 +52,7 @@ const commands = Effect.map(runCommandInProcess(["--completions", "fish"], {}), 
   return found
 })
 
-/** Number of folders directly in `src`. A new one needs a place in ARCHITECTURE.md. */
+/** The number of folders directly in `src`. A new folder must be added to ARCHITECTURE.md. */
 const sourceFolderCount = 10
 
 describe("The documents", () => {
@@ -63,7 +67,7 @@ describe("The documents", () => {
           const depth = words.findIndex((_, at) => !known.has(words.slice(0, at + 1).join(" ")))
           const command = words.slice(0, depth < 0 ? words.length : depth).join(" ")
           const flags = words.filter((word) => word.startsWith("--")).map((word) => word.slice(2).split("=")[0] ?? "")
-          // A command that has subcommands must be followed by one.
+          // A command that has subcommands must be followed by one of them.
           const next = depth < 0 ? "" : words[depth] ?? ""
           const hasOthers = [...known.keys()].some((name) => name.startsWith(`${command} `))
           const isKnown = command !== "" && !(hasOthers && /^\w/.test(next))
@@ -108,7 +112,7 @@ describe("The documents", () => {
     )
     assert.isAbove(named.length, 50)
     const missing = named.filter(({ file, path }) =>
-      // Documents may name a test without its extension. `00NN_` stands for any number.
+      // Documents may refer to a test without its file extension. `00NN_` stands for any number.
       !/NN_/.test(path) && ![path, `${path}.ts`, `${path}.test.ts`].some((name) =>
         existsSync(join(projectRoot, name)) || existsSync(join(projectRoot, dirname(file), name))
       )
@@ -141,7 +145,8 @@ describe("The documents", () => {
     })
     const known = new Set(documents.flatMap(({ file }) => /^docs\/decisions\/(\d+)/.exec(file)?.[1] ?? []))
     const cited = files.flatMap((file) =>
-      // Such as `decision 160`, `decisions 0113 to 0115, 0117` and `docs/decisions/0160-usage-in-batches.md`.
+      // Matches `decision 160`, `decisions 0113 to 0115, 0117` and `docs/decisions/0160-usage-in-batches.md`, for
+      // example.
       (readFileSync(join(projectRoot, file), "utf8").match(/\bdecisions?[ /]\d{2,4}(?:(?:,| and| to) \d{2,4})*\b/gi) ??
         [])
         .flatMap((text) => text.match(/\d+/g) ?? [])
@@ -162,7 +167,7 @@ describe("The documents", () => {
     const words = new Set(sources.flatMap((file) => readFileSync(join(projectRoot, file), "utf8").match(/\w+/g) ?? []))
     const named = documents.filter(({ file }) => !/^(CHANGELOG|docs\/guides\/)/.test(file)).flatMap(({ text }) =>
       Array.from(text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").matchAll(/`([^`\n]+)`/g), ([, code = ""]) => code)
-        // Names in camel case or Pascal case. Words in paths are checked above.
+        // Matches names in camel case or Pascal case. Words within paths are checked above.
         .flatMap((code) => code.match(/(?<![\w/.-])[A-Za-z]+[a-z][A-Z]\w*/g) ?? [])
     )
     assert.isAbove(named.length, 20)

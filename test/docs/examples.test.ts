@@ -1,4 +1,7 @@
-/** Runs the code blocks of README and guides against the sample data, and compares the output shown below them. */
+/**
+ * Runs the code blocks in the README and the guides against the sample data, and compares their output with the output
+ * shown below them.
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -21,15 +24,18 @@ import * as Service from "../support/Service.ts"
 
 // @module-tag slow
 
-/** `UPDATE_EXAMPLES=1 npm run test:all -- docs/examples` writes the current output into the documents. */
+/** To write the current output into the documents, run `UPDATE_EXAMPLES=1 npm run test:all -- docs/examples`. */
 const isUpdate = process.env["UPDATE_EXAMPLES"] === "1"
 
-/** Whether to skip Python examples, because Python or `requests` is missing. With `REQUIRE_PYTHON`, they must run. */
+/**
+ * Whether to skip the Python examples because Python or `requests` is missing. With `REQUIRE_PYTHON`, they are never
+ * skipped.
+ */
 const isPythonMissing = pythonWithRequests === undefined && (process.env["REQUIRE_PYTHON"] ?? "") === ""
 const nameWithReason = (name: string) =>
   `${name}${isPythonMissing ? " (no python3 with requests on this machine)" : ""}`
 
-/** The service with the sample data, and the project folder of a reader. */
+/** The service with sample data, and the folder in which a reader would run the examples. */
 class Reader extends Context.Service<Reader, {
   readonly base: string
   readonly key: string
@@ -41,7 +47,7 @@ class Reader extends Context.Service<Reader, {
     Effect.gen(function* () {
       const port = yield* chooseFreePort
       const base = `http://127.0.0.1:${port}`
-      // A longer retention, because the example of invoices is about a fixed month.
+      // The long retention is needed because the invoice example uses a fixed month.
       yield* ServiceInstances.startServiceInstance({ USAGE_RETENTION: "36500 days" }, { port }).pipe(
         Effect.provideService(BaseUrl, base),
       )
@@ -59,28 +65,28 @@ class Reader extends Context.Service<Reader, {
   )
 }
 
-/** Only the shell examples of this guide run here: `test/client/package.test.ts` runs its TypeScript examples. */
+/** This test runs only the guide's shell examples. `test/client/package.test.ts` runs its TypeScript examples. */
 const clientGuide = "docs/guides/client.md"
 
 const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
 const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
-/** `json settings` is a file that readers write. Another test compares `text recorded`. */
+/** `json settings` is a file that readers create themselves. `text recorded` is compared by another test. */
 const isOutput = ({ argument, language }: CodeBlock) =>
   (language === "json" && argument !== "settings") || (language === "text" && argument !== "recorded")
 
-/** Documents with Python examples, except `python.md`, whose examples `clients/python/check` runs. */
+/** Documents with Python examples, except `python.md`, whose examples are run by `clients/python/check`. */
 const filesWithPython = files.filter((file) =>
   file !== "docs/guides/python.md" && readCodeBlocks(file).some(({ language }) => language === "python")
 )
 
-/** Returns each runnable block, with the block of its output if the document shows it. */
+/** Returns each runnable block, with the block that shows its output if there is one. */
 const examplesOf = (file: string) =>
   readCodeBlocks(file).flatMap((fence, at, all) => {
     const next = all[at + 1]
     return isRun(fence) ? [{ fence, shown: next !== undefined && isOutput(next) ? next : undefined }] : []
   })
 
-/** Whether a document shows what an example prints, except for the layout of JSON. */
+/** Returns whether a document shows what the example prints, ignoring JSON formatting. */
 const isSame = (shown: CodeBlock, printed: string) =>
   shown.language === "text"
     ? shown.text.trimEnd() === printed
@@ -152,7 +158,10 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In t
 // Kinds of blocks
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Kinds of blocks: examples and their output, blocks that the site renders, and settings of other programs. */
+/**
+ * The allowed kinds of code blocks: examples and their output, blocks that the site renders, and settings of other
+ * programs.
+ */
 const knownLanguages = new Set(
   "sh ts python json text chain table deprecations converter ini haproxy yaml".split(" "),
 )

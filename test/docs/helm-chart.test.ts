@@ -1,4 +1,7 @@
-/** The values of the Helm chart: all are documented, and cover every setting. `test/judges` renders the chart. */
+/**
+ * Tests that all values in the Helm chart are documented and that they cover every setting. `test/judges` renders the
+ * chart.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { parse } from "yaml"
@@ -10,24 +13,27 @@ const chart = `${projectRoot}/ops/helm/tickerline`
 const values: unknown = parse(readFileSync(`${chart}/values.yaml`, "utf8"))
 const deployment = readFileSync(`${chart}/templates/deployment.yaml`, "utf8")
 
-/** Settings that the templates set. */
+/** Settings that the templates set themselves. */
 const setByTemplates = Array.from(deployment.matchAll(/^ +- name: ([A-Z_]+)$/gm), ([, name = ""]) => name)
 
-/** Settings without a use in a Pod of the service. */
+/** Settings that have no use in a Pod of the service. */
 const withoutUse = new Set([
-  // A Pod has one process.
+  // A Pod runs one process.
   "REUSE_PORT",
-  // The image has neither an embedded server nor the programs for backups.
+  // The image contains neither an embedded server nor the backup programs.
   "TICKERLINE_HOME",
   "POSTGRES_PROGRAMS",
-  // Only commands for clients read it.
+  // Only client commands read this setting.
   "TICKERLINE_KEY",
 ])
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Compares a level of the schema with the defaults, and then the levels below. Returns the paths that differ. */
+/**
+ * Compares one level of the schema with the defaults, then recursively compares the nested levels. Returns the paths
+ * that differ.
+ */
 const findDifferences = (level: unknown, defaults: unknown, path: string): ReadonlyArray<string> => {
   if (!isRecord(level) || !isRecord(level["properties"]) || level["propertyNames"] !== undefined) return []
   const { properties } = level
@@ -58,7 +64,7 @@ describe("The values of the Helm chart", () => {
     const listed = config.propertyNames.enum.flatMap((name) => {
       const { expected = "" } = settingDefinitions[name] ?? {}
       const permitted = Array.from(expected.matchAll(/"([^"]+)"/g), ([, value = ""]) => value)
-      // YAML reads on, off, true and false without quotes as booleans.
+      // YAML reads unquoted on, off, true and false as booleans.
       const isBoolean = permitted.some((value) => ["on", "true"].includes(value))
       return expected.startsWith('"') ? [[name, { enum: [...permitted, ...(isBoolean ? [true, false] : [])] }]] : []
     })

@@ -1,4 +1,4 @@
-/** No link is dead, in the documents of the repository and on the served pages. */
+/** Tests that there are no dead links in the repository's documents and on the served pages. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, globSync, readFileSync } from "node:fs"
@@ -27,7 +27,7 @@ const linksOf = (file: string) =>
 const isServed = (path: string) =>
   path.startsWith("/v1/docs") || catalogueEndpoints.some(({ row }) => row.path === path)
 
-/** Links from documents to pages of the service. */
+/** Links from documents to pages that the service serves. */
 const served = documents.flatMap((file) => linksOf(file).filter((link) => link.startsWith("/")))
 
 describe("The links in the documents", () => {
@@ -55,7 +55,7 @@ const attributes = (text: string, name: string) =>
     ([, value = ""]) => value.replaceAll("&amp;", "&"),
   )
 
-/** Returns references to other origins, except links that send no referrer, which are the only ones allowed. */
+/** Returns forbidden references to other origins. Only links that send no referrer are allowed. */
 const findForbiddenReferences = ({ text }: Page) => {
   const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
   return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
@@ -77,7 +77,7 @@ layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
         const path = link.split("#")[0] ?? link
         if (pages.has(path)) continue
         const { headers, status, text } = yield* open(path)
-        // An API endpoint responds with 401 without a key, and with 422 without required parameters.
+        // An API endpoint responds with 401 if there is no key, and with 422 if required parameters are missing.
         assert.include([200, 401, 422], status, `${link}, linked from ${from}`)
         const isPage = path.startsWith("/v1/docs") && headers["content-type"]?.startsWith("text/html") === true
         pages.set(path, { path, text: isPage ? text : "" })
@@ -91,7 +91,7 @@ layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
       assert.isAbove(pages.size, 12)
       const dead = Array.from(wanted.keys()).filter((link) => {
         const [path = "", anchor] = link.split("#")
-        // The fragment of a link to the explorer is a symbol, not an anchor.
+        // The fragment in a link to the explorer is a symbol, not an anchor.
         if (path === "/v1/docs/explorer" && /^[A-Z0-9]+$/.test(anchor ?? "")) return false
         const page = pages.get(path)
         return anchor !== undefined && page?.text !== "" && !page?.text.includes(`id="${anchor}"`)

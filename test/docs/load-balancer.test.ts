@@ -1,4 +1,4 @@
-/** Runs the HAProxy example of the documentation literally, in front of real processes. */
+/** Runs the HAProxy example from the documentation verbatim, in front of real service processes. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
@@ -19,21 +19,21 @@ import { startServiceProcess } from "../support/ServiceInstances.ts"
 
 const file = "docs/operations/load-balancer.md"
 
-/** Returns the only HAProxy code block of the page. */
+/** Returns the HAProxy code block on the page. The page must have only one. */
 const readExample = () => {
   const [block, ...others] = readCodeBlocks(file).filter(({ language }) => language === "haproxy")
   assert.strictEqual(others.length, 0)
   return block?.text ?? ""
 }
 
-/** Replaces the addresses and the path of the certificate in the example, which must contain each of them. */
+/** Replaces the addresses and the certificate path in the example, which must contain each of them. */
 const substitute = (values: Readonly<Record<string, string>>) =>
   Object.entries(values).reduce((text, [documented, actual]) => {
     assert.include(text, documented)
     return text.replaceAll(documented, actual)
   }, readExample())
 
-/** Creates a database with the sample market and three accounts. Returns a key of each. */
+/** Creates a database with the sample market and three accounts. Returns one key for each account. */
 const makeDatabase = Effect.gen(function* () {
   const url = yield* Service.copySampleDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
@@ -44,7 +44,7 @@ const makeDatabase = Effect.gen(function* () {
   return { url: Redacted.value(url), keys, context }
 })
 
-/** Starts a process of the service behind the load balancer. */
+/** Starts a service process that trusts the load balancer. */
 const startService = Effect.fnUntraced(function* (url: string, settings: Readonly<Record<string, string>> = {}) {
   const metricsPort = yield* chooseFreePort
   const service = yield* startServiceProcess(url, {
@@ -55,7 +55,7 @@ const startService = Effect.fnUntraced(function* (url: string, settings: Readonl
   return { ...service, metricsPort }
 })
 
-/** Starts HAProxy with the example, in front of the processes at the two ports. */
+/** Starts HAProxy with the example configuration, in front of the processes at the two given ports. */
 const startExample = Effect.fnUntraced(function* ([first, second]: readonly [number, number]) {
   const { certificate, file } = yield* HaProxy.makeCertificate
   const port = yield* chooseFreePort
@@ -68,7 +68,7 @@ const startExample = Effect.fnUntraced(function* ([first, second]: readonly [num
   yield* waitForStates("tickerline", { a: "UP", b: "UP" })
   const send = (path: string, request: HaProxy.ProxiedRequest) =>
     HaProxy.requestOverTls({ certificate, port }, path, request)
-  /** Sends the requests at the same time, so that they arrive within one minute. Returns their sorted statuses. */
+  /** Sends the requests concurrently, so that all arrive within one minute. Returns their sorted statuses. */
   const sendAll = (requests: ReadonlyArray<HaProxy.ProxiedRequest>) =>
     Effect.map(
       Effect.forEach(requests, (request) => send("/v1/account", request), { concurrency: "unbounded" }),
@@ -77,15 +77,15 @@ const startExample = Effect.fnUntraced(function* ([first, second]: readonly [num
   return { send, sendAll, waitForStates }
 })
 
-/** Long enough that a process still responds when the test ends. */
+/** The delay is long enough that a process still responds at the end of the test. */
 const delay = { SHUTDOWN_DELAY: "10 minutes" }
 
 const nameWithReason = (title: string) => `${title}${HaProxy.haproxyTestSuffix}`
 
-/** How many wrong keys a process accepts from an address in a minute before it blocks the address. */
+/** The number of wrong keys per minute that a process accepts from one address before it blocks the address. */
 const maxWrongKeys = 30
 
-/** A key that belongs to no account. */
+/** Generates a key that belongs to no account. */
 const wrongKey = Effect.orDie(Effect.map(generateApiKey, Redacted.value))
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })(
@@ -96,7 +96,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       () =>
         Effect.gen(function* () {
           const { keys: [first = "", second = "", third = ""], url } = yield* makeDatabase
-          // Each process counts alone, so both servers of the example are one process.
+          // Each process counts separately, so both servers in the example point to the same process.
           const { port } = yield* startService(url)
           const { send, sendAll } = yield* startExample([port, port])
           assert.strictEqual((yield* send("/v1/account", { key: second, from: "127.0.0.4" })).status, 200)
@@ -144,7 +144,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           const insert = Effect.flatMap(SqlClient.SqlClient, (sql) =>
             sql`insert into news (id, ticker, form_type, filed_at, created_at, last_updated)
             values (${SecureRandom.uuidV7Unsafe()}, 'LBTEST', '8-K', '2026-01-05', '2026-01-05', '2026-01-05')`)
-          // Repeated until the stream has begun and shows one of the rows.
+          // Repeats the insert until the stream has started and delivers one of the rows.
           yield* Effect.repeat(Effect.provide(insert, context), {
             schedule: Schedule.spaced("200 millis"),
             until: () =>
@@ -200,7 +200,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
   },
 )
 
-/** Reads a timeout of the example, in milliseconds. */
+/** Reads a timeout from the example, in milliseconds. */
 const readTimeout = (example: string, name: string) =>
   Number(new RegExp(`^  timeout ${name} (\\d+)s$`, "m").exec(example)?.[1]) * 1000
 

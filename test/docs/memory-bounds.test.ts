@@ -1,5 +1,6 @@
 /**
- * Fills each structure in the table "Memory" of SECURITY.md far beyond its bounds, and measures the memory it keeps.
+ * Fills each structure in the "Memory" table of SECURITY.md far beyond its bounds, and measures how much memory it
+ * retains.
  */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Duration, Effect, Layer, Metric, Result } from "effect"
@@ -51,8 +52,8 @@ setFlagsFromString("--expose-gc")
 const collectGarbage: () => void = runInNewContext("gc")
 
 /**
- * Returns the memory of live objects, in bytes. One collection is not enough: V8 frees the buffers of collected objects
- * in another thread.
+ * Returns the size of all live objects in bytes. Runs several garbage collections, because V8 frees the buffers of
+ * collected objects on another thread.
  */
 const measureMemory = () => {
   let previous = Infinity
@@ -65,13 +66,13 @@ const measureMemory = () => {
   }
 }
 
-/** A filled structure, and the number of its entries, if SECURITY.md limits it. */
+/** A filled structure. `entries` is its number of entries, if SECURITY.md limits that number. */
 interface Filled {
   readonly structure: unknown
   readonly entries?: number
 }
 
-/** Random text of the given length. */
+/** Generates random text of the given length. */
 const makeText = (length: number) => randomBytes(length / 2).toString("hex")
 
 const defaultSettings = Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
@@ -111,7 +112,10 @@ const fillResponses = Effect.gen(function* () {
   }
 })
 
-/** Fills the memory with responses, then results, then responses again. Each alone would exceed the limit. */
+/**
+ * Fills the memory with responses, then with results, then with responses again. Each step alone would exceed the
+ * limit.
+ */
 const fillCacheMemory = Effect.gen(function* () {
   yield* fillResponses
   yield* fillResults
@@ -159,7 +163,7 @@ const fillTickerChanges = Effect.gen(function* () {
   yield* addChanges(1, 100_000, 1)
   const structure = yield* readChanges
   assert.isDefined(structure)
-  // With long names, fewer rows exceed the limit.
+  // With long company names, fewer rows exceed the limit.
   yield* addChanges(100_001, 130_000, 20)
   assert.isUndefined(yield* readChanges)
   yield* sql`truncate ticker_changes`
@@ -257,7 +261,7 @@ const fillUsage = Effect.gen(function* () {
     UsageMetering,
   )
   let entries = 0
-  // The loop only fills memory: no fiber can write records to the database until it ends.
+  // The loop blocks the event loop, so no fiber can write records to the database until it ends.
   while (metering.hasCapacity()) {
     metering.record(makeUsageRecord({ request_id: makeText(128), requested_at: Date.now() + Math.floor(entries / 3) }))
     entries += 1
@@ -340,7 +344,7 @@ const fillDays = Effect.sync(() => {
   return { structure: getShift }
 })
 
-/** Fills each structure, by its name in the table. */
+/** Functions that fill each structure, by the structure's name in the table. */
 const fillers = {
   "Results and responses": fillCacheMemory,
   "Recent queries": fillRepetitions,
@@ -366,7 +370,7 @@ const [, section = ""] = readFileSync(join(projectRoot, "docs/SECURITY.md"), "ut
 
 const toNumber = (text: string | undefined) => text === undefined ? undefined : Number(text.replaceAll(",", ""))
 
-/** The rows of the table, with the numbers that begin the cells "Entries" and "Memory". */
+/** The table rows, with the number at the start of the cells "Entries" and "Memory". */
 const listed = findTableRows(section.split("\n## ")[0] ?? "").map((row) => {
   const [, name = "", , entries = "", memory = "", test = ""] = row.split("|").map((cell) => cell.trim())
   return {
@@ -379,7 +383,9 @@ const listed = findTableRows(section.split("\n## ")[0] ?? "").map((row) => {
 
 const connectionRow = "Prepared statements of a connection"
 
-/** How much memory a PostgreSQL process may use for a connection with as many prepared statements as allowed. */
+/**
+ * The maximum memory that a PostgreSQL process may use for a connection with the maximum number of prepared statements.
+ */
 const maxBackendMebibytes = 64
 
 describe("The table of SECURITY.md", () => {
@@ -418,7 +424,7 @@ const cacheShapes = [
   { body: 6_000, link: 0 },
 ]
 
-/** The number of entries, with which no shape reaches the limit of the cache. */
+/** The number of entries. With any of the shapes, they fit into the cache. */
 const cachedEntries = 4_000
 
 describe("A cache counts all bytes that it holds", () => {
@@ -500,11 +506,11 @@ layer(serviceWithSettings({ DATABASE_POOL_SIZE: "1" }), { excludeTestServices: t
         const values = Array.from({ length: 128 }, (_, at) => `v${at}`).join(",")
         for (let shape = 1; shape <= 110; shape++) {
           const sent = names.filter((_, at) => at < 7 ? (shape >> at) % 2 === 1 : at % 2 === 0)
-          // Without a symbol, a statement is planned for its values.
+          // If a statement has no symbol, PostgreSQL plans it for its actual values.
           const symbol = shape % 2 === 0 ? [] : [["ticker", "A"]]
           const query = [...symbol, ["sector", values], ...sent.map((name) => [name, "1"])]
           const search = query.map((one) => one.join("=")).join("&")
-          // PostgreSQL keeps a generic plan from the sixth execution on.
+          // PostgreSQL caches a generic plan from the sixth execution on.
           for (let execution = 0; execution < 7; execution++) {
             const { status, text } = yield* requestJson(`/v1/screener?${search}`, { key: basic })
             assert.strictEqual(status, 200, text)

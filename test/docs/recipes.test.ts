@@ -1,5 +1,7 @@
 /**
- * Applies the recipes of docs/recipes.md to a copy of the project, compiles it, and calls what they add.
+ * Applies the recipes in docs/recipes.md to a copy of the project, compiles the copy, and calls the endpoints and
+ * commands that the recipes add.
+ *
  * @module-tag slow
  */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
@@ -26,7 +28,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         `cd ${folder} && "$(node_modules/.bin/effect-tsgo get-exe-path)" --noEmit --checkers 1`,
       ])
 
-      // The contract of a next release is only larger (§9.2, §9.3).
+      // The recipes only add to the contract, as the next release may (§9.2, §9.3).
       const document = yield* runProgram(process.execPath, [
         "--input-type=module",
         "--eval",
@@ -76,7 +78,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         count: 1,
         "results[0].record_date": "2025-07-01",
       })
-      // The past is read by another statement, over the tables of `history.track`.
+      // With `as_of`, a different statement reads the tables that `history.track` creates.
       const now = new Date().toISOString()
       assert.deepNestedInclude(yield* request(`/v1/split-status?ticker=ZYXA&as_of=${now}`), {
         count: 2,

@@ -1,4 +1,4 @@
-/** RELIABILITY.md: every promise cites an existing test. */
+/** Tests that every promise in RELIABILITY.md cites an existing test. */
 import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -8,7 +8,7 @@ import { findCitations, findMissingCitations, findTableRows } from "./TestCitati
 
 const rows = findTableRows(readFileSync(join(repositoryRoot, "docs/RELIABILITY.md"), "utf8"))
 
-/** Returns the names of the cluster scenarios that a row cites as `cluster/name`. */
+/** Returns the names of the cluster scenarios that a table row cites as `cluster/name`. */
 const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)
 
 describe("RELIABILITY.md", () => {
@@ -25,7 +25,7 @@ describe("RELIABILITY.md", () => {
 
   it("has a promise for every cluster scenario except `scaling` (RELIABILITY.md)", () => {
     const cited = new Set(rows.flatMap(scenariosOf))
-    // The scenario `scaling` needs no promise: it measures throughput for SCALING.md.
+    // The `scaling` scenario backs no promise. It measures throughput for SCALING.md.
     const uncited = clusterScenarios.map(({ name }) => name).filter((name) => name !== "scaling" && !cited.has(name))
     assert.deepStrictEqual(uncited, [])
   })

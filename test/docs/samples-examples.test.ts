@@ -1,4 +1,7 @@
-/** samples/examples.json contains the service's current responses, which the OpenAPI document shows as examples. */
+/**
+ * Tests that samples/examples.json contains the service's current responses. The OpenAPI document shows them as
+ * examples.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -17,7 +20,7 @@ interface Example {
 
 const examples: ReadonlyArray<Example> = JSON.parse(readFileSync(file, "utf8"))
 
-/** Replaces request ids, cursors and the times of changes, which differ each time. */
+/** Replaces request ids, cursors and change times, which differ in every run. */
 const replaceChangingValues = (response: unknown) =>
   JSON.parse(
     JSON.stringify(response)
@@ -26,7 +29,7 @@ const replaceChangingValues = (response: unknown) =>
       .replace(/"recorded_at":"[^"]*"/g, `"recorded_at":"2026-06-01T09:15:02.381246-05:00"`),
   )
 
-/** `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples` writes the current responses into the file. */
+/** To write the current responses into the file, run `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples`. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/examples.json", (it) => {

@@ -1,4 +1,7 @@
-/** SCALING.md shows the results of the capacity model, whose figures all have a value and a source. */
+/**
+ * Tests that SCALING.md shows the current results of the capacity model, and that every figure in the model has a value
+ * and a source.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -9,7 +12,7 @@ import { projectRoot } from "../support/Processes.ts"
 
 const document = readFileSync(join(projectRoot, "docs/SCALING.md"), "utf8")
 
-/** Removes the padding that a formatter adds to tables. */
+/** Removes the padding that a formatter adds to table cells. */
 const cells = (text: string) => text.replace(/ +/g, " ").replace(/-{2,}/g, "--")
 
 const integer = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
@@ -59,7 +62,7 @@ describe("SCALING.md", () => {
     const [first] = listCeilings()
     for (const [place, hits] of shares.entries()) {
       const found = computeNeed(Math.floor(first?.at[place] ?? 0), hits)
-      // The plan has two processes.
+      // The plan contains two processes. This is the idle load of the second one.
       const idleProcess = (figuresByName.serviceIdle.value ?? 0) / 1e6
       assert.isAtMost(found.service - idleProcess, 0.6, "one process")
     }

@@ -1,4 +1,7 @@
-/** SECURITY.md: the cited tests exist; the claims about outgoing requests and the dependency audit hold. */
+/**
+ * Tests that the tests cited in SECURITY.md exist, and that its claims about outgoing requests and the dependency audit
+ * are true.
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
@@ -13,7 +16,7 @@ const { projectRoot, startProgram, combinedOutput } = Processes
 
 const textOf = (file: string) => readFileSync(join(projectRoot, file), "utf8")
 
-/** The rows of all tables, with their cells: risk, protection, tests. */
+/** The rows of all tables. The cells are risk, protection and tests. */
 const rows = findTableRows(textOf("docs/SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
 
 describe("SECURITY.md", () => {
@@ -46,13 +49,13 @@ describe("SECURITY.md", () => {
       /import \{[^}]*\b(request|get|connect|createConnection|Socket)\b[^}]*\} from "node:(http|net)"/,
     ]
     const isRequesting = (file: string) => requesting.some((pattern) => pattern.test(textOf(file)))
-    // The client and the commands `query`, `mcp` and `doctor` also send requests, but are not part of the service.
+    // The client and the commands `query`, `mcp` and `doctor` also send requests, but they are not part of the service.
     const files = globSync("src/**/*.ts", { cwd: projectRoot })
     const isService = (file: string) => !/^src\/(client\/|operate\/cli\/(query\/|doctor\/|McpCommand\.ts))/.test(file)
     assert.isAbove(files.filter((file) => !isService(file) && isRequesting(file)).length, 1)
     const found = files.filter((file) => isService(file) && isRequesting(file))
-    // SocketRegistry connects only to the host of DATABASE_URL, and DatabaseTls encrypts such a connection. ConsoleApi
-    // sends its requests to the router of its own process.
+    // SocketRegistry connects only to the host in DATABASE_URL, and DatabaseTls encrypts that connection. ConsoleApi
+    // sends requests only to the router of its own process.
     assert.sameMembers(found, [
       "src/operate/console/ConsoleApi.ts",
       "src/operate/console/OpenIdConnect.ts",
@@ -66,7 +69,7 @@ describe("SECURITY.md", () => {
   })
 })
 
-/** Starts an npm registry that responds to audits with `advisories`, and to all other requests with 405. */
+/** Starts an npm registry that responds to audit requests with `advisories`, and to all other requests with 405. */
 const startRegistry = (advisories: unknown) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {
@@ -85,7 +88,7 @@ const startRegistry = (advisories: unknown) =>
     ({ stop }) => Effect.sync(stop),
   )
 
-/** Returns the response to an audit that finds one vulnerability. */
+/** Returns an audit response with one vulnerability. */
 const makeAdvisories = (severity: string) => ({
   effect: [{ id: 1, url: "https://advisories.example/1", title: "a hole", severity, vulnerable_versions: "*" }],
 })

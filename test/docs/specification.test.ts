@@ -1,4 +1,7 @@
-/** docs/specification.md: it defines every code that the repository cites, and everything it defines is cited. */
+/**
+ * Tests that docs/specification.md defines every code that the repository cites, and that every code it defines is
+ * cited.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +10,7 @@ import { repositoryRoot } from "../support/CodeBlocks.ts"
 const readText = (file: string) => readFileSync(join(repositoryRoot, file), "utf8")
 
 interface Rule {
-  /** The number of a section or decision, such as `§7.3` or `D22`. */
+  /** The code of a section or decision, such as `§7.3` or `D22`. */
   readonly code: string
   readonly text: string
 }
@@ -17,13 +20,15 @@ const rules: ReadonlyArray<Rule> = readText("docs/specification.md").split(/^(?=
   return code === undefined ? [] : [{ code, text: section }]
 })
 
-/** Returns the codes of a rule and of its numbered parts: `§7.3`, `§7.3.1`, … */
+/** Returns the code of a rule and the codes of its numbered items: `§7.3`, `§7.3.1`, … */
 const definedCodes = ({ code, text }: Rule) => [
   code,
   ...Array.from(text.matchAll(/^(\d+)\. /gm), ([, part = ""]) => `${code}.${part}`),
 ]
 
-/** Finds citations: `§7.3.2`, and `D22` unless it is data, such as the symbol "D1" or the encoded letter %D0. */
+/**
+ * Finds citations such as `§7.3.2` and `D22`. Ignores data, such as the symbol "D1" and the percent-encoded byte %D0.
+ */
 const findCodes = (text: string) => text.match(/§\d+(?:\.\d+)*|(?<![\w%"'])D\d{1,2}\b(?!["'])/g) ?? []
 
 const files = globSync(
@@ -61,7 +66,7 @@ describe("docs/specification.md", () => {
   it("links each rule to code that exists (documents)", () => {
     for (const { code, text } of rules) {
       const links = Array.from(text.matchAll(/\]\(\.\.\/([^)#]+)\)/g), ([, path = ""]) => path)
-      // The heading of a chapter needs no code of its own.
+      // §9 is only a chapter heading and needs no link to code.
       if (code !== "§9") assert.isNotEmpty(links, code)
       assert.deepStrictEqual(links.filter((path) => !existsSync(join(repositoryRoot, path))), [], code)
     }

@@ -1,4 +1,4 @@
-/** Streams of changes while PostgreSQL or the process stops (decision 0117). */
+/** Tests change streams while PostgreSQL or the process stops (decision 0117). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Schedule } from "effect"
@@ -22,7 +22,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(limits),
 )
 
-/** Inserts a row. Retries if the connection breaks, even though the row may already be stored by then. */
+/** Inserts a row. If the connection breaks, retries even though the row may already be stored. */
 const insertTicker = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.retry(
@@ -68,7 +68,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
   it.effect("outlive the time limit for responses (operations/request-limits)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      // Long enough that a busy machine has begun the response by then.
+      // The timeout is long enough that even a busy machine has begun to send the response.
       const timeouts = { ...defaultConnectionTimeouts, response: Duration.seconds(2) }
       const port = yield* startServiceInstance({}, { port: 0 }, { timeouts })
       const stream = yield* openEventStream(port, "after=now", { key: ultimate })

@@ -1,4 +1,4 @@
-/** A process whose clock is wrong, compared with PostgreSQL's (RELIABILITY.md). */
+/** Tests a process whose clock differs from PostgreSQL's clock (RELIABILITY.md). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -11,7 +11,10 @@ import * as Service from "../support/Service.ts"
 
 const day = 86_400_000
 
-/** A setting of Node that moves the clock of the process by `millis`, from the start or from each SIGUSR2 on. */
+/**
+ * Returns Node options that shift the process's clock by `millis`. Each SIGUSR2 switches the shift on or off;
+ * `isShifted` is its initial state.
+ */
 const shiftClock = (millis: number, isShifted: boolean) => {
   const script = `
     const { now } = Date

@@ -1,4 +1,4 @@
-/** The primary fails under load, and its standby takes over at the same address (RELIABILITY.md). */
+/** Tests failover under load: the primary fails, and its standby takes over at the same address (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
@@ -19,10 +19,13 @@ import { holdFault } from "../support/Pauses.ts"
 /** A prepaid balance that the tests cannot exhaust, in microdollars. */
 const credit = 9_000_000_000
 
-/** Every fourth of the mixed requests. The clients send each once before the fault, so fewer requests save time. */
+/**
+ * Every fourth path of the mixed requests. The clients request each path once before the fault, so fewer paths save
+ * time.
+ */
 const paths = SteadyClients.mixedRequestPaths.filter((_, at) => at % 4 === 0)
 
-/** Starts a service whose database address is a proxy. Tests point the proxy to another server. */
+/** Starts a service that connects to the database through a proxy. Tests redirect the proxy to another server. */
 const startService = Effect.gen(function* () {
   const server = yield* DedicatedPostgres
   const proxy = yield* startTcpProxy(server.port)
@@ -41,7 +44,7 @@ interface Totals {
   readonly charged: number
 }
 
-/** Reads the totals of an account's usage and charges from one server. Ignores responses with 503. */
+/** Reads the totals of an account's usage and charges from one server, excluding responses with 503. */
 const readTotals = (url: string, account_id: number) =>
   Effect.map(
     queryServer(
@@ -68,7 +71,10 @@ const countResponses = (seen: SteadyClients.ClientSummary) =>
   ) +
   paths.length
 
-/** Waits until all usage is written. Then asserts that each request is recorded and charged once, except 503s. */
+/**
+ * Waits until all usage is written, then asserts that each request is recorded and charged exactly once. Responses with
+ * 503 do not count.
+ */
 const assertRecorded = Effect.fnUntraced(function* (url: string, account_id: number, rows: number, cost: number) {
   const found = yield* CustomerUsage.retryUntil(readTotals(url, account_id), (now) => now.rows >= rows)
   assert.deepStrictEqual(found, { rows, ids: rows, cost, summed: cost, charged: cost })
@@ -92,7 +98,8 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
       yield* more(100)
       yield* server.stop("SIGKILL")
       yield* holdFault("1 second")
-      // The service now reaches a read-only server, as it may behind a load balancer or after the primary was demoted.
+      // The service now reaches a read-only server, as may happen behind a load balancer or after the primary was
+      // demoted.
       yield* proxy.lead(standby.port)
       yield* holdFault("2 seconds")
       const { responses: before, requests } = seen()
@@ -142,7 +149,8 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
       const there = yield* sendRequests(other.port)
       yield* assertRecorded(standby.url, account_id, ...together(before, there))
 
-      // With synchronous replication, the old primary still serves reads, but can no longer record usage.
+      // With synchronous replication and no reachable standby, the old primary still serves reads but can no longer
+      // record usage.
       yield* queryServer(
         server.url,
         `alter system set synchronous_standby_names = '${SynchronousStandby.standbyName}'`,

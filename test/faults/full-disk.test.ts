@@ -1,4 +1,7 @@
-/** The disk of PostgreSQL's tables is full (RELIABILITY.md). The test mounts a small disk, which requires root. */
+/**
+ * Tests what happens when the disk that holds PostgreSQL's tables is full (RELIABILITY.md). The test mounts a small
+ * disk, which requires root.
+ */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger, Option, Schedule } from "effect"
@@ -48,7 +51,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
         yield* moveTo("small")("usage_batches")
         yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(smallDiskSize)))
-        // The usage of these requests needs a new page of the table, for which the full disk has no space.
+        // The usage of these requests needs a new table page, for which the full disk has no space.
         const requestCount = 500
         const longId = "x".repeat(128)
         const limits = Array.from({ length: requestCount }, (_, at) => (at % 100) + 1)
@@ -82,7 +85,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
   )
 })
 
-/** Moves the partitions of a table to another tablespace. */
+/** Returns a function that moves a table's partitions to the tablespace. */
 const moveTo = (tablespace: string) => (table: string) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** Random bytes and requests: the service sends a documented response to each, or closes the connection. */
+/** Sends random bytes and requests. The service must send a documented response to each, or close the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer, Schema } from "effect"
 import { catalogueEndpoints as all } from "../../src/api/catalogue/Endpoints.ts"
@@ -11,7 +11,10 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, ServicePort } = RawSockets
 
-/** Short, because many inputs are incomplete requests, whose missing part the service awaits until a timeout. */
+/**
+ * The timeouts are short, because for many incomplete inputs the service waits for the rest of the request until a
+ * timeout.
+ */
 const timeouts = {
   headers: Duration.millis(200),
   request: Duration.millis(400),
@@ -23,10 +26,10 @@ const running = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(RawSockets.socketServiceLayer(timeouts)),
 )
 
-/** The allowed statuses: all documented ones except 500 and, because the database is available, 503. */
+/** All documented statuses except 500 and, because the database is available, 503. */
 const allowedStatuses = new Set([200, 301, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
 
-/** `/` and `/docs` redirect to the start page. */
+/** Returns whether the response is the redirect from `/` or `/docs` to the documentation's start page. */
 const isRedirectToDocumentation = ({ headers, status }: RawSockets.ParsedResponse) =>
   status === 302 && headers["location"] === "/v1/docs"
 
@@ -113,7 +116,8 @@ const strangeNames = [
 ]
 
 /**
- * Creates functions that take their choices from a list of numbers. Once it is used up, they choose the first option.
+ * Creates functions that take their choices from a list of numbers. When the list is exhausted, they choose the first
+ * option.
  */
 const makeChooser = (choices: ReadonlyArray<number>) => {
   let position = 0
@@ -127,7 +131,7 @@ type Chooser = ReturnType<typeof makeChooser>
 
 const paths = all.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
 
-/** Returns the path of an endpoint, with random parameters: known and unknown names, hostile values, repetitions. */
+/** Returns an endpoint path with random parameters: known and unknown names, hostile values and repetitions. */
 const makeTarget = ({ chooseNumber, pick }: Chooser) => {
   const path = pick(paths, "/")
   const known = documented.find((endpoint) => endpoint.path === path)?.parameters.map(({ name }) => name) ?? []
@@ -159,13 +163,13 @@ const headers = [
   "Host: y",
 ]
 
-/** Formats a request that is well-formed HTTP, although its target and headers may be hostile. */
+/** Formats a request that is well-formed HTTP. Its target and headers may be hostile. */
 const formatRequest = (choose: Chooser, key: string) => {
   const more = Array.from({ length: choose.chooseNumber(3) }, () => `${choose.pick(headers, "A: b")}\r\n`).join("")
   return `GET ${makeTarget(choose)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
 }
 
-/** Returns a copy of a valid request in which some bytes are changed, added, removed or repeated. */
+/** Returns a copy of a valid request with some bytes changed, added, removed or repeated. */
 const mutate = ({ chooseNumber }: Chooser, valid: Buffer) => {
   let bytes = valid
   for (let left = 1 + chooseNumber(4); left > 0; left--) {
@@ -184,7 +188,7 @@ const mutate = ({ chooseNumber }: Chooser, valid: Buffer) => {
   return bytes
 }
 
-/** Returns what a client sends: random bytes, a damaged request, or a well-formed request with hostile values. */
+/** Returns a client's input: random bytes, a damaged request, or a well-formed request with hostile values. */
 const makeInput = (choices: ReadonlyArray<number>, key: string) => {
   const choose = makeChooser(choices)
   const kind = choose.chooseNumber(5)
@@ -201,7 +205,10 @@ const arbitraryChoices = Arbitrary.array(
   },
 )
 
-/** Sends bytes on a new connection, which the client half-closes after the first response. Returns all responses. */
+/**
+ * Sends bytes on a new connection. The client half-closes the connection after the first response. Returns all
+ * responses.
+ */
 const sendBytes = Effect.fnUntraced(function* (bytes: Buffer) {
   const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)
   socket.on("data", () => {
@@ -212,7 +219,7 @@ const sendBytes = Effect.fnUntraced(function* (bytes: Buffer) {
   return RawSockets.parseResponses(received())
 })
 
-/** How many responses had each status, in all runs of the first test. */
+/** The number of responses by status, across all runs of the first test. */
 const statusCounts = new Map<number, number>()
 
 layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random input", (it) => {

@@ -1,6 +1,7 @@
 /**
- * While servers are killed, responses about the past do not change, and the change feed stays complete and in order
- * (decisions 0113 to 0115). `HISTORY_SEED` sets the random choices. The longer form is `test/soak/history.test.ts`.
+ * Tests that responses about the past do not change while servers are killed, and that the change feed stays complete
+ * and in order (decisions 0113 to 0115). `HISTORY_SEED` seeds the random choices. `test/soak/history.test.ts` is the
+ * longer version of this test.
  */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"

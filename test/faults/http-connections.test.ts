@@ -1,4 +1,6 @@
-/** HTTP/1.1 over one connection: the boundaries between requests, the order of responses, and when it closes. */
+/**
+ * Tests HTTP/1.1 on a single connection: request boundaries, the order of responses, and when the connection closes.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -7,13 +9,13 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** Formats a request with an id, which the response repeats in `X-Request-Id`. */
+/** Formats a request with an id that the response repeats in `X-Request-Id`. */
 const formatIdentifiedRequest = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
 const lastRequest = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
-/** Returns the status and the request id of each response. */
+/** Returns the status and request id of each response. */
 const summarize = (responses: ReadonlyArray<RawSockets.ParsedResponse>) => {
   responses.forEach(RawSockets.assertResponseFormat)
   return responses.map(({ headers, status }) => [status, headers["x-request-id"]])
@@ -276,7 +278,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
           socket.setNoDelay(true)
           for (const packet of packets) {
             socket.write(packet)
-            // Once the service responds to a later request, it has read this packet.
+            // If the service responds to a later request, it has already read this packet.
             yield* assertServiceResponds
           }
           yield* ended
@@ -306,7 +308,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   it.effect("responds to any number of pipelined requests in order (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // There are more requests than the service buffers, slow ones precede fast ones, and some have a body.
+      // There are more requests than the service buffers. Slow requests precede fast ones, and some have a body.
       const targets = ["/v1/screener", "/health/live", "/nowhere", "/v1/news?limit=0", "/enterprise/v1/news"]
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
@@ -343,7 +345,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   it.effect("never writes an error into the response to an earlier request (D14)", () =>
     Effect.gen(function* () {
-      // The OpenAPI document is compressed while it is sent, so the invalid request arrives before the response ends.
+      // The service compresses the OpenAPI document while sending it, so the invalid request arrives before the
+      // response ends.
       const page = formatIdentifiedRequest("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
       const responses = yield* RawSockets.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(responses.map(({ status }) => status), [200, 400])

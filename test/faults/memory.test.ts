@@ -1,4 +1,6 @@
-/** The memory of a separate process, with a small heap, that gets many long queries that all differ. */
+/**
+ * Measures the memory of a separate process with a small heap that receives many long queries, all of them different.
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
@@ -20,7 +22,7 @@ const mebibyte = 1_048_576
 
 const printLiveMemory = printOnSignal("(gc(), gc(), process.memoryUsage())")
 
-/** Returns the memory of live objects in the process, in bytes. */
+/** Returns the size of all live objects in the process, in bytes. */
 const measureMemory = (running: RunningProcess) =>
   takeSample(running).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(Schema.Struct({ external: Schema.Finite, heapUsed: Schema.Finite }))),
@@ -29,7 +31,7 @@ const measureMemory = (running: RunningProcess) =>
 
 const screener = documentedEndpoints.find(({ path }) => path === "/v1/screener")
 
-/** Returns a query of about 15 KB: 100 symbols, and as many filters as fit, most with their maximum length. */
+/** Returns a query of about 15 KB: 100 symbols, and as many filters as fit. Most filters have the maximum length. */
 const makeLongQuery = (number: number) => {
   const query: Array<readonly [string, string]> = [
     ["ticker", Array.from({ length: 100 }, (_, at) => `T${String(number * 100 + at).padStart(15, "0")}`).join(",")],
@@ -37,7 +39,7 @@ const makeLongQuery = (number: number) => {
   for (const { kind, name } of screener?.parameters ?? []) {
     if (kind === "number") query.push([name, `1.${String(number).padStart(62, "0")}`])
     if (kind === "text" && name !== "cik") {
-      // Outside ASCII, a character takes six bytes of the URL.
+      // In a URL, a non-ASCII character takes six bytes.
       const filler = name === "sector" ? "é" : "x"
       query.push([name, Array.from({ length: 4 }, (_, at) => `${at}${number}`.padStart(200, filler)).join(",")])
     }
@@ -67,7 +69,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
             Effect.map(requestOverWire(port, query, key), ({ status, text }) => assert.strictEqual(status, 200, text)),
           { concurrency: 8, discard: true },
         )
-      /** Waits until the process has written the usage of all requests, which it keeps in memory until then. */
+      /** Waits until the process has written the usage of all requests. Until then, it keeps the usage in memory. */
       const waitForUsage = (count: number) =>
         Effect.repeat(sql<{ readonly count: number }>`select count(*)::int as count from usage_requests`, {
           until: ([row]) => row?.count === count,
@@ -82,7 +84,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       yield* sendMany(requests)
       yield* waitForUsage(2 * requests)
       const second = yield* measureMemory(running)
-      // Remembering the texts of the queries would take more than 8 MB.
+      // Retaining the query texts would take more than 8 MB.
       assert.isBelow(second - first, 5 * mebibyte)
     }))
 })

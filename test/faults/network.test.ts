@@ -1,4 +1,4 @@
-/** The network between the service and PostgreSQL stalls or fails under continuous load (RELIABILITY.md). */
+/** Stalls and breaks the network between the service and PostgreSQL under continuous load (RELIABILITY.md). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
@@ -57,7 +57,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       const { more, seen, stop } = yield* startClients
       yield* more(100)
       yield* proxy.stall
-      // Cached results are valid for less than a second. After that, all requests must wait for the database.
+      // Cached results are valid for less than a second. After that, every request must wait for the database.
       yield* holdFault("1500 millis")
       const waiting = seen().requests
       yield* holdFault("1500 millis")
@@ -79,7 +79,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
         until: (refused) => refused > 20,
         schedule: Schedule.spaced("50 millis"),
       }).pipe(Effect.timeout("30 seconds"))
-      // Only new connections reach the next server. Those opened before the host vanished stay silent.
+      // Only new connections reach the new server. Connections opened before the host disappeared remain silent.
       yield* proxy.lead(proxy.target)
       yield* more(100)
       const all = yield* stop

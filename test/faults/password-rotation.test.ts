@@ -1,4 +1,7 @@
-/** Changes the database password under continuous load, in PostgreSQL and in the file with the URL (RELIABILITY.md). */
+/**
+ * Changes the database password under continuous load, both in PostgreSQL and in the file that contains the URL
+ * (RELIABILITY.md).
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Fiber, FileSystem, Layer, Logger, Schedule } from "effect"
@@ -17,13 +20,13 @@ import { TestKeys } from "../support/Service.ts"
 
 const role = "rotated"
 
-/** Waits until the condition holds. */
+/** Waits until the condition is true. */
 const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("20 millis") }).pipe(
     Effect.timeout("60 seconds"),
   )
 
-/** Starts an instance whose database URL is in a file, and clients that send requests all the time. */
+/** Starts an instance that reads its database URL from a file, and clients that send requests continuously. */
 const startInstance = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const server = yield* DedicatedPostgres
@@ -65,15 +68,15 @@ const startInstance = Effect.gen(function* () {
     emptyFile: fs.writeFileString(file, ""),
     messages,
     request: (path: string) => requestOverWire(port, path, key),
-    /** Ends all connections of the instance, so that it needs new ones. */
+    /** Terminates all of the instance's database connections, so that it needs new ones. */
     endConnections,
     /**
-     * Ends all connections of the instance, and waits until a new one has made it log a message that matches. Until
-     * then, caches answer many requests.
+     * Terminates all of the instance's database connections, then waits until the instance logs a matching message
+     * about a new connection. Until then, caches serve many of the requests.
      */
     endConnectionsUntilLogged: (pattern: RegExp) =>
       Effect.andThen(endConnections, waitUntil(Effect.sync(() => messages.some((message) => pattern.test(message))))),
-    /** Stops the clients, and fails if a request has failed. */
+    /** Stops the clients. Fails if any request failed. */
     stopWithoutFailure: Effect.fnUntraced(function* (fault: string) {
       const all = yield* clients.stop
       yield* recordFaultSummary(fault, all)
@@ -115,7 +118,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The data
       yield* service.more()
       const before = yield* service.rejections
       yield* service.setPassword("second")
-      // Connections that are already open keep working with the old password.
+      // Connections that are already open continue to work after the password change.
       yield* service.more()
       assert.strictEqual(yield* service.rejections, before)
       yield* service.endConnections
@@ -123,7 +126,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The data
         ["/v1/news?limit=all&format=ndjson", "/v1/news?limit=11", "/v1/screener?limit=11"],
         (path) => Effect.forkChild(service.request(path)),
       )
-      // By then, requests that are not retried have failed.
+      // By this time, any request that was not retried would have failed.
       yield* waitUntil(Effect.map(service.rejections, (count) => count > before + 20))
       yield* service.writeUrl("second")
       for (const response of waiting) assert.strictEqual((yield* Fiber.join(response)).status, 200)

@@ -1,4 +1,4 @@
-/** The service behind a pooler that is full, down, or shared with other programs (RELIABILITY.md). */
+/** Tests the service behind a pooler that is full, down or shared with other programs (RELIABILITY.md). */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
@@ -27,7 +27,9 @@ const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 
 const path = "/v1/screener?limit=1"
 
-/** Starts the service behind a pooler whose clients all share a single connection to PostgreSQL by default. */
+/**
+ * Starts the service behind a pooler. By default, all of the pooler's clients share a single connection to PostgreSQL.
+ */
 const startService = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { admin, name, url } = yield* makeServiceRoleDatabase()
   const started = yield* startTestPooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
@@ -58,7 +60,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
           select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement,
             current_setting('TimeZone') as zone
         `
-        // PgBouncer itself restores each client's time zone, so the service need not correct it.
+        // PgBouncer itself restores each client's time zone, so the service does not need to correct it.
         assert.deepStrictEqual(yield* now, [{ lock: "1h", statement: "0", zone: "UTC" }])
         yield* repairSessionSettings
         assert.deepStrictEqual(yield* now, [{ lock: "2s", statement: "30s", zone: "UTC" }])

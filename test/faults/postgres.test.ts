@@ -1,4 +1,4 @@
-/** PostgreSQL is killed, restarted, and loses connections under continuous load (RELIABILITY.md). */
+/** Kills and restarts PostgreSQL, and terminates its connections, under continuous load (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -19,7 +19,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Starts a service with steady clients. Without the cache, every response comes from the database. */
+/** Starts a service and steady clients. Without the cache, every response comes from the database. */
 const startClients = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
   const { key, ...ids } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startServiceInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
@@ -27,7 +27,7 @@ const startClients = Effect.fnUntraced(function* (memory: "with memory" | "witho
   return { ...ids, ...steady, port }
 })
 
-/** Asserts that each response except 503 is recorded exactly once. */
+/** Asserts that every response except a 503 is recorded exactly once. */
 const assertRecordedExactly = Effect.fnUntraced(function* (account_id: number, seen: SteadyClients.ClientSummary) {
   const sql = yield* SqlClient.SqlClient
   const good = Object.entries(seen.responses).filter(([name]) => !name.startsWith("503"))
@@ -37,13 +37,13 @@ const assertRecordedExactly = Effect.fnUntraced(function* (account_id: number, s
       select count(*)::int as rows from usage_requests where account_id = ${account_id} and status_code <> 503
     `,
     ([row]) => row?.rows ?? 0,
-    // Retries the query, because the pool of the test may still hold connections from before the restart.
+    // Retries the query, because the test's pool may still contain connections from before the restart.
   ).pipe(Effect.retry({ times: 10 }))
   yield* CustomerUsage.retryUntil(counted, (rows) => rows >= expected)
   assert.strictEqual(yield* counted, expected)
 })
 
-/** The number of responses with 503 that the console shows. */
+/** Reads the number of 503 responses that the console shows. */
 const countUnavailable = readTraffic.pipe(
   Effect.map(({ errors }) =>
     errors.reduce((sum, { requests, status_code }) => sum + (status_code === 503 ? requests : 0), 0)
@@ -59,7 +59,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       const { account_id, more, port, stop } = yield* startClients("with memory")
       yield* more()
       yield* server.stop("SIGKILL")
-      // A probe is no request of a customer, so the console does not count it.
+      // A health probe is not a customer request, so the console does not count it.
       yield* Effect.repeat(requestOverWire(port, "/health/ready", ""), { until: ({ status }) => status === 503 })
       yield* holdFault("1500 millis")
       yield* server.start

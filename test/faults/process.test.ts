@@ -1,4 +1,4 @@
-/** The process is stopped, killed or run in another time zone while clients send requests (RELIABILITY.md). */
+/** Stops and kills the process, and runs it in another time zone, while clients send requests (RELIABILITY.md). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
@@ -91,11 +91,11 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         begin(metricsPort, "GET /metrics HTTP/1.1\r\n"),
       ])
       const ended = yield* Effect.forkChild(endProcess(running, "SIGTERM"))
-      // The metrics port closes last, when no request is in progress any more.
+      // The metrics port closes last, after all requests have ended.
       yield* Effect.forEach(begun.slice(0, -1), ({ ended }) => ended)
       assert.isUndefined(inProgress.pollUnsafe(), "the request in progress still waits")
       yield* commit
-      // A slow machine may have reached the limit of the wait for the lock.
+      // On a slow machine, the wait for the lock may have timed out.
       assert.include([200, 503], (yield* Fiber.join(inProgress)).status)
       yield* Effect.forEach(begun, ({ ended }) => ended)
       const { code, err } = yield* Fiber.join(ended)
@@ -118,7 +118,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         message: "Not ready: the service is shutting down.",
         details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok", clock: "ok" } },
       })
-      // Each request uses a new connection, which shows that the process still accepts connections.
+      // Each request uses a new connection. This shows that the process still accepts connections.
       const responses = yield* Effect.forEach(
         [1, 2, 3],
         () => requestOverWire(port, path, key, { headers: { Connection: "close" } }),
@@ -144,7 +144,8 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* more(100)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
-      // `stop` fails if a response was cut off, which may happen to requests that were in progress at the kill.
+      // `stop` fails if a response was cut off. This may happen to requests that were in progress when the process was
+      // killed.
       const seen = yield* Effect.exit(stop)
       const { port } = yield* startServing()
       const { status } = yield* requestOverWire(port, "/v1/news?limit=1", key)

@@ -1,4 +1,6 @@
-/** PostgreSQL refuses the statements of a running service: what the log, the health check and the metrics say. */
+/**
+ * Tests what the log, the health check and the metrics report when PostgreSQL refuses a running service's statements.
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule, Schema } from "effect"
@@ -17,7 +19,10 @@ const database = Service.sampleDatabaseLayer.pipe(
   Layer.provideMerge(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )
 
-/** Returns the URL of a role that may serve, and a function that revokes a privilege on everything. */
+/**
+ * Creates a role with the service's privileges. Returns a URL with this role, and a function that revokes privileges on
+ * all tables.
+ */
 const createServiceRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const role = `refused ${SecureRandom.uuidV7Unsafe()}`
@@ -72,7 +77,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Refused 
         }),
         { until: (state) => valueAt(state, "usage") === "late", schedule: Schedule.spaced("200 millis"), times: 600 },
       )
-      // Once they cannot be shared, they are never said to be shared while PostgreSQL refuses that.
+      // Once rate limits are reported as not shared, they are never reported as shared while PostgreSQL refuses the
+      // statements.
       assert.deepStrictEqual(new Set(states.slice(states.indexOf("alone"))), new Set(["alone"]))
       yield* revoke("select")
       assert.strictEqual((yield* request).status, 500)
@@ -82,7 +88,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Refused 
         entry: Schema.decodeSync(LogEntry)(line),
       }))
       const failures = entries.filter(({ entry }) => entry.level === "WARN" || entry.level === "ERROR")
-      // The reason was logged when the lease could not be renewed.
+      // The reason was already logged when the lease could not be renewed.
       const isReasonKnown = (line: string) => line.includes("This process no longer runs the job")
       const unexplained = failures.filter(({ line }) =>
         !line.includes("permission denied for table") && !isReasonKnown(line)

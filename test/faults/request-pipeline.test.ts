@@ -1,6 +1,6 @@
 /**
- * Faults in each step of a request. Even so, each request counts once toward the rate limit, and once in usage and
- * metrics. No permit, connection or query is left behind.
+ * Tests faults in each step of the request pipeline. Despite a fault, each request counts once toward the rate limit,
+ * and once in usage and metrics. No permit, connection or query is left behind.
  */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
@@ -21,12 +21,15 @@ import { startTcpProxy } from "../support/TcpProxy.ts"
 const { requestOverWire } = ServiceInstances
 const { valueAt } = Service
 
-/** A proxy in front of the database for the service, and two connections of the tests that bypass the proxy. */
+/** A proxy between the service and the database, and two of the test's own connections that bypass the proxy. */
 class DatabaseAccess extends Context.Service<DatabaseAccess, {
   readonly proxy: Effect.Success<ReturnType<typeof startTcpProxy>>
   readonly proxyUrl: Redacted.Redacted
   readonly admin: PgConnection.PgConnection
-  /** Holds locks in a transaction. `admin` cannot do so, because `pg_stat_activity` is frozen in a transaction. */
+  /**
+   * Holds locks in a transaction. `admin` cannot hold them, because `pg_stat_activity` does not change within a
+   * transaction.
+   */
   readonly locker: PgConnection.PgConnection
 }>()("test/faults/DatabaseAccess") {
   static readonly layer = Layer.effect(
@@ -66,7 +69,7 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 
 const limit = 50
 
-/** Creates an account whose rate limit is not refilled during the test. */
+/** Creates an account with a rate limit that is not refilled during the test. */
 const createCustomer = Effect.fnUntraced(function* (name: string, options: CustomerUsage.CustomerOptions = {}) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* CustomerUsage.createCustomer(name, { tier: "ultimate", ...options })
@@ -83,7 +86,7 @@ interface RecordedRow {
   readonly requests: number
 }
 
-/** Starts an instance, and creates an account. Returns functions to send requests and to check usage and metrics. */
+/** Starts an instance and creates an account. Returns functions that send requests and check usage and metrics. */
 const startService = Effect.fnUntraced(function* (
   name: string,
   options: CustomerUsage.CustomerOptions = {},
@@ -109,7 +112,7 @@ const startService = Effect.fnUntraced(function* (
   const readGauge = (gauge: string) =>
     Effect.map(scrape, (text) => Number(new RegExp(`^${gauge} (\\S+)$`, "m").exec(text)?.[1]))
 
-  /** Reads from the metrics how many requests had each status. */
+  /** Reads the number of requests by status from the metrics. */
   const countStatuses = Effect.map(scrape, (text) => {
     const counts: Record<string, number> = {}
     const line = /^tickerline_http_requests_total\{.*status="(\d+)".*\} (\d+)$/gm
@@ -135,7 +138,7 @@ const startService = Effect.fnUntraced(function* (
     )
   const countLockWaits = countSessions("wait_event_type = 'Lock'")
 
-  /** Waits until no request uses the pool or PostgreSQL any more. */
+  /** Waits until no request uses the pool or PostgreSQL. */
   const waitUntilIdle = Effect.gen(function* () {
     yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_connections_used"), (used) => used === 0))
     yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_waiting"), (waiting) => waiting === 0))
@@ -149,7 +152,8 @@ const startService = Effect.fnUntraced(function* (
 
   /**
    * Asserts that the usage contains exactly the `expected` requests (as `id status count`), and that the metrics count
-   * these and the `unrecorded` requests. Sends one more request, to see how many requests the rate limit counted.
+   * these and the `unrecorded` requests. Then sends another request, whose headers show how many requests the rate
+   * limit has counted.
    */
   const assertRecorded = Effect.fnUntraced(
     function* (expected: ReadonlyArray<string>, unrecorded: ReadonlyArray<string> = []) {
@@ -177,7 +181,7 @@ const startService = Effect.fnUntraced(function* (
     },
   )
 
-  /** Locks the table `news` until the scope closes, so that all reads of it wait. */
+  /** Locks the `news` table until the scope closes, so that every read of the table waits. */
   const lockNews = Effect.acquireRelease(
     Effect.andThen(locker.query("begin"), locker.query("lock table news in access exclusive mode")),
     () => Effect.orDie(locker.query("rollback")),
@@ -291,7 +295,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
         const leader = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         const fibers = yield* Effect.forEach(["b", "c", "d"], (id) => Effect.forkDetach(send(path, id)))
-        // Sent after requests b, c and d. Its response shows that those three have arrived.
+        // This request is sent after requests b, c and d. Its response shows that those three have arrived.
         yield* send("/v1/datasets", "e")
         assert.strictEqual(yield* countLockWaits, 1)
         yield* Fiber.interrupt(leader)
@@ -353,7 +357,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
 
   it.effect("leaves the queue when its client disconnects, and is recorded once with 499 (§7.2, D29)", () =>
     Effect.gen(function* () {
-      // Long enough for the test to see the request in the queue.
+      // The timeout is long enough for the test to observe the request in the queue.
       const settings = { DATABASE_POOL_TIMEOUT: "30 seconds" }
       const { assertRecorded, countLockWaits, lockNews, readGauge, readUsage, send } = yield* startService(
         "impatient",
@@ -387,7 +391,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
         const fiber = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         yield* Fiber.interrupt(fiber)
-        // The table is still locked, so a wait for it ends only if the query is canceled.
+        // The table is still locked, so a query's wait for the lock ends only if the query is canceled.
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
         yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_connections_used"), (used) => used === 0))
         assert.strictEqual(yield* readGauge('tickerline_database_retries_total\\{why="locked"\\}'), 0)
@@ -410,7 +414,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       const ids = Array.makeBy(30, (at) => `b${at}`)
       for (const id of ids) {
         const call = yield* Effect.forkDetach(send("/mcp", id, makeToolCall("lineage", { ticker: "OSTK" })))
-        // The client disconnects before, during or after the response to the tool.
+        // The client disconnects before, during or after the response to the tool call.
         yield* Effect.race(Fiber.await(call), Effect.yieldNow.pipe(Effect.repeat({ times: Number(id.slice(1)) * 4 })))
         yield* Fiber.interrupt(call)
       }
@@ -493,7 +497,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
 
   const secret = "confidential-4711"
 
-  /** Stores an invalid value until the scope closes. Permanently drops the constraint that forbids the value. */
+  /** Stores an invalid value until the scope closes. Also permanently drops the constraint that forbids the value. */
   const corruptOwner = Effect.fnUntraced(function* (ticker: string) {
     const { admin } = yield* DatabaseAccess
     yield* Effect.acquireRelease(

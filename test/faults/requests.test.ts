@@ -1,4 +1,4 @@
-/** Invalid input over a socket: the service refuses it with an error, or closes the connection. */
+/** Sends invalid input over a socket. The service must refuse it with an error or close the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import { type OutgoingHttpHeaders, ServerResponse } from "node:http"
@@ -7,7 +7,10 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** Asserts that the bytes get exactly one response, with this error, and that the service still responds to others. */
+/**
+ * Asserts that the bytes get exactly one response, which has the given status and error code, and that the service
+ * still responds to other requests.
+ */
 const assertRefused = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
     RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), status, code)
@@ -22,7 +25,7 @@ const assertErrorFor = (target: string, status: number, code?: string) =>
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
 
-/** Makes Node throw when it begins the response to a request with the header `X-Fault`. */
+/** Makes Node throw an error when it starts to send the response to a request with the `X-Fault` header. */
 const failingResponses = Effect.acquireRelease(
   Effect.sync(() => {
     const { writeHead } = ServerResponse.prototype
@@ -54,7 +57,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         const port = yield* ServicePort
         const { pro } = yield* TestKeys
         yield* failingResponses
-        // The response to the third request for a page comes from the response cache.
+        // The response cache serves a page after the third request for it.
         for (let repetition = 0; repetition < 4; repetition++) {
           const request = formatGetRequest(pro, target)
           const fault = request.replace("\r\n", "\r\nX-Fault: yes\r\n")
@@ -115,7 +118,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   it.effect("responds to a request with a thousand redundant headers or separators (SECURITY.md)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // The request has 1,000 headers. The last one is the API key.
+      // The request has 1,000 headers. The last one contains the API key.
       const many = `${livenessRequestHead.replace("/health/live", "/v1/screener")}Connection: close\r\n${
         "a:\r\n".repeat(997)
       }X-API-Key: ${pro}`
@@ -240,7 +243,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   const headersPerResponse = /^(x-request-id|date|x-ratelimit-.*)$/
 
-  /** Returns the parts of a response that must be the same whenever a request is repeated. */
+  /** Returns the parts of a response that must be the same when a request is repeated. */
   const getComparableParts = ({ headers, status, text }: RawSockets.ParsedResponse) => ({
     status,
     headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !headersPerResponse.test(name))),
@@ -264,7 +267,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     (target) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        // These requests fill the response cache, which requests with either form of the target then share.
+        // These requests fill the response cache, from which later requests with either form of the target are served.
         for (let i = 0; i < 5; i++) yield* sendGet(pro, target)
         const expected = getComparableParts(yield* sendGet(pro, target))
         for (const prefix of ["http://x", "HTTP://api.example.com:8080", "https://[::1]:80"]) {

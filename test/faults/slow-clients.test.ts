@@ -1,4 +1,7 @@
-/** Slow clients are disconnected in time, their cursors are closed, and their requests are handled one by one. */
+/**
+ * Tests that slow clients are disconnected in time, that their cursors are closed, and that their requests are handled
+ * one at a time.
+ */
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,15 +19,15 @@ const { assertServiceResponds, livenessRequestHead, ServicePort } = RawSockets
 const shortTimeouts = {
   headers: Duration.millis(300),
   request: Duration.millis(600),
-  // Long enough that a slow machine can read and encode 15 MB.
+  // The timeout is long enough for a slow machine to read and encode 15 MB.
   response: Duration.seconds(5),
   shutdown: Duration.seconds(1),
 }
 
-/** With a single database connection, a slow client that kept it would block all other clients. */
+/** The service has only one database connection. If a slow client held it, all other clients would be blocked. */
 const singleConnection = { DATABASE_POOL_SIZE: "1" }
 
-/** Inserts so much news that a page does not fit into the buffers between the service and a client. */
+/** Inserts enough news that a page does not fit into the buffers between the service and a client. */
 const insertLongNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -54,11 +57,11 @@ const sendByteByByte = (beginning: string, bytes: string) =>
 const formatExportRequest = (key: string) =>
   `GET /v1/news?limit=all&format=ndjson HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`
 
-/** Formats a request for 15 MB of news, more than the buffers hold. */
+/** Formats a request for 15 MB of news, which is more than the buffers can hold. */
 const formatNewsRequest = (key: string, id: string) =>
   `GET /v1/news?ticker=LONG&limit=30 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
 
-/** Connects a client that receives the beginning of a response, then reads `bytesPerRead` bytes every 30 ms. */
+/** Connects a client that receives the start of a response, then reads `bytesPerRead` bytes every 30 ms. */
 const openSlowClient = (bytes: string, bytesPerRead: number) =>
   Effect.gen(function* () {
     const { socket } = yield* RawSockets.openConnection(yield* ServicePort)
@@ -76,7 +79,7 @@ const openSlowClient = (bytes: string, bytesPerRead: number) =>
     return socket
   })
 
-/** Reads the request ids in the account's usage, in alphabetical order. */
+/** Reads the request ids in an account's usage, in alphabetical order. */
 const readRequestIds = Effect.fnUntraced(function* (key: string) {
   const { text } = yield* ServiceInstances.requestOverWire(
     yield* ServicePort,
@@ -199,7 +202,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const socket = yield* openSlowClient(["one", "two", "three"].map((id) => formatNewsRequest(key, id)).join(""), 0)
       yield* RawSockets.waitUntilServerSocketCloses(port, socket)
       yield* ServiceInstances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
-      // Usage is recorded in the order of the responses, so once `later` is there, `two` and `three` would be, too.
+      // Usage is recorded in response order. If `two` and `three` had been recorded, they would appear before `later`.
       const ids = yield* readRequestIds(key).pipe(
         Effect.repeat({ until: (ids) => ids.includes("later"), schedule: Schedule.spaced("100 millis") }),
         Effect.timeout("20 seconds"),

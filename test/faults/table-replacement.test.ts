@@ -1,4 +1,4 @@
-/** Another program refills a table, or the command `load` replaces it, while clients send requests. */
+/** Tests requests that clients send while another program refills a table or the `load` command replaces it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,7 +11,10 @@ import { holdFault, waitUntilOldDataExpires } from "../support/Pauses.ts"
 
 // @module-tag slow
 
-/** Inserts ticker changes, one per lineage. All new symbols begin with `prefix`, which identifies the generation. */
+/**
+ * Inserts ticker changes, one per lineage. All new symbols begin with `prefix`, which identifies this generation of
+ * rows.
+ */
 const insertGeneration = Effect.fnUntraced(function* (prefix: string, count: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -39,14 +42,14 @@ const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<str
   return { ...steady, generations: observed, tickers }
 })
 
-/** Waits until `count` more responses contain rows of the generation `prefix`. */
+/** Waits until `count` further responses contain rows of the generation `prefix`. */
 const waitForResponses = Effect.fnUntraced(function* (observed: ReadonlyArray<string>, prefix: string, count: number) {
   const from = observed.length
   const further = Effect.sync(() => observed.slice(from).filter((name) => name === prefix).length)
   yield* Effect.repeat(further, { until: (found) => found >= count, schedule: Schedule.spaced("20 millis") })
 })
 
-/** Waits until each path has got a further response with rows. */
+/** Waits until each path has received another response with rows. */
 const waitForAllPaths = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>) {
   const from = tickers.length
   const further = Effect.sync(() => new Set(tickers.slice(from)).size)
@@ -91,8 +94,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
         assert.deepStrictEqual(Object.keys(fromDatabase.responses), ["200", "503 data_refreshing"])
-        // No response comes from memory after 900 ms without a poll. On a slow machine a poll may take that long, and
-        // the few requests that arrive during such a poll wait for the lock.
+        // Without a poll for 900 ms, no response comes from memory. On a slow machine a poll may take that long, and
+        // the few requests that arrive during it wait for the lock.
         const { "200": served = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.responses
         assert.deepStrictEqual(others, {})
         assert.isBelow(unavailable, served / 20)
@@ -130,7 +133,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const free = yield* SteadyClients.startSteadyClients({ port, key, paths: others, clients: 4 })
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`lock table ticker_changes`
-          // The first 503 shows that as many clients wait for the table as are allowed to.
+          // The first 503 shows that the maximum number of clients is waiting for the table.
           yield* waitForUnavailableResponse(stuck)
           yield* free.more()
         }))

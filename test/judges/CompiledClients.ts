@@ -1,6 +1,6 @@
 /**
- * Generates clients in Go and Java from the OpenAPI document with public generators. They must compile, decode every
- * number exactly, send filters with all digits, and be able to set `limit` to a number and to `all`.
+ * Generates Go and Java clients from the OpenAPI document with public generators. The clients must compile, decode
+ * every number exactly, send filter values with all digits, and accept both a number and `all` for `limit`.
  */
 import { appendFile, cp, mkdir, readdir, writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
@@ -8,19 +8,20 @@ import { type Judge, type JudgedService, judgesFolder, runForFindings, runSteps 
 
 const programs = join(judgesFolder, "programs")
 
-/** Makes openapi-generator write only the files that the program needs. */
+/** Disables documentation and test generation in openapi-generator. */
 const withoutDocumentation = "modelDocs=false,apiDocs=false,apiTests=false,modelTests=false"
 
-/** Runs openapi-generator. Returns its output if it fails. */
+/** Runs openapi-generator. If it fails, returns its output as a finding. */
 const generate = (document: string, generator: string, cwd: string, ...options: ReadonlyArray<string>) =>
   runForFindings("openapi-generator-cli", ["generate", "-i", document, "-g", generator, ...options], { cwd })
 
 /**
- * ogen writes 300,000 lines for all endpoints. By default it therefore generates only the endpoints that are called.
+ * For all endpoints, ogen generates 300,000 lines. Unless the run is full, it therefore generates only the endpoints
+ * that the test program calls.
  */
 const ogenFilter = "  filters: { path_regex: ^/v1/(dilution-data-advanced|intraday-runners|screener)$ }\n"
 
-/** Generates three clients in Go, and runs `programs/go` with them. */
+/** Generates three Go clients and runs `programs/go` with them. */
 const checkGo = async ({ documentFile, folder, isFull, key, origin }: JudgedService) => {
   const cwd = join(folder, "go")
   await cp(join(programs, "go"), cwd, { recursive: true })
@@ -44,7 +45,7 @@ const listFiles = async (folder: string, extension: string) =>
     join(folder, name)
   )
 
-/** Generates a client in Java, and runs `programs/java` with it. */
+/** Generates a Java client and runs `programs/java` with it. */
 const checkJava = async ({ documentFile, folder, key, origin }: JudgedService) => {
   const cwd = join(folder, "java")
   await cp(join(programs, "java"), cwd, { recursive: true })
@@ -62,7 +63,7 @@ const checkJava = async ({ documentFile, folder, key, origin }: JudgedService) =
   ])
 }
 
-/** Checks clients in compiled languages. */
+/** Checks generated clients in compiled languages. */
 export const compiledClients: Judge = {
   name: "compiled-clients",
   programs: ["go", "java", "javac", "openapi-generator-cli"],

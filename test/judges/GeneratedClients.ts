@@ -1,6 +1,6 @@
 /**
- * Generates clients in TypeScript and Python from the OpenAPI document with public generators. They must compile, and
- * get a typed response and a typed error.
+ * Generates TypeScript and Python clients from the OpenAPI document with public generators. The clients must compile,
+ * and must return a typed response and a typed error.
  */
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -38,7 +38,7 @@ const checkTypeScript = async ({ documentFile, folder, key, origin }: JudgedServ
   ])
 }
 
-/** Makes the generator treat the changelog feed as text, because it does not know the feed's content type. */
+/** Makes the generator treat the changelog feed as plain text, because it does not support the Atom content type. */
 const pythonConfiguration = { content_type_overrides: { [atomContentType]: "text/plain" } }
 
 const checkPython = async ({ documentFile, folder, key, origin }: JudgedService) => {
@@ -54,7 +54,7 @@ const checkPython = async ({ documentFile, folder, key, origin }: JudgedService)
   ])
 }
 
-/** Checks clients in TypeScript and Python. */
+/** Checks generated clients in TypeScript and Python. */
 export const generatedClients: Judge = {
   name: "generated-clients",
   programs: ["openapi-typescript", "openapi-ts", "openapi-python-client"],

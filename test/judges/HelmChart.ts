@@ -1,4 +1,7 @@
-/** Renders the Helm chart with several values, validates the manifests, and checks what `kubernetes.md` promises. */
+/**
+ * Renders the Helm chart with several sets of values, validates the manifests, and checks the claims in
+ * `kubernetes.md`.
+ */
 import { ConfigProvider, Effect } from "effect"
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
@@ -12,10 +15,12 @@ import { type Judge, judgesFolder, readJsonValue, runForFindings, runProgram } f
 const projectFolder = join(judgesFolder, "../..")
 const chart = join(projectFolder, "ops/helm/tickerline")
 
-/** The oldest Kubernetes that the chart allows, and the newest that `kubernetes-validate` knows. */
+/**
+ * The oldest Kubernetes version that the chart supports, and the newest for which `kubernetes-validate` has schemas.
+ */
 const kubernetesVersions = ["1.27.0", "1.37.0"]
 
-/** The values without which the chart is refused. */
+/** The minimum set of values: the chart does not render without them. */
 const required = {
   image: { repository: "registry.example/tickerline" },
   config: { BASE_URL: "https://api.example.com" },
@@ -26,7 +31,7 @@ const required = {
 const databasePeer = { ipBlock: { cidr: "10.1.2.3/32" } }
 const digest = `sha256:${"0".repeat(64)}`
 
-/** Uses every value that adds to the manifests. */
+/** Sets every value that adds something to the manifests. */
 const everything = {
   image: { ...required.image, digest, pullSecrets: ["registry"] },
   config: {
@@ -39,7 +44,7 @@ const everything = {
     INGEST_EDGAR: "daily 22:15 America/New_York",
     EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
     OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
-    // YAML reads `on` as true.
+    // In YAML, an unquoted `on` is the boolean true, so the chart must convert it back to `on`.
     WEBHOOKS: true,
     ADMIN_PORT: 8081,
     ADMIN_OIDC_ISSUER: "https://login.example.com:8443/realm",
@@ -85,7 +90,7 @@ const everything = {
   priorityClassName: "high",
 }
 
-/** Switches off what can be switched off. */
+/** Disables everything that can be disabled. */
 const nothing = {
   ...required,
   migration: { enabled: false },
@@ -95,7 +100,7 @@ const nothing = {
   networkPolicy: { enabled: false },
 }
 
-/** Values that the chart must refuse, with a part of the message. */
+/** Values that the chart must reject, each with part of the expected error message. */
 const refused = [
   { values: {}, message: "/secrets/existingSecret" },
   { values: { ...required, replicaCount: 3 }, message: "replicaCount" },
@@ -110,7 +115,7 @@ const refused = [
   { values: { ...required, ingress: { enabled: true } }, message: "TRUSTED_PROXIES" },
 ]
 
-/** Manifests by kind and name, such as `Service tickerline-metrics`. */
+/** Manifests keyed by kind and name, such as `Service tickerline-metrics`. */
 type Manifests = Readonly<Record<string, unknown>>
 
 const parseManifests = (text: string): Manifests =>
@@ -126,7 +131,7 @@ const read = readJsonValue
 
 const list = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** Returns the template of the Pods of a Deployment or Job. */
+/** Returns the Pod template of a Deployment or Job. */
 const podOf = (manifest: unknown) => read(manifest, "spec", "template")
 
 const containerOf = (manifest: unknown) => read(podOf(manifest), "spec", "containers", 0)
@@ -138,15 +143,17 @@ const environmentOf = (manifest: unknown) =>
 
 const labelsOf = (manifest: unknown) => read(podOf(manifest), "metadata", "labels")
 
-/** Whether a label selector, which must not be empty, selects an object with these labels. */
+/**
+ * Returns whether a label selector matches an object with these labels. An empty selector does not count as a match.
+ */
 const isSelected = (selector: unknown, labels: unknown) =>
   typeof selector === "object" && selector !== null && Object.keys(selector).length > 0 &&
   Object.entries(selector).every(([name, value]) => read(labels, name) === value)
 
-/** Returns the ports in a rule of a NetworkPolicy. */
+/** Returns the ports that a NetworkPolicy rule allows. */
 const portsOf = (rule: unknown) => list(read(rule, "ports")).map((port) => read(port, "port"))
 
-/** Checks what holds for the Pods of the service and of the migration. */
+/** Checks the requirements that apply to the Pods of both the service and the migration. */
 const checkPod = (manifest: unknown, secret: string) => {
   const pod = read(podOf(manifest), "spec")
   const [, user, group] = /^USER (\d+):(\d+)$/m.exec(readFileSync(join(projectFolder, "Dockerfile"), "utf8")) ?? []
@@ -177,7 +184,7 @@ const checkPod = (manifest: unknown, secret: string) => {
 
   const mounted = volumes.map((volume) => read(volume, "secret")).filter((volume) => volume !== undefined)
   assert.deepEqual(mounted.map((volume) => read(volume, "secretName")), [secret])
-  // The group may read, others may not, and nobody may write.
+  // Readable by owner and group, inaccessible to others, and writable by nobody.
   assert.equal(read(mounted[0], "defaultMode"), 0o440)
   const mountPath = read(mounts.find((mount) => read(mount, "name") === "secrets"), "mountPath")
   const settings = list(read(mounted[0], "items")).map((item) => String(read(item, "path")))
@@ -187,7 +194,9 @@ const checkPod = (manifest: unknown, secret: string) => {
   )
 }
 
-/** Returns what the service would report about the settings of a Pod, with examples of the secrets. */
+/**
+ * Returns the problems that the service would report about a Pod's settings. Secrets are replaced by example values.
+ */
 const findProblems = (environment: Readonly<Record<string, unknown>>) => {
   const settings = Object.entries(environment).map(([name, value]) => {
     const secret = name.replace(/_FILE$/, "")
@@ -198,7 +207,8 @@ const findProblems = (environment: Readonly<Record<string, unknown>>) => {
 }
 
 /**
- * Checks what holds for every rendered chart. The running service at `origin` must have the paths of the probes.
+ * Checks what must be true of every rendered chart. The paths of the probes must exist on the running service at
+ * `origin`.
  */
 const checkCommon = async (manifests: Manifests, origin: string) => {
   const deployment = manifests["Deployment tickerline"]
@@ -216,7 +226,7 @@ const checkCommon = async (manifests: Manifests, origin: string) => {
   // docs/operations/deployment.md: 45 seconds plus SHUTDOWN_DELAY.
   assert.equal(read(podOf(deployment), "spec", "terminationGracePeriodSeconds"), Number(delay) + 45)
   const readiness = read(containerOf(deployment), "readinessProbe")
-  // docs/operations/upgrades.md: the check interval times the number of failed checks, plus a second.
+  // docs/operations/upgrades.md: the check interval times the number of failed checks, plus one second.
   const notice = Number(read(readiness, "periodSeconds")) * Number(read(readiness, "failureThreshold")) + 1
   assert.ok(Number(delay) > notice, `SHUTDOWN_DELAY of ${delay} s is too short for a check that takes ${notice} s`)
 
@@ -246,7 +256,7 @@ const checkCommon = async (manifests: Manifests, origin: string) => {
   assert.deepEqual(list(read(service, "spec", "ports")).map((port) => read(port, "targetPort")), ["http"])
 }
 
-/** Checks what holds with the required values only. */
+/** Checks the chart rendered with only the required values. */
 const checkRequired = (manifests: Manifests) => {
   const deployment = manifests["Deployment tickerline"]
   assert.equal(read(deployment, "spec", "replicas"), 2)
@@ -266,7 +276,10 @@ const checkRequired = (manifests: Manifests) => {
   assert.deepEqual(egress.map(portsOf), [[53, 53], [5432]])
 }
 
-/** Checks the migration, the policies, the budget and the metrics, which are on unless they are switched off. */
+/**
+ * Checks the migration Job, the NetworkPolicies, the PodDisruptionBudget and the metrics, all of which are enabled by
+ * default.
+ */
 const checkMigrationAndPolicies = (manifests: Manifests, metricsNamespace: string) => {
   const deployment = manifests["Deployment tickerline"]
   const job = manifests["Job tickerline-migration"]
@@ -301,7 +314,7 @@ const checkMigrationAndPolicies = (manifests: Manifests, metricsNamespace: strin
   assert.equal(environmentOf(deployment)["METRICS_PORT"], String(read(metricsService, "ports", 0, "port")))
 }
 
-/** Checks what holds with `everything`. */
+/** Checks the chart rendered with `everything`. */
 const checkEverything = (manifests: Manifests) => {
   checkMigrationAndPolicies(manifests, "observability")
   const deployment = manifests["Deployment tickerline"]
@@ -313,7 +326,7 @@ const checkEverything = (manifests: Manifests) => {
   assert.equal(environment["DATABASE_POOLER_PREPARES"], "true")
   assert.equal(environment["WEBHOOKS"], "on")
   assert.equal(environment["OTEL_SERVICE_NAME"], "tickerline")
-  // The migration connects with the same TLS, and directly.
+  // The migration uses the same TLS settings as the service, but connects to PostgreSQL directly, not through a pooler.
   assert.deepEqual(Object.keys(environmentOf(manifests["Job tickerline-migration"])), [
     "DATABASE_URL_FILE",
     "PGSSLMODE",
@@ -338,31 +351,31 @@ const checkEverything = (manifests: Manifests) => {
   assert.deepEqual(monitored, ["Service tickerline-metrics"])
   const metricsService = manifests["Service tickerline-metrics"]
   assert.equal(read(monitor, "spec", "endpoints", 0, "port"), read(metricsService, "spec", "ports", 0, "name"))
-  // The alerts select job="tickerline".
+  // The alert rules select metrics by `job="tickerline"`.
   assert.equal(read(metricsService, "metadata", "labels", String(read(monitor, "spec", "jobLabel"))), "tickerline")
 }
 
-/** Checks what holds with `nothing`. */
+/** Checks the chart rendered with `nothing`. */
 const checkNothing = (manifests: Manifests) => {
   assert.deepEqual(Object.keys(manifests).toSorted(), ["Deployment tickerline", "Service tickerline"])
   assert.equal(read(podOf(manifests["Deployment tickerline"]), "spec", "serviceAccountName"), "default")
   assert.equal(environmentOf(manifests["Deployment tickerline"])["METRICS_PORT"], undefined)
 }
 
-/** Values that the chart must accept, with the check of the manifests. */
+/** Values that the chart must accept, each with the check to run on the manifests. */
 const accepted = [
   { name: "required", values: required, check: checkRequired },
   { name: "everything", values: everything, check: checkEverything },
   { name: "nothing", values: nothing, check: checkNothing },
 ]
 
-/** Checks the Helm chart. */
+/** Checks the Helm chart and its rendered manifests. */
 export const helmChart: Judge = {
   name: "helm-chart",
   programs: ["helm", "kubernetes-validate"],
   run: async ({ folder, origin }) => {
     const render = async (name: string, values: unknown) => {
-      // JSON is YAML.
+      // JSON is a subset of YAML.
       const valuesFile = join(folder, `values-${name}.yaml`)
       await writeFile(valuesFile, JSON.stringify(values))
       const args = ["template", "tickerline", chart, "--values", valuesFile]
@@ -376,7 +389,7 @@ export const helmChart: Judge = {
         findings.push(`The values "${name}" are refused: ${output}`)
         continue
       }
-      // Kubernetes has no schema for the resources of the Prometheus operator.
+      // Kubernetes has no schemas for the custom resources of the Prometheus operator.
       const known = output.split(/^---$/m).filter((text) => !text.includes("kind: ServiceMonitor")).join("---\n")
       const file = join(folder, `manifests-${name}.yaml`)
       await writeFile(file, known)

@@ -1,12 +1,12 @@
-/** Runs the official conformance suite against the MCP server, for each protocol version. */
+/** Runs the official MCP conformance suite against the MCP server, once for each protocol version. */
 import { globSync, readFileSync } from "node:fs"
 import { createServer, request } from "node:http"
 import { join } from "node:path"
 import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
 /**
- * The scenarios that apply to the server, by protocol version. All others need what the server does not announce:
- * prompts, logging, the tools of a demonstration server, or a session.
+ * The scenarios that apply to this server, by protocol version. The other scenarios require features that the server
+ * does not advertise: prompts, logging, the tools of a demonstration server, or sessions.
  */
 const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
   "2025-06-18": ["server-initialize", "ping", "tools-list", "resources-list"],
@@ -28,7 +28,7 @@ const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
 }
 
-/** The checks in these scenarios that cannot pass, with the reasons. */
+/** The checks in these scenarios that cannot pass, each with the reason. */
 const expectedFailures: Readonly<Record<string, string>> = {
   "sep-2575-server-rejects-undeclared-capability": "needs a tool that requires a capability of the client",
   "sep-2575-missing-capability-http-400": "needs a tool that requires a capability of the client",
@@ -37,7 +37,7 @@ const expectedFailures: Readonly<Record<string, string>> = {
   "sep-2549-prompts-list-caching-hints": "the server has no prompts",
 }
 
-/** Starts a proxy that adds the key to each request, because the suite sends none. */
+/** Starts a proxy that adds the API key to each request, because the suite sends no key. */
 const startProxy = ({ allowedOrigin: { port }, key, origin }: JudgedService) =>
   new Promise<() => void>((resolve, reject) => {
     const server = createServer((incoming, outgoing) => {
@@ -54,17 +54,17 @@ const startProxy = ({ allowedOrigin: { port }, key, origin }: JudgedService) =>
     }).on("error", reject).listen(port, "127.0.0.1", () => resolve(() => void server.close()))
   })
 
-/** The result of a check, in the files that the suite writes. */
+/** The result of one check, as written by the suite to its result files. */
 interface Check {
   readonly id: string
   readonly status: string
   readonly errorMessage?: string
 }
 
-/** Runs the suite for a protocol version. Returns a function that reads the results of a scenario's checks. */
+/** Runs the suite for one protocol version. Returns a function that reads the check results of a scenario. */
 const runSuite = async (url: string, version: string, results: string) => {
   const args = ["server", "--url", url, "--spec-version", version, "--suite", "all", "-o", results]
-  // The exit code says nothing: the suite always fails because of the scenarios that do not apply.
+  // The exit code is not usable: the suite always fails because of the scenarios that do not apply.
   const { output } = await runProgram("conformance", args)
   return (scenario: string) => {
     const [file] = globSync(`server-${scenario}-[0-9]*T*/checks.json`, { cwd: results })
@@ -74,7 +74,7 @@ const runSuite = async (url: string, version: string, results: string) => {
   }
 }
 
-/** Checks the MCP server. A check that is expected to fail but passes is a finding, too. */
+/** Checks the MCP server. A check that passes although it is expected to fail is also a finding. */
 export const mcpConformance: Judge = {
   name: "mcp-conformance",
   programs: ["conformance"],
@@ -84,7 +84,7 @@ export const mcpConformance: Judge = {
       const findings: Array<string> = []
       const notYetFailed = new Set(Object.keys(expectedFailures))
       for (const [version, names] of Object.entries(scenarios)) {
-        // The suite sends the origin of this URL as a valid `Origin`, so it must be an origin that the service allows.
+        // The suite sends this URL's origin as its valid `Origin` header, so the service must allow that origin.
         const url = `${target.allowedOrigin.origin}/mcp`
         const checksOf = await runSuite(url, version, join(target.folder, `mcp-${version}`))
         for (const name of names) {

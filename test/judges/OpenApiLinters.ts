@@ -1,7 +1,7 @@
-/** Lints the OpenAPI document with Redocly and Spectral and their recommended rules (§4.5, OpenAPI). */
+/** Lints the OpenAPI document with the recommended rules of Redocly and Spectral (§4.5, OpenAPI). */
 import { type Judge, judgesFolder, runForFindings } from "./Judge.ts"
 
-/** Checks the OpenAPI document alone, in a process of its own. */
+/** Lints the OpenAPI document in a separate process. Sends no requests to the service. */
 export const openApiLinters: Judge = {
   name: "openapi-linters",
   programs: ["node"],

@@ -1,4 +1,7 @@
-/** Runs the typed client through Prism, which validates requests and responses against the served OpenAPI document. */
+/**
+ * Sends the typed client's requests through Prism, which validates requests and responses against the served OpenAPI
+ * document.
+ */
 import { Effect } from "effect"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
@@ -6,7 +9,7 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { eventStreamContentType } from "../../src/contract/rules/EventStreamFormat.ts"
 import { type Judge, type JudgedService, readJsonValue, startProgram } from "./Judge.ts"
 
-/** A request, and the status that its response must have. */
+/** A request, and the expected status of its response. */
 interface PlannedRequest {
   readonly path: string
   readonly query: URLSearchParams
@@ -15,7 +18,7 @@ interface PlannedRequest {
 
 const parametersOf = (operation: unknown) => Array.from(Object.values(Object(readJsonValue(operation, "parameters"))))
 
-/** Returns a query with the example or first allowed value of each required parameter. */
+/** Returns a query with the example value, or the first allowed value, of each required parameter. */
 const makeMinimalQuery = (operation: unknown) =>
   new URLSearchParams(
     parametersOf(operation).filter((parameter) => readJsonValue(parameter, "required") === true).map((parameter) => {
@@ -25,7 +28,9 @@ const makeMinimalQuery = (operation: unknown) =>
     }),
   )
 
-/** Returns the requests in the summaries of an operation's examples. Omits the invalid requests, which get a 422. */
+/**
+ * Returns the requests listed in the summaries of an operation's examples. Omits the invalid requests, which get a 422.
+ */
 const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRequest> =>
   Object.entries(Object(readJsonValue(operation, "responses"))).flatMap(([code, response]) =>
     Object.values(Object(readJsonValue(response, "content", "application/json", "examples"))).map((example) => ({
@@ -35,11 +40,17 @@ const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRe
     }))
   ).filter(({ status }) => status !== 422)
 
-/** Whether the operation is a stream. Prism waits for the end of a response, which streams do not have. */
+/**
+ * Returns whether the operation responds with an event stream. Prism waits for the end of the response, and a stream
+ * has no end.
+ */
 const isEndless = (operation: unknown) =>
   readJsonValue(operation, "responses", "200", "content", eventStreamContentType) !== undefined
 
-/** Returns the examples of all operations, and a minimal request for those without a successful example. */
+/**
+ * Returns the example requests of all operations, plus a minimal request for each operation without a successful
+ * example.
+ */
 const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   Object.entries(Object(readJsonValue(document, "paths"))).flatMap(([path, item]) => {
     const operation = readJsonValue(item, "get")
@@ -49,7 +60,7 @@ const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
     return [...examples, ...(lacksSuccess ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]
   })
 
-/** Returns the requests that succeed, once for each text format of their list other than JSON. */
+/** Returns the successful requests, each repeated for every text format other than JSON that its list supports. */
 const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   listRequests(document).filter(({ status }) => status === 200).flatMap(({ path, query, status }) => {
     const parameters = parametersOf(readJsonValue(document, "paths", path, "get"))
@@ -62,7 +73,7 @@ const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
     }))
   })
 
-/** Starts Prism as a proxy in front of the service, and waits until it forwards requests. */
+/** Starts Prism as a proxy in front of the service and waits until it forwards requests. */
 const startPrism = async ({ documentFile, origin }: JudgedService) => {
   const port = String(await Effect.runPromise(chooseFreePort))
   const prism = startProgram("prism", ["proxy", documentFile, origin, "--errors", "-p", port, "-v", "warn"])
@@ -78,7 +89,7 @@ const startPrism = async ({ documentFile, origin }: JudgedService) => {
   return { url, stop: prism.stop }
 }
 
-/** Sends requests and records what Prism reports about them. */
+/** Returns a `fetch` that records the violations reported by Prism and the response statuses. */
 const makeRecordingFetch = (findings: Array<string>, statuses: Array<number>): typeof fetch => async (input, init) => {
   const response = await fetch(input, init)
   const violations = response.headers.get("sl-violations")
@@ -94,7 +105,7 @@ type Send = (query: Readonly<Record<string, string>>) => Promise<unknown>
 
 const isSend = (value: unknown): value is Send => typeof value === "function"
 
-/** Checks the requests of the typed client, and their responses. */
+/** Checks the typed client's requests and their responses. */
 export const prism: Judge = {
   name: "prism",
   programs: ["prism"],
@@ -114,7 +125,7 @@ export const prism: Judge = {
       const sendPlain = ({ path, query }: PlannedRequest) => recordingFetch(`${proxy.url}${path}?${query}`, { headers })
       const send = async (request: PlannedRequest) => {
         const get = readJsonValue(client, toEndpointName(request.path), "get")
-        // The changelog feed is not JSON, so the client has no method for it.
+        // The changelog feed is not JSON, so the typed client has no method for it.
         if (!isSend(get)) return await sendPlain(request)
         return await get(Object.fromEntries(request.query)).catch((error: unknown) => {
           if (!(error instanceof TickerlineError)) throw error
@@ -130,7 +141,7 @@ export const prism: Judge = {
       if (requests.length === 0) throw new Error("The document has no operations")
       for (const request of requests) await check(request, send)
       for (const request of listFormatRequests(target.document)) await check(request, sendPlain)
-      // Checks that Prism validates at all: it must reject a request that the document forbids.
+      // Checks that Prism validates at all: it must reject a request that the OpenAPI document forbids.
       const invalid = await fetch(`${proxy.url}/v1/news?page=none`, { headers })
       if (!(await invalid.text()).includes("stoplight.io/prism")) findings.push("Prism accepted page=none")
       return findings

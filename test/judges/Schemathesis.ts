@@ -1,8 +1,8 @@
-/** Runs Schemathesis with all checks on all operations, with a key and without one. */
+/** Runs all Schemathesis checks on all operations, with and without an API key. */
 import { join } from "node:path"
 import { type Judge, judgesFolder, runForFindings } from "./Judge.ts"
 
-/** Checks random and boundary requests against the OpenAPI document. */
+/** Sends random and boundary-value requests and checks the responses against the OpenAPI document. */
 export const schemathesis: Judge = {
   name: "schemathesis",
   programs: ["schemathesis"],
@@ -26,7 +26,7 @@ export const schemathesis: Judge = {
       )
     return [
       ...await run(10, `--header=Authorization: Bearer ${key}`),
-      // Without a key, only public operations succeed, and those get more requests above.
+      // Without a key, only public operations succeed, and the run above already tests those with more requests.
       ...await run(2, "--phases=examples,fuzzing"),
     ]
   },

@@ -1,26 +1,31 @@
-/** Attacks the service with slow clients. Another client must get responses, and slow requests must be closed. */
+/**
+ * Attacks the service with slow clients. Meanwhile another client must still get responses, and the service must close
+ * the slow requests.
+ */
 import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
-/** Maximum duration of a request by another client, ms: half of the time after which slow requests are closed. */
+/**
+ * The maximum duration of another client's request, in ms: half the time after which the service closes slow requests.
+ */
 const maxDurationMillis = 5_000
 
 interface Attack {
   readonly name: string
   readonly args: ReadonlyArray<string>
-  /** Part of the tool's output that says how the attack ended. */
+  /** The text that the tool prints if the attack ends as expected. */
   readonly end: string
 }
 
 const closesAll = "No open connections left"
 
-/** The attack that always runs. */
+/** The attack that runs every time. */
 const attack: Attack = { name: "slow headers", args: ["-H", "-c", "100", "-r", "100", "-l", "60"], end: closesAll }
 
-/** The attacks that run with `--full`. */
+/** The additional attacks that run with `--full`. */
 const fullAttacks: ReadonlyArray<Attack> = [
   { name: "900 times slow headers", args: ["-H", "-c", "900", "-r", "300", "-l", "60"], end: closesAll },
   { name: "slow bodies", args: ["-B", "-c", "900", "-r", "300", "-l", "90"], end: closesAll },
-  // The service allows slow readers three minutes, so this attack reaches its own time limit of 30 seconds first.
+  // The service allows a slow reader three minutes, so this attack reaches its 30-second time limit first.
   {
     name: "slow readers",
     args: ["-X", "-c", "900", "-r", "300", "-l", "30", "-w", "1", "-y", "2"],
@@ -28,7 +33,7 @@ const fullAttacks: ReadonlyArray<Attack> = [
   },
 ]
 
-/** Requests a list until `isOver` returns true. Returns the first wrong response. */
+/** Requests a list repeatedly until `isOver` returns true. Returns the first problem. */
 const requestUntil = async ({ key, origin }: JudgedService, isOver: () => boolean): Promise<string | undefined> => {
   while (!isOver()) {
     const response = await fetch(`${origin}/v1/news?limit=1`, {
@@ -43,10 +48,10 @@ const requestUntil = async ({ key, origin }: JudgedService, isOver: () => boolea
   return undefined
 }
 
-/** Runs an attack while another client sends requests. Returns what went wrong. */
+/** Runs an attack while another client sends requests. Returns the problems found. */
 const runAttack = async ({ args, end, name }: Attack, target: JudgedService) => {
   let isOver = false
-  // The tool waits in a busy loop, so it runs at the lowest priority.
+  // The tool busy-waits, so it runs at the lowest priority.
   const run = runProgram("nice", [
     "-n",
     "19",

@@ -1,4 +1,7 @@
-/** Runs sqlmap on parameters of each kind that reaches SQL. Checks that it finds the hole of an injectable server. */
+/**
+ * Runs sqlmap against each kind of parameter that reaches SQL. To verify sqlmap itself, also scans a server that is
+ * vulnerable on purpose.
+ */
 import { globSync, readFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
@@ -6,7 +9,10 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
-/** Requests whose parameters reach SQL in different ways: symbol, search words, part of a name, order, number. */
+/**
+ * Requests whose parameters reach SQL in different ways: as a symbol, as search words, as part of a name, as a sort
+ * order, and as a number.
+ */
 const requests = [
   "/v1/news?ticker=GAP7&query=offering",
   "/v1/ownership?ticker=GAP7&owner_name=Tidewater",
@@ -20,7 +26,7 @@ const fullRequests = [
   "/estimate?endpoint=/v1/news&query=offering",
 ]
 
-/** Starts a server that puts its parameter `name` into SQL without escaping it. */
+/** Starts a server that interpolates its `name` parameter into SQL without escaping it. */
 const startInjectableServer = () =>
   new Promise<{ readonly origin: string; readonly close: () => void }>((resolve) => {
     const database = new DatabaseSync(":memory:")
@@ -47,12 +53,12 @@ const startInjectableServer = () =>
 
 interface Scan {
   readonly urls: ReadonlyArray<string>
-  /** Folder for the results. */
+  /** The folder for sqlmap's results. */
   readonly folder: string
   readonly args: ReadonlyArray<string>
 }
 
-/** Runs sqlmap. Resolves to the result rows with an injectable parameter, and to the complete output of sqlmap. */
+/** Runs sqlmap. Resolves to the result rows that report an injectable parameter, and to sqlmap's complete output. */
 const scan = async ({ args, folder, urls }: Scan) => {
   const list = `${folder}.txt`
   await writeFile(list, urls.join("\n"))
@@ -69,14 +75,14 @@ const scan = async ({ args, folder, urls }: Scan) => {
   const [file] = globSync("results-*.csv", { cwd: folder })
   if (file === undefined) throw new Error(`sqlmap reported nothing:\n${output}`)
   const [, ...rows] = readFileSync(join(folder, file), "utf8").trim().split("\n")
-  // Columns: URL, place, parameter, techniques.
+  // The columns are URL, place, parameter and techniques.
   return { injectable: rows.filter((row) => row.split(",")[2] !== ""), output }
 }
 
-/** Scans the service. Also fails if sqlmap did not test every parameter. */
+/** Scans the service. Also reports a finding if sqlmap did not test every parameter. */
 const checkService = async ({ folder, isFull, key, origin }: JudgedService) => {
   const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
-  // The short run leaves out T (time-based), because on a busy machine any parameter may look injectable.
+  // The short run omits the time-based technique (T), which reports false positives on a busy machine.
   const depth = isFull ? ["--level=3", "--risk=2"] : ["--level=2", "--technique=BEUSQ"]
   const args = ["--dbms=PostgreSQL", `--header=X-API-Key: ${key}`, ...depth]
   const { injectable, output } = await scan({ urls, folder: join(folder, "sqlmap-service"), args })
@@ -87,7 +93,7 @@ const checkService = async ({ folder, isFull, key, origin }: JudgedService) => {
     : injectable.map((row) => `injectable: ${row}`)
 }
 
-/** Checks that sqlmap works: it must find a known hole. */
+/** Checks that sqlmap works: it must find the vulnerability of the injectable server. */
 const checkTool = async ({ folder }: JudgedService) => {
   const { close, origin } = await startInjectableServer()
   try {
@@ -99,7 +105,7 @@ const checkTool = async ({ folder }: JudgedService) => {
   }
 }
 
-/** Checks that no parameter is injectable. */
+/** Checks that no request parameter allows SQL injection. */
 export const sqlmap: Judge = {
   name: "sqlmap",
   programs: ["sqlmap"],

@@ -1,4 +1,6 @@
-/** Runs the judges against one service with the sample data. Exits with 1 if one of them finds something. */
+/**
+ * Runs the judges against one service instance that has the sample data. Exits with 1 if any judge reports a finding.
+ */
 import { Effect } from "effect"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -36,7 +38,7 @@ if (unknownName !== undefined) {
 }
 const chosen = judges.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 
-/** Runs a judge, if its programs are installed. Returns its findings, or why it failed. */
+/** Runs a judge if its programs are installed. Returns its findings, or the reason why the judge failed. */
 const runJudge = async ({ name, programs, run }: Judge, target: JudgedService): Promise<ReadonlyArray<string>> => {
   const missing = programs.filter((program) => !isInstalled(program))
   if (missing.length > 0) {
@@ -52,7 +54,8 @@ const runJudge = async ({ name, programs, run }: Judge, target: JudgedService): 
   return findings
 }
 
-// The judges send more requests and invalid keys per minute than an account or address may.
+// The judges send more requests and more invalid keys per minute than the default limits for an account or address
+// allow.
 const noLimit = "1000000"
 const limits = {
   RATE_LIMIT_BASIC: noLimit,
@@ -78,7 +81,7 @@ try {
     const findings = await runJudge(judge, target)
     if (findings.length > 0) failures.push([judge.name, findings])
   }
-  // Slow clients mostly wait, so the other judges run at the same time, one after another.
+  // The slow-client attack mostly waits, so it runs in the background while the other judges run one after another.
   const background = chosen.filter((judge) => judge === slowhttptest).map(runAndCollect)
   for (const judge of chosen) if (judge !== slowhttptest) await runAndCollect(judge)
   await Promise.all(background)

@@ -1,4 +1,4 @@
-/** The audit log records every change that operators make (docs/operations/audit.md). */
+/** Tests that the audit log records every change that operators make (docs/operations/audit.md). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
@@ -31,7 +31,7 @@ const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
 
 const Line = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json))
 
-/** Runs a command, and returns the rows that it adds to the output of `audit --json`. */
+/** Runs a command and returns the rows that it adds to the output of `audit --json`. */
 const auditOf = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const read = Effect.map(
     run("audit", "--since", "2020-01-01", "--json"),
@@ -209,7 +209,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
         select change, before, after, operation from audit
         where subject = 'direct' and via = 'sql' and actor = current_user order by audit_id
       `)
-      // The tier, the balance and the deletion. The last update is a charge for usage.
+      // The changes of the tier and the balance, and the deletion. The last update is a usage charge, which is not
+      // recorded.
       assert.lengthOf(rows, 3)
       const change = { change: "changed", operation: "psql" }
       assert.deepStrictEqual(rows.slice(0, 2), [
@@ -237,7 +238,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate audit`
-      // Three changes, which are 20, 40 and 60 days old.
+      // Inserts three changes, which are 20, 40 and 60 days old.
       yield* sql`select record_audit('test', age::text, 'created', null, null) from generate_series(1, 3) as age`
       yield* sql`update audit set recorded_at = now() - make_interval(days => 20 * subject::int)`
       yield* sql`select drop_audit_before(now() - interval '50 days')`
@@ -255,10 +256,10 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
   it.effect("records every column of an audited table that operators can change (operations/audit)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // Columns that never change, are secret, or are changed by requests or by the service itself.
+      // Columns that never change, that are secret, or that only requests or the service itself change.
       const isUnrecorded =
         /_id$|\.created_|_hash$|\.last_|\.expiry_set_|\.budget_(?:month|spent_)|secret$|_service$|_in_a_row$/
-      // Bit 16 of `tgtype` marks update triggers. Without columns (`tgattr`), a trigger covers all of them.
+      // Bit 16 of `tgtype` marks update triggers. A trigger without a column list (`tgattr`) fires for all columns.
       const missing = yield* decodeRows(Schema.Struct({ name: Schema.String }))(sql`
         select attrelid::regclass || '.' || attname as name from pg_attribute
         where attrelid in (select tgrelid from pg_trigger where tgfoid = 'audit_row'::regproc)
@@ -272,7 +273,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     }))
 })
 
-/** Changes that the admin API's role may make itself. Triggers record them. */
+/** Changes that the admin API's role may make directly. Triggers record these changes. */
 const recordedChanges: Readonly<Record<string, string>> = {
   "accounts insert": "insert into accounts (name, tier) values ('new', 'pro')",
   "accounts.tier update": "update accounts set tier = 'ultimate'",
@@ -300,7 +301,7 @@ const recordedChanges: Readonly<Record<string, string>> = {
   "execute erase_account": "select erase_account(account_id) from accounts",
 }
 
-/** Changes that this role may make without a record, each with the reason. */
+/** Changes that the admin API's role may make without an audit record, each with the reason. */
 const unrecordedChanges: Readonly<Record<string, string>> = {
   "admin_tokens.last_used_at update": "Changes with requests.",
   "admin_requests insert": "Stores the response to a write, which is recorded itself.",
@@ -308,10 +309,7 @@ const unrecordedChanges: Readonly<Record<string, string>> = {
   "admin_requests delete": "Removes what is older than 24 hours.",
 }
 
-/**
- * Lists the changes that a role may make itself, and the functions that it may call, which run with their owner's
- * privileges.
- */
+/** Lists the changes that a role may make directly, and the `security definer` functions that it may call. */
 const listChanges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<{ readonly what: string }>`
@@ -360,7 +358,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The rol
       assert.sameMembers(changes, [...Object.keys(recordedChanges), ...Object.keys(unrecordedChanges)])
       for (const [name, statement] of Object.entries(recordedChanges)) {
         const count = Effect.map(sql`select from audit`, (rows) => rows.length)
-        // The effect fails with the number of new rows, so that the change is rolled back.
+        // Fails on purpose, with the number of new audit rows, to roll the change back.
         const added = yield* Effect.flip(sql.withTransaction(Effect.gen(function* () {
           const before = yield* count
           yield* sql.unsafe(`set local role ${role}`)

@@ -1,4 +1,4 @@
-/** Database reads: locks, time limits, retries, a full pool, and a database that is down (§7.2, §8). */
+/** Tests database reads: locks, time limits, retries, an exhausted pool, and an unreachable database (§7.2, §8). */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Duration, Effect, Fiber, Layer, Metric, Redacted, Schedule } from "effect"
@@ -19,7 +19,7 @@ const { requestJson, valueAt, insertRows } = Service
 class TestDatabase
   extends Context.Service<TestDatabase, { readonly url: Redacted.Redacted }>()("test/postgres/TestDatabase") {}
 
-/** A connection that does not belong to the service's pool. */
+/** Provides a connection that does not belong to the service's pool. */
 class OtherConnection
   extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/postgres/OtherConnection") {}
 
@@ -32,13 +32,13 @@ const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   )
 }))
 
-/** The service with these settings. Another connection to its database can hold locks. */
+/** Provides the service with the given settings, and another connection that can hold locks in its database. */
 const service = (settings: Record<string, string>) =>
   Service.serviceLayerOver(databaseLayer).pipe(
     Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
   )
 
-/** A row of `ticker_changes`, the table that the tests lock. */
+/** A row of `ticker_changes`, the table that these tests lock. */
 const tickerChange = { old_ticker: "LCK1", new_ticker: "LCK2", effective_date: "2024-01-02", status: "confirmed" }
 const path = "/v1/ticker-changes?ticker=LCK1"
 
@@ -47,7 +47,7 @@ const measureSeconds = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
   return { value, seconds: Duration.toSeconds(duration) }
 })
 
-/** Counts the sessions in this database that are waiting for a lock. */
+/** Counts the sessions in this database that wait for a lock. */
 const countLockWaits = Effect.gen(function* () {
   const other = yield* OtherConnection
   const result = yield* other.query(
@@ -66,7 +66,7 @@ const countRetries = Effect.map(
   (values) => values.reduce((sum, { count }) => sum + Number(count), 0),
 )
 
-/** Counts how often sessions in this database start to wait for a lock while the effect runs. */
+/** Counts how often any session in this database starts waiting for a lock while the effect runs. */
 const countWaitsDuring = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   let [waits, isWaiting] = [0, false]
   const observe = Effect.map(countLockWaits, (count) => {
@@ -138,8 +138,8 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
             and pid in (select pid from pg_locks where not granted)
         `)
         assert.isAbove(rows.length, 0)
-        // PostgreSQL ends the first session that has waited for a second. On a slow machine, that may be the test's own
-        // session instead of the read, and the test then tries again.
+        // PostgreSQL cancels the first session that has waited for one second. On a slow machine, that may be the
+        // test's session instead of the read, in which case the test retries.
         const hasEndedRead = yield* other.query(
           `lock table ${String(valueAt(rows, 0, "name"))} in access exclusive mode`,
         ).pipe(Effect.as(true), Effect.catchIf(isLockError, () => Effect.succeed(false)))
@@ -185,7 +185,8 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const sql = yield* SqlClient.SqlClient
         yield* insertRows("ticker_changes", tickerChange)
         assert.strictEqual((yield* requestJson(path)).status, 200)
-        // When it starts, the job that counts corrections reads the table, which would take one of the connections.
+        // Waits for the job that counts corrections: when it starts, it reads the locked table, which would occupy a
+        // connection.
         yield* waitUntil(
           Effect.map(sql`select 1 from history.counting_place where cursor is not null`, ({ length }) => length > 0),
         )
@@ -198,10 +199,10 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 2))
         const value = yield* requestJson(path)
         assert.strictEqual(value.status, 503)
-        // If the read had waited for the lock, the code would be `data_refreshing`.
+        // If the read had got a connection and waited for the lock, the code would be `data_refreshing`.
         assert.strictEqual(valueAt(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
-        // An instance without free connections stays ready, because its health check does not use the pool.
+        // An instance whose pool is exhausted stays ready, because its health check does not use the pool.
         assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* other.query("rollback")
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
@@ -300,7 +301,7 @@ describe("A database that is down", () => {
         }
         assert.strictEqual((yield* requestJson("/health/live")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections true`)
-        // A pooler reconnects only after a pause, so the first requests may still fail.
+        // A pooler reconnects only after a delay, so the first requests may still fail.
         if (isPoolerRequested) yield* waitUntil(Effect.map(requestJson(path), ({ status }) => status === 200))
         assert.strictEqual((yield* requestJson(path)).status, 200, "the pool connects again by itself")
       }).pipe(Effect.provideContext(context))

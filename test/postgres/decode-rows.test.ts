@@ -1,4 +1,4 @@
-/** Rows that affect money, limits or access are validated when they are read (D18). */
+/** Tests that rows that affect billing, limits or access are validated when they are read (D18). */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Cause, Effect, Exit, Option, Schema } from "effect"
 import { decodeRows } from "../../src/postgres/DecodeRows.ts"

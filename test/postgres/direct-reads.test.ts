@@ -1,4 +1,7 @@
-/** Reads that bypass `SqlClient`: cancellation, closed connections, and that no permit is lost (§7.2). */
+/**
+ * Tests reads that bypass `SqlClient`: they can be canceled, they survive closed connections, and they never leak a
+ * permit (§7.2).
+ */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Fiber, Layer, type Redacted, Schedule, Schema, Tracer } from "effect"
@@ -35,13 +38,13 @@ const readValues = (text: string, parameters: ReadonlyArray<unknown> = [], isPre
       Effect.withTracerEnabled(read({ text, parameters, isPrepared }, { partition, from: "primary" }), false),
   )
 
-/** SQL for the other sessions in this database. */
+/** The SQL `from` clause that selects the other sessions in this database. */
 const sessions = `
   from pg_stat_activity
   where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
 `
 
-/** Counts the sessions that are running a statement with this mark in a comment. */
+/** Counts the sessions that run a statement with `mark` in a comment. */
 const countRunning = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection
@@ -49,9 +52,9 @@ const countRunning = (mark: string) =>
   })
 
 /**
- * Waits longer than `statement_timeout`, which is 30 seconds. PostgreSQL ignores a cancel request that arrives before
- * its query, which happens on a slow machine. The driver then closes the connection, but the query runs until the
- * timeout.
+ * Waits up to a time limit longer than `statement_timeout`, which is 30 seconds. On a slow machine, a cancel request
+ * can arrive before its query, and PostgreSQL ignores it. The driver then closes the connection, but the query runs
+ * until the timeout.
  */
 const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("5 millis") }).pipe(
@@ -61,7 +64,7 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 const waitUntilRunning = (mark: string, wanted: number) =>
   waitUntil(Effect.map(countRunning(mark), (count) => count === wanted))
 
-/** Starts a read that sleeps for `seconds`. The mark is in a comment of its statement. */
+/** Starts a read that sleeps for `seconds`. Its statement contains `mark` in a comment. */
 const startSleep = (mark: string, seconds = 60, partition?: string) =>
   Effect.forkChild(
     readValues(`select pg_sleep($1), 'done' /* ${mark} */`, [seconds], true, partition),
@@ -69,18 +72,19 @@ const startSleep = (mark: string, seconds = 60, partition?: string) =>
   )
 
 /**
- * Starts as many reads as the pool has connections, in different partitions, because no partition may use all of them.
+ * Starts one read per pool connection. Each read uses a different partition, because no partition may use all
+ * connections.
  */
 const startSleepOnEachConnection = (mark: string) =>
   Effect.forEach(Array.from({ length: poolSize }, (_, index) => `${index}`), (name) => startSleep(mark, 60, name))
 
-/** Runs one read on each connection of the pool at the same time. Times out if a permit or connection was lost. */
+/** Runs one read on every pool connection at the same time. Times out if a permit or connection was leaked. */
 const checkPool = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection
     const fibers = yield* startSleepOnEachConnection(mark)
     yield* waitUntilRunning(mark, poolSize)
-    // A session that the pool has closed may be listed for a moment longer.
+    // A session that the pool has closed may remain listed briefly.
     const countSessions = Effect.map(other.query(`select 1 ${sessions}`), ({ rowCount }) => rowCount)
     if (!isPoolerRequested) yield* waitUntil(Effect.map(countSessions, (count) => count === poolSize))
     yield* Effect.forEach(fibers, Fiber.interrupt, { concurrency: "unbounded" })

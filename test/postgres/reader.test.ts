@@ -1,4 +1,4 @@
-/** The policies of reads, on a test clock: waits, time limits, retries, and closed connections (§7.2, §8). */
+/** Tests the reader's policies on a test clock: queueing, time limits, retries and closed connections (§7.2, §8). */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Queue, Redacted, Stream } from "effect"
@@ -14,7 +14,7 @@ type Statement = Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError.S
 const makeError = (reason: SqlError.SqlErrorReason) => new SqlError.SqlError({ reason })
 const connectionLost = makeError(new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }))
 
-/** A client that never connects, because the reader's statements run on the connections of `makeServer`. */
+/** A client that never connects, because the reader's statements run on connections from `makeServer`. */
 const unusedClient = makePoolableClientLayer({
   url: Redacted.make("postgres://127.0.0.1:1/none"),
   applicationName: "none",
@@ -23,14 +23,14 @@ const unusedClient = makePoolableClientLayer({
 interface ServerOptions {
   readonly size?: number
   readonly statement: Statement
-  /** Runs before a connection opens. */
+  /** Runs before each connection opens. */
   readonly connecting?: Effect.Effect<void, SqlError.SqlError>
 }
 
 /**
- * Creates a reader over a pool of connections to a server that does not exist: each of its statements runs the effect
- * `statement`. The functions in `retire` tell the pool that the server has closed a connection, in the order in which
- * the connections were opened.
+ * Creates a reader with a connection pool to a simulated server, on which every statement runs the effect `statement`.
+ * `retire` contains one function per connection, in the order of opening. Calling it tells the pool that the server has
+ * closed that connection.
  */
 const makeServer = Effect.fnUntraced(function* ({ connecting = Effect.void, size = 10, statement }: ServerOptions) {
   const counts = { opened: 0, closed: 0, statements: 0, canceled: 0 }
@@ -157,7 +157,7 @@ for (const method of ["read", "query"] as const) {
     it.effect("waits at most five seconds for a connection, and leaks none (§7.2)", () =>
       Effect.gen(function* () {
         const { pool, [method]: run } = yield* makeServer({ statement: Effect.never })
-        // One partition may use at most four fifths of the ten connections.
+        // One partition may use at most four fifths of ten connections.
         const share = 8
         for (const _ of [1, 2]) {
           const running = yield* Effect.forEach(Array.from({ length: share }), () => start(run()))
@@ -209,7 +209,7 @@ describe("The reader's connections", () => {
       const other = yield* start(reader.query(Effect.succeed("other"), "other"))
       yield* TestClock.adjust("2 seconds")
       assert.strictEqual(yield* Fiber.join(other), "other")
-      // After five seconds, the third read is still running, and the fourth has waited too long.
+      // After five seconds, the third read is still running, and the fourth has timed out.
       yield* TestClock.adjust("4 seconds")
       const exits = yield* Effect.forEach(locked.slice(2), Fiber.join)
       assert.deepStrictEqual(exits.map(({ _tag }) => _tag), ["Success", "Failure"])
@@ -223,7 +223,7 @@ describe("The reader's connections", () => {
       assert.deepStrictEqual(counts, { opened: 1, closed: 0, statements: reads, canceled: 0 })
       yield* TestClock.adjust("59 seconds")
       assert.strictEqual(counts.closed, 0)
-      // The pool looks for unused connections every 30 seconds.
+      // The pool checks for unused connections every 30 seconds.
       yield* TestClock.adjust("31 seconds")
       assert.strictEqual(counts.closed, 1)
     }).pipe(Effect.scoped))

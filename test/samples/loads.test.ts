@@ -1,4 +1,4 @@
-/** Loads the generated sample data into PostgreSQL. */
+/** Tests loading the generated sample data into PostgreSQL. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
@@ -29,7 +29,8 @@ layer(TestLayer, { excludeTestServices: true })("the fictional market in Postgre
         )
         assert.deepStrictEqual([loaded.rows, loaded.dropped], [counts[table], 0], table)
       }
-      // §2.6 (market cap): most rows with shares and a reported date have a close. Companies without prices have none.
+      // §2.6 (market cap): most rows that have shares and a reported date also have a closing price. Companies without
+      // prices have none.
       const [caps] = yield* sql<{ readonly found: number; readonly missing: number }>`
         select count(close)::int as found, (count(*) - count(close))::int as missing
         from historical_float_pro as f left join lateral (

@@ -12,12 +12,12 @@ import { type MarketFilesOptions, writeMarketFiles } from "../../samples/generat
 import { sampleRowBuilders, type TableName } from "../../samples/generator/Tables.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
-/** The last day of the market. */
+/** The last day for which the market has data. */
 const today = "2026-11-13"
 
 const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
 
-/** Returns the name of the column with the links to a row's documents. The column may be null. */
+/** Returns the name of the nullable column that contains links to a row's documents. */
 const getSourceColumn = (table: string) => table === "ticker_changes" ? "source_links" : "source"
 
 const getListColumns = (table: string) => new Set([...lists, getSourceColumn(table)])
@@ -42,7 +42,7 @@ const readTable = (home: string, table: string) =>
     (rows): ReadonlyArray<Cells> => rows.map(({ cells }) => cells),
   )
 
-/** The small market, generated and parsed once for all tests. */
+/** Provides the small market, generated and parsed once for all tests. */
 class Market extends Context.Service<
   Market,
   { readonly home: string; readonly counts: object; readonly rows: (table: string) => ReadonlyArray<Cells> }
@@ -61,7 +61,7 @@ class Market extends Context.Service<
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** Returns the text of a cell, which is empty if the cell is null. */
+/** Returns a cell's text. The text is empty if the cell is null. */
 const getText = (row: Cells | undefined, column: string) => {
   const cell = row?.[column]
   return typeof cell === "string" ? cell : ""
@@ -72,7 +72,7 @@ const getList = (row: Cells, column: string) => {
   return typeof cell === "object" && cell !== null ? cell : []
 }
 
-/** Parses a decimal exactly, as an integer scaled by 10^digits. */
+/** Parses a decimal exactly, into an integer scaled by 10^digits. */
 const parseDecimal = (decimal: string, digits = 4) => {
   const [integer = "0", part = ""] = decimal.replace("-", "").split(".")
   const count = BigInt(integer + part.padEnd(digits, "0"))
@@ -82,7 +82,7 @@ const parseDecimal = (decimal: string, digits = 4) => {
 const getScaledInteger = (row: Cells | undefined, column: string, digits = 4) =>
   parseDecimal(getText(row, column) || "0", digits)
 
-/** Divides integers, and rounds half away from zero. */
+/** Divides integers, rounding half away from zero. */
 const divideRounded = (dividend: bigint, divisor: bigint): bigint =>
   dividend < 0n ? -divideRounded(-dividend, divisor) : (2n * dividend + divisor) / (2n * divisor)
 
@@ -95,7 +95,7 @@ const computeValueInCents = (ticks: bigint, shares: bigint) => divideRounded(tic
 const subtractDays = (date: string, days: number) =>
   new Date(Date.parse(date) - days * 86_400_000).toISOString().slice(0, 10)
 
-/** Returns a function that maps any symbol of a company to its current symbol. */
+/** Returns a function that maps any symbol of a company to the company's current symbol. */
 const makeCurrentSymbol = (changes: ReadonlyArray<Cells>) => {
   const next = new Map(
     changes.filter((row) => row["status"] === "confirmed" && getText(row, "effective_date") <= today)
@@ -118,7 +118,7 @@ const groupRows = (rows: ReadonlyArray<Cells>, keyOf: (row: Cells) => string) =>
   return groups
 }
 
-/** Closing prices by company, in chronological order, with functions that look them up by symbol and date. */
+/** Closing prices by company in chronological order, with functions that look up prices by symbol and date. */
 const prices = Effect.map(Market, ({ rows }) => {
   const company = makeCurrentSymbol(rows("ticker_changes"))
   const closes = groupRows(rows("daily_prices"), (row) => company(getText(row, "ticker")))
@@ -288,7 +288,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.strictEqual(symbols.size, 12 * rows("screener").length)
       assert.strictEqual(counts["screener"], symbols.size)
       assert.deepStrictEqual([...symbols].filter((symbol) => !/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol)), [])
-      // The small market is part of every larger one.
+      // The small market is a subset of every larger market.
       assert.deepStrictEqual(large.slice(0, rows("screener").length), rows("screener"))
     }))
 
@@ -465,7 +465,7 @@ layer(Market.layer)("the fictional market", (it) => {
           const gap = gaps.get(`${symbol} ${date}`)
           if (gap === undefined) {
             eveningRuns++
-            // Without a gap on this day, the row is after-hours trading on the evening before a gap.
+            // If there was no gap on this day, the row describes after-hours trading on the evening before a gap.
             assert.isTrue(gaps.has(`${symbol} ${getText(closesOf(symbol)[index + 1], "date")}`))
             continue
           }
@@ -558,7 +558,7 @@ layer(Market.layer)("the fictional market", (it) => {
           runner["anomaly_flagged"] === "true" && Number(getText(runner, "daily_volume_ratio")) > 9
         )
         assert.strictEqual(getText(row, "num_runners"), String(shown.length))
-        // Gains are adjusted for splits, so only companies without a split are compared.
+        // Gains are adjusted for splits, so only companies without splits are compared.
         if (split.has(symbol) || closes.length === 0) continue
         const year = closes.filter((price) => getText(price, "date") > subtractDays(today, 365)).map((price) =>
           getScaledInteger(price, "close")
@@ -768,7 +768,8 @@ layer(Market.layer)("the fictional market", (it) => {
       const banks = rows("dilution_data").map((row) => getText(row, "bank")).join("\n")
       for (const mark of ["%", "_", "'", '"', "&"]) assert.include(banks, mark)
       const closes = rows("daily_prices").map((row) => getText(row, "close"))
-      // Prices have at most four decimals. A product that is not an integer shows that floating point approximates one.
+      // Prices have at most four decimals. A product that is not an integer shows that a float cannot represent the
+      // price exactly.
       assert.isTrue(closes.some((close) => !Number.isInteger(Number(close) * 10_000)))
       const suspects = rows("pump_and_dump_tracker").map((row) => getText(row, "lock_up_expiration"))
       assert.isTrue(suspects.some((date) => date > today) && suspects.some((date) => date !== "" && date < today))

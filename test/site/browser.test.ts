@@ -1,4 +1,4 @@
-/** The documentation in a real browser, against the sample data. */
+/** Tests the documentation in a real browser against the sample data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
@@ -20,13 +20,13 @@ import { recordInvoicedUsage } from "../support/InvoicedUsage.ts"
 
 // @module-tag slow
 
-/** Three of the generated endpoint pages: the shortest, the longest, and one of a deprecated endpoint. */
+/** Three of the generated endpoint pages: the shortest, the longest, and the page of a deprecated endpoint. */
 const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
 
-/** The themes with their checks. The dark theme differs only in its colors, so only the contrast is checked in it. */
+/** The themes, each with its check. The dark theme differs only in its colors, so only contrast is checked there. */
 const themes = [["light", findAccessibilityViolations], ["dark", findContrastViolations]] as const
 
-/** The folder for screenshots. None are taken if it is not set. */
+/** The folder for screenshots. If it is not set, no screenshots are taken. */
 const screenshotFolder = process.env["SCREENSHOTS"]
 
 const takeScreenshot = (page: Page, name: string) =>
@@ -34,7 +34,7 @@ const takeScreenshot = (page: Page, name: string) =>
     ? Effect.void
     : runInBrowser(() => page.screenshot({ path: `${screenshotFolder}/${name}.png`, fullPage: true }))
 
-/** Every page in the navigation, but only `endpointPages` of the endpoint pages. */
+/** Returns the addresses of all pages in the navigation, except endpoint pages that are not in `endpointPages`. */
 const addresses = Effect.gen(function* () {
   const { text } = yield* Service.requestJson("/v1/docs", { key: null })
   const found = Array.from(text.matchAll(/href="(\/v1\/docs[^"#]*)"/g), ([, path = ""]) => path)
@@ -47,7 +47,7 @@ const open = (page: Page, path: string) => runInBrowser(() => page.goto(path))
 
 const changeKeyButton = (page: Page) => page.getByRole("button", { name: "Change key" })
 
-/** Enters the key on the current page. */
+/** Enters the key in the form on the current page. */
 const enterKey = Effect.fnUntraced(function* (page: Page, key: string) {
   if (yield* runInBrowser(() => changeKeyButton(page).isVisible())) {
     yield* runInBrowser(() => changeKeyButton(page).click())
@@ -66,7 +66,7 @@ const openWithKey = Effect.fnUntraced(function* (path: string, options?: Paramet
   return { demoKey, origin, page, problems }
 })
 
-/** Waits for the first paint, because Chromium drops earlier key presses. */
+/** Waits for the first paint, because Chromium drops keystrokes that arrive earlier. */
 const waitForPaint = (page: Page) =>
   runInBrowser(() => page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`))
 
@@ -80,12 +80,12 @@ const enterSymbol = Effect.fnUntraced(function* (page: Page, symbol: string) {
 const readTitle = (page: Page) => runInBrowser(() => page.title())
 
 /**
- * Finds tables and code blocks that are cut off without a hint or a Tab stop. Also counts the visible tables and code
- * blocks, and the boxes that scroll sideways.
+ * Finds tables and code blocks that are cut off without a visual hint or a tab stop. Also counts the visible tables and
+ * code blocks, and the boxes that scroll horizontally.
  */
 const findCutTables = (page: Page) =>
   runInBrowser(() =>
-    // Waits for the next paint, before which resize observers run.
+    // Waits for the next paint, because resize observers run before it.
     page.evaluate<{ readonly count: number; readonly cut: ReadonlyArray<string>; readonly scrolling: number }>(`
       new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
         const boxes = [...document.querySelectorAll("main .scroll, main pre")]
@@ -107,7 +107,7 @@ const findCutTables = (page: Page) =>
 /** The number of datasets in the sample data. */
 const datasetCount = 18
 
-/** Removes the problems that the given response statuses cause. */
+/** Removes the problems caused by responses with the given statuses. */
 const unexpectedProblems = (problems: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
   problems.filter((line) =>
     !statuses.some((status) => line.startsWith(`${status}: `) || line.includes(`status of ${status} `))
@@ -147,7 +147,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             if (/errors|deprecations|account|datasets/.test(path) && width >= 1280) assert.strictEqual(scrolling, 0, at)
             measured += count
             assert.strictEqual(yield* findHorizontalOverflow(page), "", at)
-            // Phones are checked in the light theme and desktops in the dark one: colors do not depend on the width.
+            // Phones are checked in the light theme and desktops in the dark theme, because colors do not depend on the
+            // width.
             if (width === 390) {
               yield* takeScreenshot(page, `${name}-${width}-light`)
               assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], at)
@@ -163,7 +164,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* open(page, path)
           yield* check(path)
         }
-        // With a key, these pages have more tables.
+        // These pages show more tables when a key is entered.
         for (const path of ["/v1/docs/account", "/v1/docs/datasets"]) {
           yield* open(page, path)
           if (path === "/v1/docs/account") yield* enterKey(page, demoKey)
@@ -198,7 +199,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const { page, problems } = yield* openWithKey("/v1/docs/datasets")
         for (const path of ["explorer", "explorer#OSTK", "account", "datasets", "reference/news"]) {
           const address = `/v1/docs/${path}`
-          // Opens another page in between, because a change of the fragment alone does not load a page.
+          // Opens another page in between, because changing only the fragment does not reload the page.
           yield* open(page, "/v1/docs")
           yield* open(page, address)
           yield* runInBrowser(() => page.waitForLoadState("networkidle"))
@@ -215,7 +216,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           assert.strictEqual(yield* runInBrowser(() => page.title()), title)
           if (shown !== "") assert.strictEqual(yield* runInBrowser(() => result.innerText()), shown)
         }
-        // In a new tab, the skip link is an address that the explorer must not mistake for a symbol.
+        // Opened in a new tab, the skip link's address has a fragment, which the explorer must not mistake for a
+        // symbol.
         const sent: Array<string> = []
         page.on("request", (request) => sent.push(new URL(request.url()).pathname))
         yield* open(page, "/v1/docs")
@@ -293,7 +295,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.lengthOf(new Set(rows.map((row) => textOf(row, "ticker"))), 2)
         yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
         yield* waitFor(page, `There are ${rows.length} events.`)
-        // A long lane shows its newest events first. No list scrolls inside the page, which would cut off its lines.
+        // A long lane starts with its newest events. No list scrolls within the page, which would hide some of its
+        // lines.
         const lanes = page.locator("#events").getByRole("list")
         assert.strictEqual(yield* runInBrowser(() => lanes.count()), types.length)
         const filingLink = page.getByRole("list", { name: /^Filing/ }).getByRole("link")
@@ -307,7 +310,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           )
         )
         assert.strictEqual(cutLists, 0)
-        // Each lane is a list of links with the event texts, newest first.
+        // Each lane is a list of links that show the event texts, newest first.
         for (const type of types) {
           const expected = rows.filter((row) => textOf(row, "type").replaceAll("_", " ") === type)
           const name = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${expected.length})`
@@ -319,7 +322,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             ),
           )
         }
-        // The lanes and the chain have the same time axis.
+        // The lanes and the chain share a time axis.
         for (const [layout, width] of [["wide", 1280], ["narrow", 320]] as const) {
           yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
           assert.strictEqual(
@@ -343,7 +346,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             yield* takeScreenshot(page, `explorer-GPW8-${width}-${scheme}`)
           }
         }
-        // The keyboard reaches the events one by one, and opens the prepared request.
+        // Keyboard navigation moves through the events one by one and opens the prepared request.
         const filings = page.getByRole("list", { name: /^Filing/ }).getByRole("link")
         yield* runInBrowser(() => filings.first().focus())
         yield* runInBrowser(() => page.keyboard.press("Tab"))
@@ -353,7 +356,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.waitForURL("**/v1/docs/reference/news?**"))
         const request = `${origin}/v1/news?${textOf(row, "key")}"`
         yield* runInBrowser(() => page.locator("#request").getByText(request).waitFor())
-        // Until the response arrives, no example shows another row.
+        // No example is visible until the response arrives, because it would show a different row.
         yield* waitFor(page, "The link filled in this request. Select Send to see its response.")
         assert.strictEqual(yield* runInBrowser(() => page.locator("#response pre").count()), 0)
         yield* runInBrowser(() => page.getByRole("button", { name: "Send" }).first().click())
@@ -383,9 +386,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* expectLineage
         const first = yield* runInBrowser(() => page.locator("script").first().getAttribute("src"))
         assert.match(first ?? "", /\/key-link\.js\b/)
-        // The previous history entry is the empty page that the tab started with.
+        // The only earlier history entry is the blank page with which the tab started.
         assert.strictEqual(yield* runInBrowser(() => page.evaluate("history.length")), 2)
-        // Opens the link in the tab that already shows the page, without a key.
+        // Opens the link in the tab that already shows the page, after forgetting the key.
         yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())
         yield* waitFor(page, "API key required")
         yield* runInBrowser(() => page.evaluate(`location.href = ${JSON.stringify(link)}`))
@@ -411,7 +414,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           assert.strictEqual(page.url(), `${origin}/v1/docs/explorer`)
           assert.isNull(yield* storedKey(page))
         }
-        // A page without a form for the key.
+        // Opens a page that has no form for the key.
         yield* open(page, `/v1/docs/errors#key=${demoKey}`)
         assert.strictEqual(page.url(), `${origin}/v1/docs/errors`)
         assert.strictEqual(yield* storedKey(page), demoKey)
@@ -460,7 +463,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         const query = "ticker=META&follow_lineage=true&cik=0001326801"
         assert.deepStrictEqual(sent, ["/v1/ticker-changes?ticker=META", `/v1/timeline?${query}&limit=100`])
-        // The links lead to every list that can follow a lineage, with the request filled in.
+        // The links lead to every list that supports `follow_lineage`, with the request filled in.
         const { body } = yield* Service.requestJson("/v1/openapi.json", { key: null })
         const expected = Object.entries(Object(Service.valueAt(body, "paths"))).flatMap(([path, item]) =>
           JSON.stringify(Service.valueAt(item, "get", "parameters") ?? []).includes(`"follow_lineage"`) ? [path] : []
@@ -472,7 +475,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.locator("#request").getByText(`/v1/timeline?${query}"`).waitFor())
         yield* runInBrowser(() => page.goBack())
         yield* runInBrowser(() => event.waitFor())
-        // Without a chosen candidate, the events disappear.
+        // If no candidate is selected, the events disappear.
         yield* runInBrowser(() => page.getByRole("link", { name: "META", exact: true }).click())
         yield* runInBrowser(() => page.locator("#company").waitFor({ state: "hidden" }))
         assert.strictEqual(yield* runInBrowser(() => candidate.getAttribute("aria-current")), "false")
@@ -547,7 +550,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             const copiedButton = page.getByRole("button", { name: "Copied" })
             await copiedButton.waitFor()
             const text = await page.evaluate<string>("navigator.clipboard.readText()")
-            // Waits until the button has its usual label, so that the next call finds only one "Copied" button.
+            // Waits until the button shows its usual label again, so the next call finds only one "Copied" button.
             await copiedButton.waitFor({ state: "hidden" })
             return text
           })
@@ -641,7 +644,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* tryAgain
         yield* waitFor(page, "There are 3 events.")
 
-        // A network that responds to every request with its login page does not count as the service.
+        // On a network that responds to every request with its login page, the service counts as unreachable.
         const login = { contentType: "text/html", body: "<h1>Welcome to the airport</h1>" }
         const pages = [
           ["account", "**/v1/{account,overview,usage}**", "Up to date."],
@@ -661,7 +664,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             yield* waitFor(page, outcome)
           }
         }
-        // One failed section does not look empty.
+        // A section that fails to load does not look empty.
         yield* runInBrowser(() => page.route("**/v1/usage/daily**", (route) => route.abort()))
         yield* open(page, "/v1/docs/account")
         yield* runInBrowser(() => page.locator("#days .notice").getByText("cannot be reached").waitFor())
@@ -678,7 +681,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* tryAgain
         yield* runInBrowser(() => page.locator("#response").getByText(`"current_ticker": "NXH"`).waitFor())
 
-        // The search has no results to show while its index is missing.
+        // The search cannot show results while its index is missing.
         for (const failure of [{ status: 503, json: { error: {} } }, "abort"] as const) {
           yield* open(page, "/v1/docs/errors")
           yield* runInBrowser(() =>
@@ -720,7 +723,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.locator(part ?? "").getByText(words ?? "", { exact: true }).first().waitFor())
         }
         assert.strictEqual(yield* runInBrowser(() => page.locator("#days svg:visible").count()), 2)
-        // Two charts, each with a bar for each of the last 30 days.
+        // Two charts, each with one bar per day for the last 30 days.
         assert.strictEqual(yield* runInBrowser(() => page.locator("#days svg:visible .amount").count()), 2 * 30)
         yield* runInBrowser(() => page.getByLabel("Period", { exact: true }).selectOption("7"))
         yield* runInBrowser(() => page.locator("#days svg:visible .amount").nth(13).waitFor())
@@ -768,12 +771,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         yield* takeScreenshot(page, "invoices-320")
 
-        // The width of an A4 page without margins: 210 mm, with 96 pixels per inch.
+        // The width of an A4 page without margins: 210 mm at 96 pixels per inch.
         yield* runInBrowser(() => page.setViewportSize({ width: 794, height: 1_000 }))
         yield* runInBrowser(() => page.emulateMedia({ media: "print" }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         assert.strictEqual((yield* findCutTables(page)).scrolling, 0)
-        // The width of an A4 page with the usual margins of 10 mm.
+        // The width of an A4 page with the usual 10 mm margins.
         yield* runInBrowser(() => page.setViewportSize({ width: 718, height: 1_000 }))
         const lines = runInBrowser(() => page.locator("td time").first().evaluate((day) => day.getClientRects().length))
         assert.strictEqual(yield* lines, 1, "days are in one line")
@@ -804,7 +807,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* enterWrongKey
         yield* runInBrowser(() => page.locator("#state").getByText("401").waitFor())
         assert.isNull(yield* isBusy)
-        // No response arrives, so the page is still loading when the key is forgotten.
+        // No response arrives, so the page is still loading when the key is removed.
         yield* runInBrowser(() => page.route("**/v1/account", () => {}))
         yield* enterWrongKey
         yield* waitFor(page, "Loading…")
@@ -869,7 +872,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.locator("#response").getByText("409", { exact: true }).waitFor())
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* takeScreenshot(page, "reference-response")
-        // A link can contain a request. /estimate has one field for all parameters of the endpoint that it estimates.
+        // A link can contain a request. /estimate has a single field for all parameters of the endpoint whose cost it
+        // estimates.
         yield* open(page, "/v1/docs/reference/estimate?endpoint=/v1/news&ticker=META,GAP7#try-it")
         yield* runInBrowser(() =>
           page.locator("#request").getByText('/estimate?endpoint=/v1/news&ticker=META,GAP7"').waitFor()
@@ -897,7 +901,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           assert.isTrue(yield* runInBrowser(() => page.evaluate<boolean>(isBelow)))
           const expectResponse = (word: string) =>
             Effect.gen(function* () {
-              // The example in the page has the same text as the response.
+              // Waits for the status, because the example on the page contains the same text as the response.
               yield* runInBrowser(() =>
                 page.getByRole("status").filter({ hasText: "status 200" }).waitFor({ state: "attached" })
               )
@@ -914,7 +918,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* expectResponse(`"current_ticker": "NXH"`)
           assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
           yield* takeScreenshot(page, `reference-response-${width}`)
-          // The Enter key in a field sends the request, too.
+          // Pressing Enter in a field also sends the request.
           yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).fill("BRK.B"))
           yield* runInBrowser(() => page.keyboard.press("Enter"))
           yield* expectResponse(`"has_changes": false`)
@@ -937,7 +941,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           if (path === "/v1/docs/reference/news") {
             assert.isFalse(yield* runInBrowser(() => changeKeyButton(page).isVisible()))
             yield* enterKey(page, demoKey)
-            // The focus stays in the box, although the field has disappeared.
+            // The focus stays within the box although the field has disappeared.
             assert.strictEqual(yield* focusedId, "key-change")
           }
           yield* waitFor(page, `Key ${demoKey.slice(0, 12)}… is used until you close this tab.`)
@@ -952,7 +956,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => changeKeyButton(page).click())
           assert.isFalse(yield* runInBrowser(() => field.isVisible()))
         }
-        // A key that the service rejects must be replaced, so the field appears.
+        // A key that the service rejects must be replaced, so the field appears again.
         yield* open(page, "/v1/docs/datasets")
         yield* runInBrowser(() => changeKeyButton(page).click())
         yield* runInBrowser(() => field.fill("tl_live_wrong"))
@@ -1009,7 +1013,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             yield* takeScreenshot(page, `long-${path.slice(0, 8)}-${width}`)
           }
         }
-        // The button for the symbol in the address is as long as the symbol.
+        // The button for the symbol in the address is as long as the symbol itself.
         yield* open(page, "/v1/docs")
         yield* open(page, `/v1/docs/explorer#${name}`)
         yield* enterKey(page, "tl_live_other")
@@ -1059,7 +1063,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* enterKey(page, demoKey)
           yield* runInBrowser(() => page.waitForLoadState("networkidle"))
           assert.deepStrictEqual(sent, [], path)
-          // Only a submitted symbol sends a request.
+          // A request is sent only when a symbol is submitted.
           yield* enterSymbol(page, "OSTK")
           yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (3)" }).waitFor())
           assert.deepStrictEqual(sent.map((url) => new URL(url).pathname), ["/v1/ticker-changes", "/v1/timeline"])
@@ -1099,7 +1103,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.keyboard.press("Enter"))
           yield* runInBrowser(() => page.waitForURL(`**${path}`))
         }
-        // A misspelled word finds the same, and marks the right word.
+        // A misspelled query finds the same page, and the correctly spelled word is highlighted.
         for (const query of ["closing price", "cloising price"]) {
           yield* waitForPaint(page)
           yield* runInBrowser(() => page.keyboard.press("/"))
@@ -1141,7 +1145,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const dark = yield* readBackground
         assert.notStrictEqual(dark, light)
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-        // The theme must not depend on the module scripts.
+        // The theme must work without the module scripts.
         yield* runInBrowser(() =>
           page.route("**/every-page.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }))
         )
@@ -1156,7 +1160,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.strictEqual(yield* readBackground, dark)
         yield* runInBrowser(() => choice.selectOption("light"))
         assert.strictEqual(yield* readBackground, light)
-        // Phones have the switch in the menu.
+        // On phones, the theme switch is in the menu.
         yield* runInBrowser(() => page.setViewportSize({ width: 390, height: 844 }))
         yield* runInBrowser(() => page.getByText("Menu").click())
         assert.strictEqual(yield* runInBrowser(() => choice.inputValue()), "light")
@@ -1181,7 +1185,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => next.click())
         yield* runInBrowser(() => page.waitForURL("**/v1/docs/first-steps"))
         assert.match(yield* runInBrowser(() => next.first().innerText()), /^Previous/)
-        // A heading is a link to itself.
+        // Each heading is a link to itself.
         yield* runInBrowser(() => page.getByRole("heading", { name: "Get a key" }).getByRole("link").click())
         assert.match(page.url(), /#get-a-key$/)
         const navigation = page.getByRole("navigation", { name: "Main" })
@@ -1341,7 +1345,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.waitForLoadState("networkidle"))
           assert.notInclude(yield* pageState, demoKey)
         }
-        // The key is available on the next page of the tab, but not in another tab.
+        // The key remains available on the next page in the same tab, but not in another tab.
         yield* open(page, "/v1/docs/explorer#OSTK")
         yield* waitFor(page, "OSTK became NXH")
         assert.include(

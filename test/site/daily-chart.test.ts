@@ -1,4 +1,4 @@
-/** The chart of usage and cost by day (§2.1; D29, usage). */
+/** Tests the chart of daily usage and cost (§2.1; D29, usage). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary } from "effect"
 import { computeAxisTicks, listDaysBetween, renderDailyChart } from "../../src/site/browser/daily-chart.js"
@@ -43,7 +43,7 @@ describe("The daily chart", () => {
 
   it.prop("has a bar for every day and a table with the same values (D29)", [amounts], ([values]) => {
     const html = renderChart(values, { format: formatInteger, formatAxis: formatCompactNumber })
-    // Each bar is drawn in a wide and in a narrow layout.
+    // Each bar is drawn twice: in a wide and in a narrow layout.
     assert.lengthOf(html.match(/class="amount"/g) ?? [], 2 * values.length)
     const cells = Array.from(
       html.matchAll(/<td [^>]*class="number"[^>]*>([^<]*)<\/td>/g),

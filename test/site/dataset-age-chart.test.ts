@@ -1,4 +1,4 @@
-/** The chart of dataset ages (D30, tables). */
+/** Tests the chart of dataset ages (D30, tables). */
 import { assert, describe, it } from "@effect/vitest"
 import { renderDatasetAges } from "../../src/site/browser/dataset-age-chart.js"
 

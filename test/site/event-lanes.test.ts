@@ -1,4 +1,4 @@
-/** The lanes of a company's events, drawn on the time axis of its chain (D35). */
+/** Tests the lanes that show a company's events on the time axis of its chain (D35). */
 import { assert, describe, it } from "@effect/vitest"
 import { parseTimelineEvents, renderEventLanes } from "../../src/site/browser/event-lanes.js"
 import { parseLineage } from "../../src/site/browser/lineage-response.js"
@@ -35,7 +35,7 @@ describe("The event lanes", () => {
       const html = renderEventLanes(lineage, parseTimelineEvents({ results }), today).toString()
       assertWellFormedMarkup(html)
       assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
-      // Each event is drawn in a wide and in a narrow layout.
+      // Each event is drawn twice: in a wide and in a narrow layout.
       assert.lengthOf(html.match(/class="event"/g) ?? [], 2 * results.length)
       assert.lengthOf(html.match(/<li>/g) ?? [], results.length)
     }
@@ -50,7 +50,7 @@ describe("The event lanes", () => {
       const html = renderEventLanes(lineage, events, today).toString()
       assertWellFormedMarkup(html)
       const links = Array.from(html.matchAll(/<a href="([^"]*)"/g), ([, href = ""]) => href)
-      // One in each of the two layouts, and one in the list.
+      // One link in each of the two layouts, and one in the list.
       assert.lengthOf(links, 3)
       for (const href of links) assert.match(href, /^reference\//)
       assert.deepStrictEqual(html.match(/<(?!\/?(figure|svg|path|text|a|title|rect|h3|ul|li)\b)/g), null)

@@ -1,4 +1,4 @@
-/** The figure of a lineage, with its timeline and text (§2.2; D21, ticker changes). */
+/** Tests the figure that shows a lineage as a timeline and as text (§2.2; D21, ticker changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
@@ -14,7 +14,7 @@ const {
   assertWellFormedMarkup,
 } = SvgAssertions
 
-/** How many changes the timeline draws at most. */
+/** The maximum number of changes that the timeline draws. */
 const maxDrawnChanges = 20
 
 const options = { id: "it", today: "2026-11-21" }
@@ -25,7 +25,7 @@ const day = (number: number) => new Date(Date.UTC(1998, 0, 1 + number)).toISOStr
 
 const symbols = ["A", "META", "BRK.B", "ZX-7^", "ABCDEFGHIJKLMNOP", "Q1"]
 
-/** Arbitrary events with few symbols, dates and issuers, so that conflicts are frequent. */
+/** Arbitrary events between few symbols, with few dates and issuers, which makes conflicts frequent. */
 const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.all({
@@ -47,7 +47,7 @@ const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.
     })),
 )
 
-/** Returns the body that the service sends for the events. */
+/** Returns the response body that the service sends for the events. */
 const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unknown => {
   if (first === undefined) throw new Error("a component has at least one event")
   const resolved = resolveLineage([first, ...others])
@@ -60,11 +60,11 @@ const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unk
   return { error, request_id: "1" }
 }
 
-/** Returns the response for a symbol in the examples of the documentation. */
+/** Returns the response for a symbol from the documentation examples. */
 const exampleOf = (ticker: string) =>
   examples.find(({ request }) => request === `/v1/ticker-changes?ticker=${ticker}`)?.response
 
-/** Returns the text of a figure, without its drawings. */
+/** Returns a figure's text without its drawings. */
 const textOf = (html: string) => html.replace(/<svg[\s\S]*?<\/svg>/g, "").replace(/<[^>]+>/g, " ").replace(/\s+/g, " ")
 
 describe("The lineage figure", () => {
@@ -79,14 +79,14 @@ describe("The lineage figure", () => {
     const html = render(responseBody(events))
     const body = responseBody(events)
     const shown = Schema.is(Schema.Struct({ error: Schema.Any }))(body) ? body.error.details.events : []
-    // A change that is recorded with and without a CIK counts as one (D20).
+    // A change that is recorded both with and without a CIK counts once (D20).
     const count = Schema.is(Schema.Struct({ count: Schema.Int }))(body) ? body.count : shown.length
     const conflicting = shown.filter(({ reasons }: { reasons: ReadonlyArray<string> }) => reasons.length > 0)
     const drawnConflicts = shown.slice(0, maxDrawnChanges).filter(({ reasons }: { reasons: ReadonlyArray<string> }) =>
       reasons.length > 0
     )
     assert.lengthOf(html.match(/<li><time/g) ?? [], count)
-    // Each change is drawn in a wide and in a narrow layout.
+    // Each change is drawn twice: in a wide and in a narrow layout.
     assert.lengthOf(html.match(/class="joint/g) ?? [], 2 * Math.min(maxDrawnChanges, count))
     assert.lengthOf(html.match(/class="joint clash"/g) ?? [], 2 * drawnConflicts.length)
     assert.lengthOf(html.match(/<strong class="clash">/g) ?? [], conflicting.length)

@@ -1,4 +1,4 @@
-/** The pages about the account load complete lists (D27, invoices; D29, usage). */
+/** Tests that the account pages load complete lists (D27, invoices; D29, usage). */
 import { afterEach, assert, describe, it, vi } from "@effect/vitest"
 import { loadEveryPage } from "../../src/site/browser/list-pages.js"
 

@@ -1,4 +1,4 @@
-/** The documentation over HTTP: §4.5 (documentation), §9.4 (deprecations) and SECURITY.md. */
+/** Tests the documentation over HTTP: §4.5 (documentation), §9.4 (deprecations) and SECURITY.md. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
@@ -35,7 +35,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
           assert.strictEqual(headers["referrer-policy"], "no-referrer")
           assert.strictEqual(headers["cross-origin-opener-policy"], "same-origin")
           if (method === "HEAD") continue
-          // The Content-Security-Policy blocks inline scripts and styles.
+          // The Content-Security-Policy would block inline scripts and styles.
           assert.notMatch(text, /<script(?![^>]*\ssrc=)/)
           assert.notMatch(text, /<style|\sstyle="|\son[a-z]+="|javascript:/i)
         }

@@ -1,4 +1,4 @@
-/** The API reference, which is generated from the OpenAPI document, with the sample data. */
+/** Tests the API reference, which is generated from the OpenAPI document, against the sample data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
@@ -33,7 +33,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         for (const parameter of Array.isArray(parameters) ? parameters : []) {
           const name = String(valueAt(parameter, "name"))
           if (streamPaths.has(path)) {
-            // The page cannot show a stream, so it has no form.
+            // The page cannot display a stream, so it has no request form.
             assert.include(page, `<code>${name}</code> <`, path)
             assert.notInclude(page, `form="try"`, path)
             continue

@@ -1,4 +1,4 @@
-/** The search of the documentation: its index, its ranking and its excerpts. */
+/** Tests the documentation search: its index, ranking and excerpts. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
@@ -29,7 +29,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         ["glossary", "/v1/docs/glossary"],
       ] as const
       for (const [query, path] of queries) assert.strictEqual(find(query)[0], path, query)
-      // A search for a field finds the endpoints that have it.
+      // Searching for a field finds the endpoints that return it.
       assert.include(find("gap_percentage"), "/v1/docs/reference/intraday-runners")
       for (const { row } of catalogueEndpoints.filter(({ row }) => row.path !== documentationPath)) {
         assert.strictEqual(find(row.path)[0], getReferencePagePath(row.path), row.path)
@@ -71,7 +71,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         ["complianse", "/v1/docs/reference/nasdaq-compliance"],
       ] as const
       for (const [query, path] of queries) assert.strictEqual(search(query)[0]?.entry.path, path, query)
-      // Forms with different numbers are different forms.
+      // SEC form types with different numbers are different types, so 10-Q must not match 10-K.
       for (const { entry, terms } of search("10-Q")) assert.notInclude(terms, "10-k", entry.path)
     }))
 
@@ -89,7 +89,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         if (new Set(kinds).size === 2) mixedCount += 1
       }
       assert.isAbove(mixedCount, 5)
-      // Changelog entries are still found.
+      // Changelog entries are ranked last, but they are still found.
       for (const { heading, path } of changes) {
         assert.include(search(heading).map(({ entry }) => entry.path), path, heading)
       }
@@ -139,7 +139,7 @@ describe("The search", () => {
     const find = (query: string) => search(query).map(({ entry }) => entry.path)
     assert.deepStrictEqual(find("paging"), ["/c", "/b#x", "/a"])
     assert.deepStrictEqual(find("paging LIMITS"), ["/a"])
-    // No entry has both words.
+    // No entry contains both words, so the entries with one of them are returned.
     assert.deepStrictEqual(find("paging unheardof"), ["/c", "/b#x", "/a"])
     assert.deepStrictEqual(find("unheardof"), [])
   })

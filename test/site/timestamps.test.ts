@@ -1,4 +1,4 @@
-/** The converter in the documentation agrees with the API (§2.1; D15, timestamps). */
+/** Tests that the timestamp converter in the documentation agrees with the API (§2.1; D15, timestamps). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema } from "effect"
 import {
@@ -17,7 +17,7 @@ const int = (minimum: number, maximum: number) =>
 /** Any second from 1970 to 2069, in milliseconds since 1970. */
 const instants = int(0, 36_500 * 86_400).pipe(Arbitrary.map((seconds) => seconds * 1000))
 
-/** Clock times within three hours of a switch to or from daylight saving time. */
+/** Clock times within three hours of the start or end of daylight saving time. */
 const aroundSwitches = Arbitrary.map(
   Arbitrary.all({ year: int(2007, 2037), seconds: int(-3 * 3600, 3 * 3600), autumn: int(0, 1) }),
   ({ autumn, seconds, year }) => {

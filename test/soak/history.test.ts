@@ -1,6 +1,7 @@
 /**
- * Like `test/faults/history.test.ts`, but for half an hour, with two service processes and repeated failovers
- * (RELIABILITY.md). `SOAK_MINUTES` sets another duration, and `HISTORY_SEED` the random choices.
+ * Runs the workload of `test/faults/history.test.ts` for half an hour, with two service processes and repeated
+ * failovers (RELIABILITY.md). `SOAK_MINUTES` sets a different duration, and `HISTORY_SEED` sets the seed of the random
+ * choices.
  */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -11,7 +12,7 @@ import { runHistoryWorkload } from "../support/HistoryWorkload.ts"
 
 const duration = Duration.minutes(Number(process.env["SOAK_MINUTES"] ?? "30"))
 
-/** Leaves time for the last round of faults, after which all requests about the past are sent once more. */
+/** Leaves time for the last round of faults, and for repeating all `as_of` requests after it. */
 const timeout = Duration.toMillis(duration) * 2 + 600_000
 
 const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)

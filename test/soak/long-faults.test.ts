@@ -1,4 +1,4 @@
-/** Long faults, and loads of large files, while clients send requests (RELIABILITY.md). */
+/** Tests long faults and loads of large files while clients send requests (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
@@ -25,7 +25,7 @@ const startClients = Effect.gen(function* () {
   return yield* SteadyClients.startSteadyClients({ port: yield* startServiceInstance({ CACHE_MEGABYTES: "16" }), key })
 })
 
-/** Writes a CSV file of symbol changes, whose new symbols all begin with `prefix`. Returns its path. */
+/** Writes a CSV file of symbol changes in which all new symbols start with `prefix`. Returns its path. */
 const writeChanges = Effect.fnUntraced(function* (prefix: string, rows: number) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-soak-" })
@@ -89,7 +89,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
-      // PostgreSQL logs lock waits that are longer than `deadlock_timeout`.
+      // Makes PostgreSQL log lock waits, which it does for waits longer than `deadlock_timeout`.
       yield* sql`alter system set deadlock_timeout = '100ms'`
       yield* sql`alter system set log_lock_waits = on`
       yield* sql`select pg_reload_conf()`

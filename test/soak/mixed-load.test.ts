@@ -1,4 +1,7 @@
-/** Half an hour of mixed load at 70% of the peak rate (RELIABILITY.md). `SOAK_MINUTES` sets another duration. */
+/**
+ * Runs a mixed load at 70% of the peak rate for half an hour (RELIABILITY.md). `SOAK_MINUTES` sets a different
+ * duration.
+ */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -21,7 +24,10 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Returns the path of request number `at`. Half of the requests repeat a few paths; the others read 29,550 pages. */
+/**
+ * Returns the path of the request with index `at`. Half of the requests repeat a few paths, and the other half read
+ * 29,550 pages.
+ */
 const pathAt = (at: number) => {
   const repeated = SteadyClients.mixedRequestPaths[at % SteadyClients.mixedRequestPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
@@ -33,14 +39,14 @@ interface Minute {
   readonly requests: number
   readonly p50: number
   readonly p99: number
-  /** Memory in MiB, from the service's metrics. */
+  /** Memory in MiB, as reported by the service's metrics. */
   readonly memory: number
   readonly waiting: number
 }
 
 const expected = new Set([200, 404, 409, 422])
 
-/** Creates a client that sends requests over a limited number of connections, and measures the responses. */
+/** Creates a client that sends requests over a limited number of connections and measures the responses. */
 const makeClient = (port: number, key: string) => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const unexpected = new Map<string, number>()
@@ -72,7 +78,7 @@ const makeClient = (port: number, key: string) => {
 
 type Client = ReturnType<typeof makeClient>
 
-/** Sends requests as fast as possible for some seconds. Returns the number of responses per second. */
+/** Sends requests as fast as possible for `seconds` seconds. Returns the number of responses per second. */
 const measurePeak = ({ receivedCount, sendNext }: Client, seconds: number) =>
   Effect.callback<number>((resume) => {
     const before = receivedCount()
@@ -86,7 +92,7 @@ const measurePeak = ({ receivedCount, sendNext }: Client, seconds: number) =>
     for (let connection = 0; connection < connections; connection++) next()
   })
 
-/** Sends requests at a fixed rate, however long the responses take. Returns a function that stops the requests. */
+/** Sends requests at a fixed rate, regardless of how long the responses take. Returns a function that stops sending. */
 const sendAtRate = ({ sendNext }: Client, rate: number) => {
   const began = performance.now()
   let sentCount = 0
@@ -100,7 +106,7 @@ const sendAtRate = ({ sendNext }: Client, rate: number) => {
   return () => clearInterval(timer)
 }
 
-/** Returns the slope of the regression line through values that are one minute apart. */
+/** Returns the slope of the regression line through values measured one minute apart. */
 const computeSlope = (points: ReadonlyArray<number>) => {
   const middle = (points.length - 1) / 2
   const mean = points.reduce((sum, point) => sum + point, 0) / points.length

@@ -1,5 +1,5 @@
 /**
- * The admin API over a socket, with the PostgreSQL role that `grant --admin` creates.
+ * Serves the admin API over a socket, with the PostgreSQL role that `grant --admin` creates.
  *
  * ```ts
  * layer(makeAdminLayer(), { excludeTestServices: true })("The admin API", (it) => {
@@ -26,7 +26,7 @@ interface AdminRequest {
   readonly method?: "GET" | "PATCH" | "POST" | "PUT"
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** The token to send. The default is the token with the scope `admin`. */
+  /** The token to send. The default is a token with the scope `admin`. */
   readonly token?: string
 }
 
@@ -100,11 +100,11 @@ const adminLayer = (makeSettings: (port: number) => Readonly<Record<string, stri
 
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/support/AdminDatabaseUrl") {}
 
-/** What the admin server has logged. */
+/** The messages that admin servers in this process have logged. */
 export const adminLog: Array<string> = []
 const collectingLogger = Logger.make(({ message }) => adminLog.push(String(message)))
 
-/** The admin server with a database of its own and additional settings, which may depend on its port. */
+/** Provides an admin server with a separate database and with additional settings, which may depend on its port. */
 export const makeAdminLayer = (
   settings: (port: number) => Readonly<Record<string, string>> = () => ({}),
   database: typeof copyMigratedDatabase = copyMigratedDatabase,

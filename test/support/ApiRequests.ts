@@ -5,7 +5,7 @@ import { RequestInProgress } from "../../src/api/RequestInProgress.ts"
 import type { FinishedResponse } from "../../src/contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../../src/contract/rules/ApiRequest.ts"
 
-/** Builds a GET request over HTTP. Whatever is omitted has a default value. */
+/** Builds a GET request over HTTP. Omitted fields have default values. */
 export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   id: "request",
   method: "GET",
@@ -23,7 +23,7 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   ...more,
 })
 
-/** Builds a request to an endpoint whose account is not known yet. */
+/** Builds a request to an endpoint before its account has been identified. */
 export const makeRequestInProgress = (more: Partial<ApiRequest> = {}) => {
   const request = makeApiRequest(more)
   return new RequestInProgress(request, request.target, true, { headers: {}, links: [] })
@@ -31,7 +31,10 @@ export const makeRequestInProgress = (more: Partial<ApiRequest> = {}) => {
 
 const notServed = new Error("This request does not run in a pipeline.")
 
-/** Builds a request from an account without restrictions. It can neither stream nor send further requests. */
+/**
+ * Builds a request from an account without restrictions. This request can neither open a stream nor run further
+ * requests.
+ */
 export const makeAdmittedRequest = (more: Partial<ApiRequest> = {}): AdmittedRequest => {
   const request = makeApiRequest(more)
   return {
@@ -58,7 +61,7 @@ export const makeAdmittedRequest = (more: Partial<ApiRequest> = {}): AdmittedReq
   }
 }
 
-/** Builds a response with status 200. Whatever is omitted has a default value. */
+/** Builds a response with the status 200. Omitted fields have default values. */
 export const makeFinishedResponse = (more: Partial<FinishedResponse> = {}): FinishedResponse => ({
   status: 200,
   headers: {},

@@ -1,4 +1,4 @@
-/** Replaces gzip with one that fails, as gzip does when there is no memory left. */
+/** Replaces gzip with a version that fails as if memory were exhausted. */
 import { Effect } from "effect"
 import { syncBuiltinESMExports } from "node:module"
 import { Transform } from "node:stream"
@@ -18,11 +18,11 @@ const replaceWith = (functions: object) =>
     syncBuiltinESMExports()
   })
 
-/** Every compression with gzip in this process fails until the scope closes. */
+/** Makes every gzip compression in this process fail until the scope closes. */
 export const breakGzip = Effect.suspend(() => {
   const { createGzip, gzip } = zlib
   return Effect.acquireRelease(replaceWith(broken), () => replaceWith({ createGzip, gzip }))
 })
 
-/** The headers of a request whose response is compressed with gzip. */
+/** Headers for a request whose response is to be compressed with gzip. */
 export const gzipHeaders = { "Accept-Encoding": "gzip" }

@@ -1,4 +1,4 @@
-/** Opens the documentation pages in the Chromium that is installed on this machine. */
+/** Opens the documentation pages in the installed Chromium. */
 import { assert } from "@effect/vitest"
 import { Context, Data, Effect, FileSystem, Layer } from "effect"
 import { HttpServer } from "effect/http"
@@ -10,7 +10,7 @@ import { createDemoKey, getDemoKeyFile } from "../../src/operate/cli/DemoKey.ts"
 import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
-// Debian's headless shell takes less CPU time than the complete browser.
+// Debian's headless shell uses less CPU time than the full browser.
 const programNames = [
   "chromium-headless-shell",
   "chromium",
@@ -29,22 +29,22 @@ const program = [
   ]),
 ].find((path) => path !== "" && isExecutable(path))
 
-/** Whether the browser tests are skipped: there is no browser, and `REQUIRE_BROWSER` is not set. */
+/** Whether the browser tests are skipped, because no browser is installed and `REQUIRE_BROWSER` is not set. */
 export const isBrowserMissing = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
-/** Adds to a title that the test is skipped, if it is. */
+/** Returns the title of a browser test. If the test is skipped, the title states the reason. */
 export const browserTestName = (name: string) =>
   `${name}${isBrowserMissing ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
 
 class BrowserError extends Data.TaggedError("BrowserError")<{ readonly message: string }> {}
 
-/** Converts a Playwright promise to an effect that fails with the rejection's message. */
+/** Converts a Playwright promise to an effect, which fails with the rejection's message. */
 export const runInBrowser = <A>(action: () => Promise<A>) =>
   Effect.tryPromise({
     try: action,
     catch: (cause) => new BrowserError({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
 
-/** A running browser. */
+/** Provides a running browser. */
 export class ChromiumBrowser extends Context.Service<ChromiumBrowser, Chromium>()("test/support/ChromiumBrowser") {
   static readonly layer = Layer.effect(
     ChromiumBrowser,
@@ -56,8 +56,8 @@ export class ChromiumBrowser extends Context.Service<ChromiumBrowser, Chromium>(
         runInBrowser(() =>
           chromium.launch({
             executablePath: program,
-            // Chromium needs the first two options as root and in containers with little shared memory. The third one
-            // keeps it from emulating a GPU, which would take more CPU time than drawing without one.
+            // Chromium needs the first two options when it runs as root and in containers with little shared memory.
+            // The third option prevents GPU emulation, which uses more CPU time than rendering without a GPU.
             args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
           })
         ),
@@ -67,13 +67,13 @@ export class ChromiumBrowser extends Context.Service<ChromiumBrowser, Chromium>(
   )
 }
 
-/** The browser, and the service whose pages it opens. */
+/** Provides the browser and the service whose pages it opens. */
 export class Browser extends Context.Service<Browser, {
   readonly origin: string
-  /** The API key that the service creates at its first start. */
+  /** The API key that the service creates on its first start. */
   readonly demoKey: string
 }>()("test/support/Browser") {
-  /** One browser and one service with the sample market, shared by all tests. */
+  /** A browser and a service with the sample market, shared by all tests in a file. */
   static readonly layer = Layer.effect(
     Browser,
     Effect.gen(function* () {
@@ -82,7 +82,7 @@ export class Browser extends Context.Service<Browser, {
       yield* createDemoKey(home)
       const demoKey = (yield* (yield* FileSystem.FileSystem).readFileString(yield* getDemoKeyFile(home))).trim()
       const sql = yield* SqlClient.SqlClient
-      // Inserts counts of corrections, so that the page about corrections contains all its tables.
+      // Inserts correction counts, so that the page about corrections shows all of its tables.
       yield* sql`insert into history.change_counts values ('dilution_data', now(), 'corrected', 'later', 1234567)`
       yield* sql`
         insert into history.corrected_fields
@@ -94,17 +94,20 @@ export class Browser extends Context.Service<Browser, {
   ).pipe(Layer.provideMerge([Service.sampleServiceLayer, ChromiumBrowser.layer]))
 }
 
-/** An open page, and the problems that have occurred on it. */
+/** An open page and the problems detected on it. */
 export interface VisitedPage {
   readonly page: Page
   /**
-   * Warnings and errors on the console, failed requests, requests to other hosts, and violations of the security
-   * policy.
+   * Console warnings and errors, failed requests, requests to other hosts, and violations of the
+   * Content-Security-Policy.
    */
   readonly problems: Array<string>
 }
 
-/** Opens a page in a new browser context, which closes with the scope. Requests to other origins count as problems. */
+/**
+ * Opens a page in a new browser context, which closes when the scope closes. Requests to other origins are recorded as
+ * problems.
+ */
 export const openPageAt = Effect.fnUntraced(function* (origin: string, options: BrowserContextOptions = {}) {
   const chromium = yield* ChromiumBrowser
   const context = yield* Effect.acquireRelease(
@@ -124,7 +127,7 @@ export const openPageAt = Effect.fnUntraced(function* (origin: string, options: 
   })
   page.on("requestfailed", (request) => {
     const why = request.failure()?.errorText ?? ""
-    // Leaving a page cancels its requests, which is not a problem.
+    // Leaving a page cancels its pending requests, which is not a problem.
     if (why !== "net::ERR_ABORTED") wrong.push(`failed: ${request.url()} ${why}`)
   })
   page.on("response", (response) => {
@@ -140,16 +143,16 @@ export const openPageAt = Effect.fnUntraced(function* (origin: string, options: 
   return watched
 })
 
-/** Opens a page of the documentation. */
+/** Opens a documentation page. */
 export const openPage = (options?: BrowserContextOptions) =>
   Effect.flatMap(Browser, ({ origin }) => openPageAt(origin, options))
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** The axe rules whose result depends on the color theme. */
+/** The axe rules whose results depend on the color theme. */
 const colorRules = ["color-contrast", "link-in-text-block"]
 
-/** Runs axe. `context` and `options` are JavaScript expressions in the page. */
+/** Runs axe. `context` and `options` are JavaScript expressions that are evaluated in the page. */
 const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options: string) {
   yield* runInBrowser(() => page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`))
   return yield* runInBrowser(() =>
@@ -162,13 +165,14 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
 })
 
 /**
- * The text styles (colors, font, backgrounds) that this run has checked. Elements with the same style have the same
- * contrast.
+ * The text styles (colors, font, backgrounds) that have been checked in this run. Elements with the same style have the
+ * same contrast.
  */
 const checkedTextStyles = new Set<string>()
 
 /**
- * Finds text styles on the page that are not checked yet. Stores one element for each in `newLooks`, which axe reads.
+ * Finds text styles on the page that have not been checked yet. Stores one element for each style in `newLooks`, which
+ * axe reads.
  */
 const findUncheckedTextStyles = (page: Page) =>
   runInBrowser(() =>
@@ -193,7 +197,10 @@ const findUncheckedTextStyles = (page: Page) =>
     })()`)
   )
 
-/** Finds violations of the WCAG 2.2 color rules (A and AA) on the page. Skips text styles that this run has checked. */
+/**
+ * Finds violations of the WCAG 2.2 color rules (A and AA) on the page. Skips text styles that have been checked in this
+ * run.
+ */
 export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
   const looks = yield* findUncheckedTextStyles(page)
   if (looks.length === 0) return []
@@ -201,14 +208,16 @@ export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
   return yield* runAxe(page, "newLooks", JSON.stringify({ runOnly: colorRules }))
 })
 
-/** Finds violations of WCAG 2.2 (A and AA) on the page as rendered now. Returns one line per element. */
+/** Finds violations of WCAG 2.2 (A and AA) on the page in its current state. Returns one line per element. */
 export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Page) {
   const rules = Object.fromEntries(colorRules.map((rule) => [rule, { enabled: false }]))
   const violations = yield* runAxe(page, "document", JSON.stringify({ rules }))
   return [...violations, ...(yield* findContrastViolations(page))]
 })
 
-/** Describes how much wider than the window the page is, and which elements cause it. Returns "" if the page fits. */
+/**
+ * Describes by how much the page exceeds the window width, and which elements cause this. Returns "" if the page fits.
+ */
 export const findHorizontalOverflow = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<string>(`(() => {
@@ -221,10 +230,10 @@ export const findHorizontalOverflow = (page: Page) =>
   )
 
 /**
- * Presses Tab through the page. Returns the elements that cannot be reached, or do not show that they have the focus.
+ * Moves through the page with the Tab key. Returns the elements that cannot be reached or that do not show the focus.
  */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
-  // Waits for the next layout, which takes boxes that no longer scroll out of the tab order.
+  // Waits for the next layout, which removes boxes that no longer scroll from the tab order.
   yield* runInBrowser(() =>
     page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
   )
@@ -250,7 +259,7 @@ export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) 
       return focusable.length
     })()`)
   )
-  // A field with several parts, such as a date, has several Tab stops.
+  // A field with several parts, such as a date, has several tab stops.
   for (let pressed = 0; pressed < 2 * count + 20; pressed += 20) {
     yield* runInBrowser(() => Promise.all(Array.from({ length: 20 }, () => page.keyboard.press("Tab"))))
     if (yield* runInBrowser(() => page.evaluate<boolean>("isOver"))) break

@@ -1,4 +1,4 @@
-/** Creates a private certificate authority, and certificates signed by it, with openssl. */
+/** Creates a private certificate authority (CA), and certificates signed by it, using openssl. */
 import { Effect, FileSystem } from "effect"
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -12,14 +12,14 @@ const openssl = (...args: ReadonlyArray<string>) => execFileSync("openssl", args
 
 const newKeyOptions = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
-/** Creates `NAME.pem` and `NAME.key` for a new authority in the folder. */
+/** Creates `NAME.pem` and `NAME.key` for a new CA in the folder. */
 export const makeAuthority = (folder: string, name: string) => {
   const [certificate, key] = [`${folder}/${name}.pem`, `${folder}/${name}.key`]
   openssl("req", "-x509", ...newKeyOptions, "-keyout", key, "-out", certificate, "-days", "2", "-subj", `/CN=${name}`)
   return { certificate, key }
 }
 
-/** Creates `NAME.pem` and `NAME.key` for a host or a user, signed by the authority. */
+/** Creates `NAME.pem` and `NAME.key` for a host or user, signed by the CA. */
 export const signCertificate = (
   folder: string,
   name: string,
@@ -35,7 +35,7 @@ export const signCertificate = (
   return { certificate, key }
 }
 
-/** Starts an HTTPS server with a self-signed certificate, and returns its URL. */
+/** Starts an HTTPS server with a self-signed certificate. Returns its URL. */
 export const startSelfSignedServer = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-certificate-" })

@@ -1,4 +1,4 @@
-/** A server that responds to requests for changes with scripted event streams and errors, over real sockets. */
+/** A server that responds to requests for changes with scripted event streams and errors over real sockets. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { createServer, type ServerResponse } from "node:http"
@@ -8,18 +8,18 @@ export interface FeedStubRequest {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-  /** Completes when the response has ended, or when either side has closed the connection. */
+  /** Resolves when the response has ended or either side has closed the connection. */
   readonly closed: Promise<void>
 }
 
-/** What the stub responds with. */
+/** A scripted response of the stub. */
 export type FeedStubReply =
   | "lost"
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
   | {
-    /** The body of an event stream, or a function that writes it. */
+    /** The body of an event stream, or a function that writes the body. */
     readonly events: string | Uint8Array | ((response: ServerResponse) => void)
-    /** What comes after the events: the response ends, the connection is lost, or it stays open. */
+    /** What happens after the events: the response ends, the connection is lost, or it stays open. */
     readonly ending: "end" | "reset" | "open"
   }
 
@@ -36,14 +36,14 @@ const send = (response: ServerResponse, reply: FeedStubReply) => {
   if (typeof events === "function") return events(response)
   const finish = () => {
     if (ending === "end") response.end()
-    // Half-closes the connection after the events, without the last chunk of the body.
+    // Half-closes the connection after the events without sending the last chunk of the body.
     else if (ending === "reset") response.socket?.end()
   }
   if (events.length === 0) finish()
   else response.write(events, finish)
 }
 
-/** Starts the server. `respond` returns the reply to a request; `index` counts requests from 0. */
+/** Starts the server. `respond` returns the reply to a request, whose `index` is counted from 0. */
 export const startChangeFeedStub = (respond: (request: FeedStubRequest, index: number) => FeedStubReply) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly requests: Array<FeedStubRequest>; readonly close: () => void }>(
@@ -71,12 +71,12 @@ export const startChangeFeedStub = (respond: (request: FeedStubRequest, index: n
   )
 
 /**
- * Returns the cursor after change `number`. With `step`, returns a later cursor, but one that still comes before the
- * next change.
+ * Returns the cursor that follows change `number`. A larger `step` gives a later cursor that still precedes the next
+ * change.
  */
 export const makeStubCursor = (number: number, step = 0) => `${number}.${step}.${"0123456789abcdef".repeat(2)}`
 
-/** Builds a change as the service sends it. The text in its row looks like the syntax of an event stream. */
+/** Builds a change in the format that the service sends. The text in its row resembles event stream syntax. */
 export const makeStubChange = (number: number) => ({
   cursor: makeStubCursor(number),
   recorded_at: "2026-06-01T08:30:00.123456-05:00",
@@ -88,18 +88,18 @@ export const makeStubChange = (number: number) => ({
   changed: [],
 })
 
-/** Formats the event for change `number`. */
+/** Formats the event that delivers change `number`. */
 export const formatChangeEvent = (number: number) =>
   `id: ${makeStubCursor(number)}\nevent: change\ndata: ${JSON.stringify(makeStubChange(number))}\n\n`
 
-/** Formats a heartbeat, which may contain a cursor. */
+/** Formats a heartbeat, optionally with a cursor. */
 export const formatHeartbeat = (cursor?: string) => `: heartbeat\n${cursor === undefined ? "" : `id: ${cursor}\n`}\n`
 
 /** Formats the event that ends a stream. */
 export const formatEndEvent = (reason: string) =>
   `event: end\ndata: ${JSON.stringify({ reason, message: "Scripted.", cursor: makeStubCursor(9_999) })}\n\n`
 
-/** The error for a cursor that is too old. */
+/** The error body for a cursor that is too old. */
 export const expiredCursorError = {
   error: {
     code: "cursor_expired",
@@ -109,7 +109,7 @@ export const expiredCursorError = {
   request_id: "stub",
 }
 
-/** Formats the events with which a stream tells that changes are missing. */
+/** Formats the events that report missing changes on a stream. */
 export const formatGapEvents = (body: unknown = expiredCursorError) =>
   `event: gap\ndata: ${JSON.stringify(body)}\n\n${formatEndEvent("gap")}`
 
@@ -119,6 +119,6 @@ export const makeErrorBody = (code: string, details?: unknown) => ({
   request_id: "stub",
 })
 
-/** Returns the reason a promise was rejected with. Dies if the promise is fulfilled. */
+/** Returns the reason with which a promise was rejected. Dies if the promise is fulfilled. */
 export const awaitRejection = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
   Effect.promise(() => start().then(() => assert.fail("The promise was fulfilled"), (error: unknown) => error))

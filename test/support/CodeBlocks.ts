@@ -7,9 +7,9 @@ export const repositoryRoot = fileURLToPath(new URL("../../", import.meta.url))
 
 /** A fenced code block. */
 export interface CodeBlock {
-  /** Path relative to the repository. */
+  /** The path relative to the repository root. */
   readonly file: string
-  /** The line of the opening fence, counted from 1. */
+  /** The line number of the opening fence, counted from 1. */
   readonly line: number
   readonly language: string
   readonly argument: string
@@ -37,8 +37,8 @@ export const readCodeBlocks = (file: string): ReadonlyArray<CodeBlock> => {
 }
 
 /**
- * Replaces the text of code blocks in one file, starting with the last so that the line numbers of the others stay
- * valid.
+ * Replaces the text of code blocks in one file. Starts with the last block, so the line numbers of the remaining blocks
+ * stay valid.
  */
 export const replaceCodeBlocks = (
   file: string,
@@ -52,7 +52,7 @@ export const replaceCodeBlocks = (
   writeFileSync(repositoryRoot + file, lines.join("\n"))
 }
 
-/** Parses JSON and keeps the digits of its numbers. */
+/** Parses JSON without losing digits of its numbers. */
 const parseJsonWithDigits = (text: string): unknown =>
   JSON.parse(
     text,
@@ -60,14 +60,14 @@ const parseJsonWithDigits = (text: string): unknown =>
       typeof value === "number" && source !== undefined ? JSON.rawJSON(source) : value,
   )
 
-/** Formats JSON without spaces, keeping the digits of its numbers. */
+/** Formats JSON without white space and without losing digits of its numbers. */
 export const compactJson = (text: string) => JSON.stringify(parseJsonWithDigits(text))
 
 const maxLineLength = 100
 
 const isLeaf = (value: unknown) => value === null || typeof value !== "object" || JSON.isRawJSON(value)
 
-/** Formats JSON for readers: values that fit stay on one line. */
+/** Formats JSON for readers. A value that fits on one line stays on one line. */
 export const formatJson = (text: string) => {
   const print = (value: unknown, indent: string): string => {
     if (value === null || typeof value !== "object" || isLeaf(value)) return JSON.stringify(value)

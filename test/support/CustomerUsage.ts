@@ -27,15 +27,15 @@ import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** Adds settings for the service. Limits that are omitted stay high. */
+/** Provides additional settings for the service. Limits that are not set stay high. */
 export const settingsLayer = (values: Readonly<Record<string, string>>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
-/** The service with additional settings. */
+/** Provides the service with additional settings. */
 export const serviceWithSettings = (values: Readonly<Record<string, string>>) =>
   Service.layer.pipe(Layer.provide(settingsLayer(values)))
 
-/** Builds a usage record that has not been written. Whatever is omitted has a default value. */
+/** Builds a usage record without writing it. Omitted fields have default values. */
 export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord => ({
   requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
   account_id: 1,
@@ -55,20 +55,20 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   ...more,
 })
 
-/** Builds the columns of a batch from records. */
+/** Converts records to the columns of a batch. */
 export const makeUsageColumns = (records: ReadonlyArray<UsageRecord>) => {
   const columns = new UsageColumns()
   for (const record of records) assert.isTrue(columns.add(record), "a batch has room for all records")
   return columns
 }
 
-/** The service's writer of usage; `makeBatch` builds a batch from records. */
+/** The service's usage writer. `makeBatch` builds a batch from records. */
 export const makeRecordWriter = Effect.map(makeUsageWriter, ({ makeBatch, write }) => ({
   makeBatch: (records: ReadonlyArray<UsageRecord>) => makeBatch(makeUsageColumns(records)),
   write,
 }))
 
-/** Inserts a row into the table `usage`, which counts requests refused with 429. */
+/** Inserts a row into the `usage` table, which counts requests rejected with 429. */
 export const insertUsageRow = Effect.fnUntraced(function* (record: UsageRecord, request_count = 1) {
   const sql = yield* SqlClient.SqlClient
   const columns = Struct.omit(record, ["price_per_gb_microdollars", "requested_at", "reservation_id"])
@@ -81,7 +81,7 @@ export const insertUsageRow = Effect.fnUntraced(function* (record: UsageRecord, 
 
 class NotRecorded extends Data.TaggedError("NotRecorded")<{ readonly message: string }> {}
 
-/** Looks up the account id and the key id of an API key. */
+/** Looks up the account ID and key ID of an API key. */
 export const findAccountAndKeyIds = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly account_id: string; readonly key_id: string }>`
@@ -92,14 +92,14 @@ export const findAccountAndKeyIds = Effect.fnUntraced(function* (key: string) {
   return { account_id: Number(row.account_id), key_id: Number(row.key_id) }
 })
 
-/** What a test chooses about a new customer. */
+/** The options for a new customer. */
 export interface CustomerOptions extends Partial<Keys.NewApiKey> {
   readonly tier?: Tier
   /** The prepaid balance in microdollars. If it is omitted, the account is postpaid. */
   readonly balance?: number
 }
 
-/** Creates an account with a key. */
+/** Creates an account with an API key. */
 export const createCustomer = Effect.fnUntraced(
   function* (name: string, { balance, tier = "basic", ...more }: CustomerOptions = {}) {
     const sql = yield* SqlClient.SqlClient
@@ -122,7 +122,7 @@ const requireMachineClock = Clock.clockWith((clock) =>
 
 /**
  * Repeats an effect every 20 ms until `holds` returns true. Dies with the last result after 2,000 attempts. Dies
- * immediately under a test clock, because the test would wait forever.
+ * immediately under a test clock, which would make the test wait forever.
  */
 export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.andThen(
@@ -148,8 +148,8 @@ export const waitForRecordedRequests = (account_id: number, rows: number) =>
   retryUntil(countRecordedRequests(account_id), (found) => found >= rows)
 
 /**
- * Follows `Link` and returns the rows of all pages. Checks that every page but the last is full. `between` runs after
- * each page that has a next one.
+ * Follows the `Link` headers and returns the rows of all pages. Asserts that every page except the last is full.
+ * `between` runs after each page except the last.
  */
 export const readAllPages = Effect.fnUntraced(function* <E = never, R = never>(
   first: string,

@@ -1,5 +1,5 @@
 /**
- * A PostgreSQL server that a test may kill, stop and start again, with the same data.
+ * A PostgreSQL server that a test can kill, stop and restart without losing its data.
  *
  * ```ts
  * const database = TestKeys.layer.pipe(Layer.provideMerge(sampleDedicatedLayer), Layer.provideMerge(NodeCrypto.layer))
@@ -31,22 +31,25 @@ import * as Migrations from "../../src/postgres/migrations/Migrations.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
 import { loadSampleMarket } from "./Service.ts"
 
-/** A server on a fixed port, and the URL of its superuser. */
+/** A server on a fixed port, with the URL of its superuser. */
 export interface PostgresServer {
   readonly url: string
   readonly port: number
-  /** Path of the server's log file. */
+  /** The path of the server's log file. */
   readonly logFile: string
   readonly cluster: EmbeddedCluster
-  /** Process id of the postmaster. */
+  /** The process ID of the postmaster. */
   readonly pid: Effect.Effect<number>
-  /** Sends the signal, and waits until the server has exited. `SIGINT` requests a fast shutdown. */
+  /** Sends the signal and waits until the server has exited. `SIGINT` requests a fast shutdown. */
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
-  /** Starts the server again on the same port. */
+  /** Restarts the server on the same port. */
   readonly start: Effect.Effect<void>
 }
 
-/** Creates the controls for a server with this data, without starting it. The server stops when the scope closes. */
+/**
+ * Creates the controls for a server with this data directory, without starting the server. The server stops when the
+ * scope closes.
+ */
 export const makeServerControls = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const services = yield* Effect.context<FileSystem.FileSystem>()
   const found = Effect.provide(findRunningPostgres(cluster), services)
@@ -70,7 +73,7 @@ export const makeServerControls = Effect.fnUntraced(function* (cluster: Embedded
 const connectTo = (url: string) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" })
 
 /**
- * Returns the cluster of a stopped server that contains the sample market. The first test of a run that needs the
+ * Returns a cluster that contains the sample market and whose server is stopped. The first test in a run that needs the
  * cluster creates it, while tests in other workers wait.
  */
 const prepareSampleCluster = Effect.gen(function* () {
@@ -99,7 +102,7 @@ const makeServerFolder = Effect.gen(function* () {
   return folder
 })
 
-/** A PostgreSQL server that belongs to one test file. */
+/** Provides a PostgreSQL server that belongs to a single test file. */
 export class DedicatedPostgres
   extends Context.Service<DedicatedPostgres, PostgresServer>()("test/support/DedicatedPostgres") {
   /** A server with an empty database. */
@@ -113,7 +116,7 @@ export class DedicatedPostgres
     }),
   )
 
-  /** A server that contains the sample market. Copying the data is much cheaper than creating it. */
+  /** A server with the sample market. Copying the data is much cheaper than creating it. */
   static readonly sampleLayer = Layer.effect(
     DedicatedPostgres,
     Effect.gen(function* () {
@@ -135,7 +138,7 @@ export class DedicatedPostgres
 
 const clientLayer = Layer.unwrap(Effect.map(DedicatedPostgres, ({ url }) => connectTo(url)))
 
-/** A client for a migrated, empty database on the server. */
+/** Provides a client for a migrated, empty database on a dedicated server. */
 export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigrations).pipe(
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(clientLayer),
@@ -143,7 +146,7 @@ export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigratio
   Layer.provideMerge(NodeServices.layer),
 )
 
-/** A client for a migrated database with the sample market on the server. */
+/** Provides a client for a migrated database with the sample market on a dedicated server. */
 export const sampleDedicatedLayer = clientLayer.pipe(
   Layer.provideMerge(DedicatedPostgres.sampleLayer),
   Layer.provideMerge(NodeServices.layer),

@@ -1,4 +1,4 @@
-/** Starts a PostgreSQL server directly, so that a test can kill it. */
+/** Starts a PostgreSQL server as a direct child process, so that a test can kill it. */
 import { Deferred, Effect } from "effect"
 import { spawn } from "node:child_process"
 
@@ -6,17 +6,17 @@ interface Command {
   readonly command: string
   readonly args: ReadonlyArray<string>
   readonly systemUser: { readonly uid: number; readonly gid: number } | undefined
-  /** File descriptor for stdout and stderr. */
+  /** The file descriptor for stdout and stderr. */
   readonly output: number
 }
 
-/** A process that was started in a session of its own. */
+/** A process that was started in a separate session. */
 export interface DetachedProcess {
   readonly exited: Effect.Effect<void>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
-/** Starts a process in its own session. */
+/** Starts a process in a separate session. */
 export const launchDetachedProcess = ({ args, command, output, systemUser }: Command): Effect.Effect<DetachedProcess> =>
   Effect.callback((resume) => {
     const child = spawn(command, args, {

@@ -1,4 +1,4 @@
-/** Runs the example programs in the documents as a reader would run them. */
+/** Runs the example programs in the documentation the way a reader would run them. */
 import { execFile, spawnSync } from "node:child_process"
 import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -7,16 +7,16 @@ import { Effect } from "effect"
 import { type CodeBlock, repositoryRoot } from "./CodeBlocks.ts"
 import { compileCacheFolder } from "./Processes.ts"
 
-/** The address of the service in the documents' examples. */
+/** The service URL that the examples in the documentation use. */
 export const exampleBaseUrl = "http://127.0.0.1:8080"
 
-/** The documents whose examples are run. */
+/** The documents whose examples are executed. */
 export const documentsWithExamples = [
   "README.md",
   ...globSync("docs/{guides,operations}/*.md", { cwd: repositoryRoot }).toSorted(),
 ]
 
-/** What a program printed, and its exit code. */
+/** The exit code and output of a program. */
 export interface ProcessResult {
   readonly code: number
   readonly out: string
@@ -24,8 +24,8 @@ export interface ProcessResult {
 }
 
 /**
- * Runs a program without the environment of the tests. Does not block, because the service may be running in this
- * process.
+ * Runs a program without the environment variables of the tests. Does not block the event loop, because the service may
+ * be running in this process.
  */
 export const runProgram = (
   program: string,
@@ -49,7 +49,7 @@ export const runProgram = (
   })
 
 /**
- * Creates a project as a reader would have it: a folder in which Node finds all packages, including this one by its
+ * Creates a project like a reader's: a folder from which Node can resolve all packages, including this package by its
  * name.
  */
 export const makeReaderProject = Effect.acquireRelease(
@@ -72,7 +72,7 @@ export const makeReaderProject = Effect.acquireRelease(
 const makeFileName = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
 
 /**
- * Writes TypeScript blocks to a folder that also contains `files`, and type-checks all of them. Returns the errors, or
+ * Writes TypeScript blocks to a folder that also contains `files`, and type-checks everything. Returns the errors, or
  * "".
  */
 export const findTypeErrors = Effect.fnUntraced(function* (
@@ -83,12 +83,12 @@ export const findTypeErrors = Effect.fnUntraced(function* (
 ) {
   const included = [...files, ...fences.map((fence) => `${makeFileName(fence)}.ts`)]
   const config = { extends: join(repositoryRoot, "tsconfig.json"), compilerOptions, files: included, include: [] }
-  // The file is not called `tsconfig.json`, because Deno would read it, too.
+  // The file is not named `tsconfig.json`, because Deno would read it as well.
   writeFileSync(join(place, "type-check.json"), JSON.stringify(config))
   for (const fence of fences) writeFileSync(join(place, `${makeFileName(fence)}.ts`), `${fence.text}\n`)
   const { code, out } = yield* runProgram(
     join(repositoryRoot, "node_modules/.bin/tsc"),
-    // One checker is enough: each additional one would check the types of Effect again.
+    // One checker is enough, because each additional one would check the types of Effect again.
     ["--project", "type-check.json", "--noEmit", "--pretty", "false", "--checkers", "1"],
     place,
     {},
@@ -110,12 +110,14 @@ export const runCodeBlock = (fence: CodeBlock, place: string, base: string, key:
   return runProgram(fence.language === "ts" ? process.execPath : pythonWithRequests ?? "python3", [file], place, env)
 }
 
-/** A Python with the package `requests`, if there is one. Debian's Python may not be the first in the PATH. */
+/**
+ * A Python interpreter with the package `requests`, if there is one. Debian's Python may not come first in the PATH.
+ */
 export const pythonWithRequests = ["python3", "/usr/bin/python3"].find((program) =>
   spawnSync(program, ["-c", "import requests"], { stdio: "ignore" }).status === 0
 )
 
-/** Replaces request ids and the address, and removes trailing blanks, so that output can be compared. */
+/** Replaces request IDs and the service URL, and removes trailing white space, so that outputs can be compared. */
 export const normalizeOutput = (text: string, base: string) =>
   text.replaceAll(base, exampleBaseUrl)
     .replaceAll(/("request_id":\s*")[^"]*"/g, `$101a1f000-0000-7000-8000-000000000000"`)

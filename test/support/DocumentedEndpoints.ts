@@ -1,10 +1,10 @@
-/** The endpoints and their parameters, as the OpenAPI document declares them. */
+/** The endpoints and their parameters as declared in the OpenAPI document. */
 import { Predicate } from "effect"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
 import { decimalPattern } from "../../src/contract/rules/Filters.ts"
 
-/** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
+/** Reads a nested JSON value by a path of keys and indexes, for example `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
@@ -19,7 +19,7 @@ export const resolveReference = (value: unknown): unknown => {
     : value
 }
 
-/** Returns the documented responses of an endpoint, by status. */
+/** Returns an endpoint's documented responses by status code. */
 export const getDocumentedResponses = (path: string): ReadonlyMap<string, unknown> =>
   new Map(
     Object.entries(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).map((
@@ -27,19 +27,19 @@ export const getDocumentedResponses = (path: string): ReadonlyMap<string, unknow
     ) => [status, resolveReference(response)] as const),
   )
 
-/** How tests choose values for a parameter. */
+/** The kind of a parameter, which determines how tests choose its values. */
 export type ParameterKind = "number" | "integer" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
 
-/** A parameter of an endpoint. */
+/** A documented query parameter. */
 export interface DocumentedParameter {
   readonly name: string
   readonly required: boolean
   readonly kind: ParameterKind
-  /** The allowed values, if the document lists them. */
+  /** The allowed values, if the document lists any. */
   readonly words: ReadonlyArray<string>
 }
 
-/** An endpoint that is not an endless stream. */
+/** An endpoint whose responses end, unlike those of a stream. */
 export interface DocumentedEndpoint {
   readonly path: string
   readonly parameters: ReadonlyArray<DocumentedParameter>
@@ -53,7 +53,7 @@ const getParameterKind = (name: string, schema: unknown, description: string): P
   if (name === "ticker") return description.startsWith("One current or former symbol") ? "ticker" : "tickers"
   if (name === "sort") return "sort"
   if (oneOfPattern.test(description)) return "words"
-  // `limit` also accepts `all`, which other tests cover.
+  // `limit` also accepts `all`, which is covered by other tests.
   if (name === "limit") return "integer"
   const type = valueAt(schema, "type")
   if (valueAt(schema, "pattern") === decimalPattern.source) return "number"
@@ -76,10 +76,10 @@ const readParameter = (parameter: unknown): DocumentedParameter => {
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }
 
-/** False for the placeholder by which `/estimate` documents all parameters of the endpoint to be estimated. */
+/** Returns false for the placeholder that stands for all parameters of the endpoint whose cost `/estimate` computes. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
-/** Returns all documented parameters of an endpoint. */
+/** Returns all documented query parameters of an endpoint. */
 export const getDocumentedParameters = (path: string): ReadonlyArray<DocumentedParameter> =>
   toArray(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).filter(isQueryParameter)
     .map(readParameter)
@@ -91,12 +91,12 @@ export const getParameterNames = (path: string) =>
   )
 
 /**
- * Excludes `format` and `as_of`, because most tests expect current rows as JSON. `test/query/rows` and
- * `test/query/history` test these two.
+ * Excludes `format` and `as_of`, because most tests expect current rows as JSON. Both parameters are tested in
+ * `test/query/rows` and `test/query/history`.
  */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 
-/** The endpoints whose responses never end. `test/query/history/stream.test.ts` tests them. */
+/** The endpoints whose responses never end. They are tested in `test/query/history/stream.test.ts`. */
 export const streamPaths: ReadonlySet<string> = new Set(
   catalogueEndpoints.filter(({ isEndless }) => isEndless).map(({ row }) => row.path),
 )
@@ -115,19 +115,19 @@ export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.key
   }))
 
 /**
- * Whether a parameter is about lineages. Such parameters require others, and make the request read `ticker_changes`
- * too.
+ * Returns whether a parameter selects lineages. Such a parameter requires other parameters, and makes the request read
+ * `ticker_changes` as well.
  */
 export const isLineageParameter = ({ name }: Pick<DocumentedParameter, "name">) =>
   name === "follow_lineage" || name === "cik"
 
-/** The endpoints with the parameter `ticker`. They return data about symbols. */
+/** The endpoints with a `ticker` parameter. They return data about symbols. */
 export const documentedTickerEndpoints = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "ticker")
 )
 
 /**
- * The endpoints that return current rows of a single dataset. The change feed is not one, because it covers all
+ * The endpoints that return current rows of a single dataset. The change feed is not included, because it covers all
  * datasets.
  */
 export const documentedDatasetEndpoints = documentedTickerEndpoints.filter(({ path }) => path !== "/v1/changes")
@@ -137,23 +137,25 @@ const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
 )
 const optionalOnlyPaths = new Set(withoutRequiredParameters.map(({ path }) => path))
 
-/** Picks an allowed value of a parameter. If the values are paths, prefers an endpoint without required parameters. */
+/**
+ * Picks one of a parameter's allowed values. If the values are paths, prefers an endpoint without required parameters.
+ */
 export const pickSampleValue = (words: ReadonlyArray<string>) =>
   words.find((word) => optionalOnlyPaths.has(word)) ?? words[0]
 
-/** Returns the names and values of the required parameters, except the parameter `except`. */
+/** Returns the names and values of the required parameters, omitting the parameter `except`. */
 export const makeRequiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>
   parameters.filter(({ name, required }) => required && name !== except).map(({ name, words }) =>
     [name, pickSampleValue(words) ?? "ZZ9"] as const
   )
 
-/** Appends a query to a path, encoding names and values. */
+/** Appends a query to a path, URL-encoding its names and values. */
 export const buildUrl = (path: string, query: ReadonlyArray<readonly [string, string]>) => {
   const search = query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")
   return search === "" ? path : `${path}?${search}`
 }
 
-/** Endpoints without a price (D27). They return data about the account or the service itself. */
+/** The endpoints that are free of charge (D27). They return data about the account or about the service itself. */
 export const freeEndpointPaths = [
   "/estimate",
   "/v1/account",

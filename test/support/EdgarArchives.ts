@@ -1,4 +1,4 @@
-/** Creates archives like the SEC's `submissions.zip` and `companyfacts.zip`, using Python's `zipfile`. */
+/** Creates archives like the SEC's `submissions.zip` and `companyfacts.zip` with Python's `zipfile` module. */
 import { Effect, FileSystem } from "effect"
 import { execFileSync } from "node:child_process"
 import type { EdgarStub, ListedCompany } from "./EdgarStub.ts"
@@ -19,12 +19,12 @@ with zipfile.ZipFile(given["path"], "w", zipfile.ZIP_DEFLATED) as archive:
         write(name, text)
 `
 
-/** What tests vary about an archive. */
+/** Options for creating an archive. */
 export interface ZipOptions {
-  /** The time of all entries; now by default. */
+  /** The modification time of all entries. The default is the current time. */
   readonly time?: Date
   readonly forceZip64?: boolean
-  /** How many entries to add for companies that no test uses. */
+  /** The number of additional entries for companies that no test uses. */
   readonly fillers?: number
 }
 
@@ -49,7 +49,7 @@ export const writeZip = (
 const isText = (entry: readonly [string, string | undefined]): entry is readonly [string, string] =>
   entry[1] !== undefined
 
-/** Writes both archives, with the documents that the stub has for these companies. Returns the folder. */
+/** Writes both archives, with the documents that the stub serves for these companies. Returns the folder. */
 export const writeArchives = Effect.fnUntraced(
   function* (stub: EdgarStub, companies: ReadonlyArray<ListedCompany>, options: ZipOptions = {}) {
     const fs = yield* FileSystem.FileSystem

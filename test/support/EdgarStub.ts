@@ -1,5 +1,5 @@
 /**
- * A server in this process that sends recorded responses of the SEC, and faults that a test chooses.
+ * A server in this process that sends recorded SEC responses, and faults that a test chooses.
  *
  * ```ts
  * const stub = yield* startEdgarStub
@@ -19,7 +19,7 @@ import { gzipSync } from "node:zlib"
 
 const recordings = fileURLToPath(new URL("../ingest/edgar/recordings/", import.meta.url))
 
-/** Reads the text of a recorded response. */
+/** Reads the text of a recorded SEC response. */
 export const readRecording = (file: string) => readFileSync(recordings + file, "utf8")
 
 /** A response of the stub. */
@@ -27,7 +27,7 @@ export interface EdgarStubResponse {
   readonly status: number
   readonly type: string
   readonly body: string
-  /** The encoded body, if it is not UTF-8. */
+  /** The encoded body, for encodings other than UTF-8. */
   readonly bytes?: Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -38,13 +38,13 @@ export interface EdgarStubRequest {
   readonly headers: IncomingHttpHeaders
 }
 
-/** Builds a response with a JSON document. */
+/** Builds a response with a JSON body. */
 const json = (body: string): EdgarStubResponse => ({ status: 200, type: "application/json", body })
 
-/** Builds a response with an XML document. */
+/** Builds a response with an XML body. */
 export const makeXmlResponse = (body: string): EdgarStubResponse => ({ status: 200, type: "text/xml", body })
 
-/** Reads a recorded error. Omits the headers that the stub's own server sets. */
+/** Reads a recorded error response. Omits the headers that the stub's HTTP server sets itself. */
 const readError = (name: string, extension: string): EdgarStubResponse => {
   const [status = "", , ...lines] = readRecording(`errors/${name}.headers.txt`).split("\n")
   const headers = lines.flatMap((line) => {
@@ -66,29 +66,31 @@ export const missingSubmissionsResponse = readError("404-no-such-submissions", "
 /** The SEC's response when it is overloaded. */
 export const unavailableFileResponse = readError("503-getcurrent-past-the-end", "html")
 
-/** Not a recording: only the title and heading of the SEC's page are known. */
+/** This page is not a recording, because only the title and heading of the SEC's page are known. */
 const refusalPage = `<!DOCTYPE html><html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>
 <h1>Automated access to our sites must comply with SEC.gov's Privacy and Security Policy.</h1></body></html>`
 
-/** Builds the SEC's refusal of automated access, which it sends with status 403, 429 or 200. */
+/**
+ * Builds the response with which the SEC refuses automated access. The SEC sends it with the status 403, 429 or 200.
+ */
 export const makeAccessRefusal = (status: number): EdgarStubResponse => ({
   status,
   type: "text/html",
   body: refusalPage,
 })
 
-/** A filing in a company's list. */
+/** A filing in a company's submissions document. */
 export interface ListedFiling {
   readonly accession: string
   readonly form: string
   readonly filingDate: string
-  /** The acceptance time; by default in an hour that tells Eastern time from UTC. */
+  /** The acceptance time. The hour of the default value shows whether a time is in Eastern time or UTC. */
   readonly stamp?: string
   readonly primaryDocument?: string
   readonly fileNumber?: string
   readonly items?: string
   readonly isXbrl?: boolean
-  /** The end of the period of a report. */
+  /** The end of the reporting period. */
   readonly reportDate?: string
 }
 
@@ -99,7 +101,7 @@ export interface ListedCompany {
   readonly tickers: ReadonlyArray<string>
 }
 
-/** Lists filings as the SEC does: one array per property, with an element for each filing. */
+/** Lists filings in the SEC's format: one array per property, with one element for each filing. */
 const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   accessionNumber: filings.map(({ accession }) => accession),
   filingDate: filings.map(({ filingDate }) => filingDate),
@@ -118,11 +120,14 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   primaryDocDescription: filings.map(() => ""),
 })
 
-/** Builds a page with older filings of a company. */
+/** Builds a page with a company's older filings. */
 export const makeSubmissionsPage = (filings: ReadonlyArray<ListedFiling>) =>
   json(JSON.stringify(makeFilingArrays(filings)))
 
-/** Builds a company's submissions document: its filings, newest first, and the names of the pages with older ones. */
+/**
+ * Builds a company's submissions document, which lists its filings, newest first, and the names of the pages with older
+ * filings.
+ */
 export const makeSubmissions = (
   { cik, name, tickers }: ListedCompany,
   filings: ReadonlyArray<ListedFiling>,
@@ -144,7 +149,7 @@ export const makeSubmissions = (
     },
   }))
 
-/** Builds the index page of a filing, with its acceptance time in New York, such as `2026-01-16 16:19:42`. */
+/** Builds a filing's index page, with the acceptance time in New York, such as `2026-01-16 16:19:42`. */
 export const makeIndexPage = (accepted: string): EdgarStubResponse => ({
   status: 200,
   type: "text/html",
@@ -154,7 +159,7 @@ export const makeIndexPage = (accepted: string): EdgarStubResponse => ({
   ),
 })
 
-/** Builds the ticker list, with one row per symbol. */
+/** Builds the SEC's ticker list, with one row per symbol. */
 export const makeTickerList = (
   companies: ReadonlyArray<ListedCompany>,
   lastModified = "Fri, 12 Jun 2026 10:00:00 GMT",
@@ -179,16 +184,16 @@ const findRecording = (path: string): EdgarStubResponse | undefined => {
   return file === undefined ? undefined : json(readRecording(file))
 }
 
-/** The list of files in the folder of a filing without a fee exhibit. */
+/** The directory listing of a filing that has no fee exhibit. */
 const folderResponse = json(readRecording("archives/0001213900-24-004875.index.json"))
 
-/** Returns that list for the path of any filing's folder. */
+/** Returns that directory listing for the folder path of any filing. */
 const findFolder = (path: string) =>
   /^\/Archives\/edgar\/data\/.*\/index\.json$/.test(path) ? folderResponse : undefined
 
 /**
- * Starts the server. Responses in `responses` replace recordings by path. `intercept` may respond to any request with a
- * fault; if it returns undefined, the request gets its usual response.
+ * Starts the stub. `responses` overrides recordings by path. `intercept` can respond to any request with a fault. If it
+ * returns undefined, the request gets its usual response.
  */
 export const startEdgarStub = Effect.gen(function* () {
   const requests: Array<EdgarStubRequest> = []
@@ -196,7 +201,10 @@ export const startEdgarStub = Effect.gen(function* () {
   const behaviour: { intercept: (request: EdgarStubRequest) => EdgarStubResponse | "hang" | "reset" | undefined } = {
     intercept: () => undefined,
   }
-  /** Chooses what to send: a fault, a response of the test, a recording, or that there is no such document. */
+  /**
+   * Chooses the response: a fault, a response set by the test, a recording, or the SEC's response for a missing
+   * document.
+   */
   const choose = (request: EdgarStubRequest) =>
     behaviour.intercept(request) ?? responses.get(request.path) ?? findRecording(request.path) ??
       findFolder(request.path) ??
@@ -233,10 +241,10 @@ export const startEdgarStub = Effect.gen(function* () {
   return { url: `http://127.0.0.1:${port}`, requests, responses, behaviour }
 })
 
-/** The running stub. */
+/** A running EDGAR stub. */
 export type EdgarStub = Effect.Success<typeof startEdgarStub>
 
-/** Returns the path of a daily index, and the lines above its entries. */
+/** Returns the path of a daily index and the header lines above its entries. */
 export const describeDailyIndex = (day: string) => {
   const quarter = Math.ceil(Number(day.slice(5, 7)) / 3)
   const name = `master.${day.replaceAll("-", "")}.idx`
@@ -244,7 +252,7 @@ export const describeDailyIndex = (day: string) => {
   return { path: `/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}/${name}`, header }
 }
 
-/** Three companies with recorded submissions, and two (Snowflake and Zivo) whose filings are invented for tests. */
+/** Three companies with recorded submissions, and two (Snowflake and Zivo) with filings invented for the tests. */
 export const stubCompanies = {
   apple: { cik: "0000320193", name: "Apple Inc.", tickers: ["AAPL"] },
   imunon: { cik: "0000749647", name: "Imunon, Inc.", tickers: ["IMNN"] },
@@ -253,14 +261,14 @@ export const stubCompanies = {
   zivo: { cik: "0001101026", name: "Zivo Bioscience, Inc.", tickers: ["ZIVO"] },
 } as const
 
-/** Invented filings. Their content is recorded ownership documents, which contain no accession number. */
+/** Invented filings. Their documents are recorded ownership forms, which contain no accession number. */
 export const snowflakeFilings: ReadonlyArray<ListedFiling> = [
   { accession: "0001640147-26-000003", form: "8-K", filingDate: "2026-06-10", items: "5.02", primaryDocument: "a.htm" },
   { accession: "0001640147-26-000002", form: "4", filingDate: "2026-06-09", primaryDocument: "xslF345X05/form4.xml" },
   { accession: "0001640147-26-000001", form: "3", filingDate: "2026-05-04", primaryDocument: "xslF345X02/form3.xml" },
 ]
 
-/** An invented filing of Zivo. */
+/** A filing invented for Zivo. */
 export const zivoFilings: ReadonlyArray<ListedFiling> = [{
   accession: "0001101026-26-000001",
   form: "SCHEDULE 13D/A",
@@ -272,12 +280,12 @@ export const zivoFilings: ReadonlyArray<ListedFiling> = [{
 export const getFilingDocumentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
   `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
 
-/** Adds responses for the companies: the lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
+/** Adds responses for the companies: the lists, two ownership forms, and a malformed Schedule 13D/A. */
 export const addCompaniesAndFilings = ({ responses }: EdgarStub) => {
   const { apple, siemensEnergy, snowflake, zivo } = stubCompanies
   responses.set(tickerListPath, makeTickerList(Object.values(stubCompanies)))
   responses.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
-  // The hours of Siemens Energy's filings do not tell whether they are in UTC or Eastern time.
+  // The hours of Siemens Energy's filings do not show whether its times are in UTC or Eastern time.
   responses.set(
     getFilingDocumentPath(siemensEnergy, "0001193805-26-000032", "0001193805-26-000032-index.htm"),
     makeIndexPage("2026-01-16 11:19:42"),
@@ -308,7 +316,7 @@ export const recordRequestSlots = Effect.gen(function* () {
   yield* sql`create trigger record_slot after update on edgar_access for each row execute function record_slot()`
 })
 
-/** Counts the recorded slots: in total, and in the second with the most. */
+/** Counts the recorded request slots, in total and in the busiest second. */
 export const countRequestSlots = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number; readonly busiest: number }>`
@@ -320,7 +328,7 @@ export const countRequestSlots = Effect.gen(function* () {
   return { count: found?.count ?? 0, busiestSecond: found?.busiest ?? 0 }
 })
 
-/** Lets programs send requests at any rate, so that tests of the ingest need not wait for the SEC's limit. */
+/** Removes the request rate limit, so that ingest tests do not wait for it. */
 export const removeRequestLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create function remove_limit() returns trigger language plpgsql as

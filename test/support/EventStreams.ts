@@ -1,5 +1,5 @@
 /**
- * A client for server-sent events. It parses only what the service sends: events with one line of data each.
+ * A client for server-sent events. It parses only events with a single data line, which is all that the service sends.
  *
  * ```ts
  * const port = yield* startServiceInstance()
@@ -11,7 +11,7 @@
 import { Data, Effect, Schedule } from "effect"
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
 
-/** An event that the client received. */
+/** A received event. */
 export interface ReceivedEvent {
   readonly event: string
   readonly id: string
@@ -20,14 +20,14 @@ export interface ReceivedEvent {
 
 class StreamFailure extends Data.TaggedError("StreamFailure")<{ readonly message: string }> {}
 
-/** One connection, and what arrived on it. */
+/** One connection and the events received on it. */
 export class EventStream {
   status = 0
   headers: IncomingHttpHeaders = {}
   /** The body as received. */
   text = ""
   readonly events: Array<ReceivedEvent> = []
-  /** The last id, which a client sends when it reconnects. */
+  /** The last event ID, which a client sends when it reconnects. */
   lastId = ""
   comments = 0
   /** The total size of change events, which determines the cost. */
@@ -53,7 +53,7 @@ export class EventStream {
     this.outgoing.end()
   }
 
-  /** Starts reading, or continues. */
+  /** Starts or resumes reading. */
   read() {
     if (this.response?.listenerCount("data") === 0) this.response.on("data", (text: string) => this.receive(text))
     this.response?.resume()
@@ -103,15 +103,15 @@ export const waitForCondition = (what: string, condition: () => boolean) =>
       Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
     )
 
-/** How to open a stream. */
+/** Options for opening a stream. */
 export interface StreamOptions {
   readonly key: string
   readonly headers?: Readonly<Record<string, string>>
-  /** If false, the client reads nothing until `read` is called. */
+  /** Whether the client reads immediately. If false, it reads nothing until `read` is called. */
   readonly isReading?: boolean
 }
 
-/** Opens a stream, and waits for the headers. The connection closes with the scope. */
+/** Opens a stream and waits for the response headers. The connection closes when the scope closes. */
 export const openEventStream = Effect.fnUntraced(
   function* (port: number, query: string, { headers = {}, isReading = true, key }: StreamOptions) {
     const all = { Authorization: `Bearer ${key}`, "Accept-Encoding": "gzip", ...headers }

@@ -1,4 +1,4 @@
-/** Assertions about each kind of filter. The test inserts the rows, and identifies them by a key. */
+/** Assertions for each kind of filter. The test inserts the rows and identifies each by a key. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { todayInNewYork } from "../../src/contract/rules/Dates.ts"
@@ -7,12 +7,12 @@ import type { ReceivedValidationError } from "./ListClients.ts"
 type InvalidRequest<E, R> = (query: string) => Effect.Effect<ReceivedValidationError, E, R>
 
 interface FilterQueries<E, R> {
-  /** Returns the keys of the test's own rows that the query finds, in the order of the list. */
+  /** Returns the keys of the test's rows that the query finds, in list order. */
   readonly find: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   readonly requestInvalid: InvalidRequest<E, R>
 }
 
-/** Asserts that a list of tickers without a valid symbol is refused, instead of returning all rows (D5). */
+/** Asserts that a ticker list without any valid symbol is rejected, instead of returning all rows (D5). */
 export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(requestInvalid: InvalidRequest<E, R>) {
   for (const sent of ["@@", "@@,a_b", "", ",", "%20", "toolongtoolong123"]) {
     const { field, message } = yield* requestInvalid(`ticker=${sent}`)
@@ -22,7 +22,7 @@ export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(re
 })
 
 /**
- * Asserts that the endpoint refuses parameters that it does not declare (D4). The requests begin with `requiredQuery`.
+ * Asserts that the endpoint rejects parameters that it does not declare (D4). Each request starts with `requiredQuery`.
  */
 export const assertUnknownParametersRefused = Effect.fnUntraced(
   function* <E, R>(requestInvalid: InvalidRequest<E, R>, names: ReadonlyArray<string>, requiredQuery = "") {
@@ -34,7 +34,7 @@ export const assertUnknownParametersRefused = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `true` and `false` each find the rows with this value, and that neither finds rows with null. */
+/** Asserts that `true` and `false` each find the rows with that value, and that neither finds rows with null. */
 export const assertBooleanFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, found: {
     readonly yes: ReadonlyArray<unknown>
@@ -49,7 +49,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
 )
 
 /**
- * Asserts that allowed values find their rows, ignoring case (D33). Errors about other values must contain
+ * Asserts that each allowed value finds its rows, ignoring case (D33). Error messages for other values must contain
  * `messagePart`.
  */
 export const assertEnumFilter = Effect.fnUntraced(
@@ -77,7 +77,7 @@ export const assertEnumFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `min_` and `max_` include the bound, compare exact decimals, and never match null (D9). */
+/** Asserts that `min_` and `max_` include their bounds, compare decimals exactly, and never match null (D9). */
 export const assertRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, ascending: {
     readonly values: ReadonlyArray<string>
@@ -108,10 +108,12 @@ export const assertRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** The dates that the date assertions expect. The test inserts one row for each date, and one row without a date. */
+/** The dates that the date assertions expect. The test inserts one row per date, and one row without a date. */
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
-/** Asserts that `_from` and `_to` include their day and never match null (D7). `find` returns days, latest first. */
+/**
+ * Asserts that `_from` and `_to` include the given day and never match null (D7). `find` returns days, latest first.
+ */
 export const assertDayRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string) {
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
@@ -133,7 +135,7 @@ export const assertDayRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that today in New York is accepted and later days are refused (§7.2, D7). */
+/** Asserts that today's date in New York is accepted and that later dates are rejected (§7.2, D7). */
 export const assertFutureDaysRefused = Effect.fnUntraced(
   function* <A, E, R>(
     { requestRows, requestInvalid }: {
@@ -156,8 +158,8 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
 )
 
 /**
- * Asserts that `date` finds one day and cannot be combined with `date_from` or `date_to`, and that all three refuse
- * future days (D7).
+ * Asserts that `date` finds a single day and cannot be combined with `date_from` or `date_to`, and that all three
+ * parameters reject future dates (D7).
  */
 export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>) {
   assert.deepStrictEqual(yield* find("date=2025-04-08"), ["2025-04-08"])
@@ -175,7 +177,7 @@ export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, requ
   assert.deepStrictEqual(yield* find(`date_to=${today}`), sampleDays)
 })
 
-/** Asserts that a date range may lie in the future (§7.2). The test's row has the date 2199-01-01. */
+/** Asserts that a date range may be in the future (§7.2). The test's row has the date 2199-01-01. */
 export const assertFutureDaysFound = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, key: unknown) {
     assert.deepStrictEqual(yield* find(`${name}_from=2198-12-31&${name}_to=9999-12-31`), [key])
@@ -186,12 +188,10 @@ export const assertFutureDaysFound = Effect.fnUntraced(
   },
 )
 
-/**
- * The texts that `assertContainsFilter` searches. The test inserts one row for each text, and one row without a text.
- */
+/** The texts that `assertContainsFilter` searches. The test inserts one row per text, and one row without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Asserts that a part of a text finds it, ignoring case, and that the part must have 3 to 100 characters (§4). */
+/** Asserts that part of a text finds the text, ignoring case, and that the part must have 3 to 100 characters (§4). */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string) {
     const parts = [
@@ -210,7 +210,7 @@ export const assertContainsFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that search texts are refused if they are too short or too long, or contain NUL. */
+/** Asserts that search texts are rejected if they are too short, too long, or contain NUL. */
 export const assertInvalidTextsRefused = Effect.fnUntraced(
   function* <E, R>(requestInvalid: InvalidRequest<E, R>, name: string, requiredQuery = "") {
     for (const sent of ["", "ab", "%20%20a", "%20%20%20", "a%20", "a%00bc", "x".repeat(101)]) {

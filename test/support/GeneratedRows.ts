@@ -1,5 +1,5 @@
 /**
- * Fills the datasets' tables with many rows, which PostgreSQL generates from the column types.
+ * Fills the dataset tables with many rows, which PostgreSQL generates according to the column types.
  *
  * ```ts
  * const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_000)).pipe(
@@ -13,10 +13,12 @@ import { type LoadableDataset, loadableDatasets } from "../../src/contract/Datas
 import { readLoadableColumns } from "../../src/ingest/load/LoadingTable.ts"
 import { describeColumns } from "../../src/ingest/load/DatasetDescription.ts"
 
-/** How many tickers there are in tables with several rows per ticker. */
+/** The number of tickers in tables that have several rows per ticker. */
 const tickerCount = 2_000
 
-/** Returns the SQL expression for a column in row `g`. Columns with different values of `pace` are uncorrelated. */
+/**
+ * Returns the SQL expression for a column's value in row `g`. Columns with different values of `pace` are uncorrelated.
+ */
 const makeValueExpression = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
   const number = `((g * ${pace}) % 1000003)`
   if (type === "boolean") return `${number} % 10 = 0`
@@ -31,7 +33,9 @@ const makeValueExpression = (type: string, words: ReadonlyArray<string>, pace: n
   return `'text ' || md5((${number})::text)`
 }
 
-/** A high must be above all other prices, which are at most 10,000.03, and a low below them (D34). */
+/**
+ * Adjusts a price so that a high is above all other prices, which are at most 10,000.03, and a low is below them (D34).
+ */
 const makeRangeExpression = (column: string, value: string) =>
   /^high_(?!time)|_high$/.test(column)
     ? `${value} + 10001`
@@ -39,7 +43,7 @@ const makeRangeExpression = (column: string, value: string) =>
     ? `0.0001 + ${value} / 1000000`
     : value
 
-/** Expressions for columns whose values must satisfy a key or a check constraint. */
+/** SQL expressions for columns whose values must satisfy a key or check constraint. */
 const specialExpressions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ticker_changes: {
     old_ticker: `'O' || g`,
@@ -64,17 +68,19 @@ const specialExpressions: Readonly<Record<string, Readonly<Record<string, string
   news: { form_type: `(array['news', '8-K', 'S-3'])[1 + g % 3]` },
 }
 
-/** One link, two links or null. */
+/** A SQL expression for one link, two links or null. */
 const linksExpression = `case when g % 3 > 0 then
   (array['https://filings.example/' || g || '#a', 'https://filings.example/"' || g || '"'])[:(g % 3)::int] end`
 
-/** Two capital letters, like an ISO 3166 alpha-2 code. */
+/** A SQL expression for two uppercase letters, like an ISO 3166 alpha-2 code. */
 const countryExpression = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
 
 const makeTickerExpression = ({ key }: LoadableDataset) =>
   key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickerCount}`
 
-/** Returns the expression for a key column. Each ticker has one row per day, so pairs of ticker and day are unique. */
+/**
+ * Returns the SQL expression for a key column. Each ticker has one row per day, so pairs of ticker and day are unique.
+ */
 const makeKeyExpression = (dataset: LoadableDataset, column: string, type: string) => {
   if (column === "ticker") return makeTickerExpression(dataset)
   if (!dataset.key.includes(column)) return undefined
@@ -82,7 +88,10 @@ const makeKeyExpression = (dataset: LoadableDataset, column: string, type: strin
   return type === "text" ? `'key ' || g` : undefined
 }
 
-/** Runs an insert without recording history, which halves its time. The rows then count as older than the history. */
+/**
+ * Runs an insert without recording history, which halves its duration. The service treats such rows as older than the
+ * history.
+ */
 export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, insert: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
@@ -96,7 +105,7 @@ export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, 
   }))
 })
 
-/** Returns a statement that inserts the rows with the numbers from `first` to `last`. */
+/** Returns a statement that inserts the rows numbered from `first` to `last`. */
 export const makeInsert = Effect.fnUntraced(function* (dataset: LoadableDataset, first: number, last: number) {
   const { table } = dataset
   const columns = yield* readLoadableColumns(table)
@@ -112,11 +121,11 @@ export const makeInsert = Effect.fnUntraced(function* (dataset: LoadableDataset,
   return `insert into ${table} (${names}) select ${values.join(", ")} from generate_series(${first}, ${last}) as g`
 })
 
-/** Inserts rows. If the history does not record them, they count as older than the history. */
+/** Inserts rows. The service treats rows that are not recorded in the history as older than the history. */
 export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, rows: number, isRecorded = true) {
   const sql = yield* SqlClient.SqlClient
   const insert = sql.unsafe(yield* makeInsert(dataset, 1, rows))
-  // The session's statement timeout is meant for readers. This insert may take longer on a busy machine.
+  // The session's statement timeout is intended for readers. On a busy machine, this insert may take longer.
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`set local statement_timeout = 0`
     yield* isRecorded ? insert : skipHistory(dataset.table, insert)
@@ -124,11 +133,11 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
   }))
 })
 
-/** Inserts rows into the tables of all datasets. */
+/** Inserts rows into every dataset table. */
 export const fillAllTables = (rows: number, isRecorded = false) =>
   Effect.forEach(loadableDatasets, (dataset) => fillTable(dataset, rows, isRecorded), { discard: true })
 
-/** Returns the tables that a query plan scans sequentially. */
+/** Returns the tables on which a query plan performs sequential scans. */
 export const findSequentialScans = (plan: unknown): ReadonlyArray<string> => {
   if (Array.isArray(plan)) return plan.flatMap(findSequentialScans)
   if (!Predicate.isObject(plan)) return []

@@ -8,13 +8,13 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { getCandidateProgramPaths, isExecutable, startProgram } from "./Processes.ts"
 import { requestOverWire } from "./ServiceInstances.ts"
 
-/** The HAProxy program, if it is installed. */
+/** The path of the HAProxy executable, if it is installed. */
 export const haproxyProgram = [...getCandidateProgramPaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
 
-/** Whether tests with HAProxy are skipped: it is not installed, and `REQUIRE_HAPROXY` is not set. */
+/** Whether tests with HAProxy are skipped, because it is not installed and `REQUIRE_HAPROXY` is not set. */
 export const isHaproxyMissing = haproxyProgram === undefined && (process.env["REQUIRE_HAPROXY"] ?? "") === ""
 
-/** Ends the titles of tests that are skipped without HAProxy. */
+/** A suffix for test titles. States that the test is skipped if HAProxy is missing, and is empty otherwise. */
 export const haproxyTestSuffix = isHaproxyMissing ? " (skipped: no HAProxy here)" : ""
 
 class HaProxyError extends Data.TaggedError("HaProxyError")<{ readonly message: string }> {}
@@ -23,7 +23,7 @@ const requireHaproxy = haproxyProgram === undefined
   ? Effect.die(new Error("There is no haproxy here: install it (Debian has it)."))
   : Effect.succeed(haproxyProgram)
 
-/** Starts HAProxy with the configuration, and with a page that shows the states of its servers. */
+/** Starts HAProxy with the configuration, plus a page that shows the states of its servers. */
 export const startHaproxy = Effect.fnUntraced(function* (configuration: string) {
   const program = yield* requireHaproxy
   const fs = yield* FileSystem.FileSystem
@@ -46,7 +46,7 @@ export const startHaproxy = Effect.fnUntraced(function* (configuration: string) 
   )
   const running = yield* startProgram(program, ["-db", "-f", `${folder}/haproxy.cfg`, "-f", `${folder}/states.cfg`], {})
 
-  /** Waits until the servers of the backend have these states after a health check, such as `UP` and `DOWN`. */
+  /** Waits until a health check has put the backend's servers into the given states, such as `UP` and `DOWN`. */
   const waitForStates = (backend: string, expected: Readonly<Record<string, string>>) =>
     requestOverWire(statesPort, "/states;csv", "").pipe(
       Effect.flatMap(({ text }) => {
@@ -73,8 +73,8 @@ export const startHaproxy = Effect.fnUntraced(function* (configuration: string) 
 })
 
 /**
- * Creates a certificate for `localhost`. Returns the file with the certificate and its key for HAProxy, and the
- * certificate as text for clients.
+ * Creates a certificate for `localhost`. Returns a file with the certificate and its key for HAProxy, and the
+ * certificate text for clients.
  */
 export const makeCertificate = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -99,7 +99,7 @@ export const makeCertificate = Effect.gen(function* () {
   return { file, certificate }
 })
 
-/** A request through HAProxy. */
+/** A request to send through HAProxy. */
 export interface ProxiedRequest {
   readonly key: string
   /** The client's address, within 127.0.0.0/8. */
@@ -107,11 +107,11 @@ export interface ProxiedRequest {
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
   /** If set, sends a POST with this body instead of a GET. */
   readonly body?: string
-  /** Resolves the request as soon as the received text matches. */
+  /** If set, resolves the request as soon as the text received so far matches. */
   readonly until?: RegExp
 }
 
-/** What came back through HAProxy. */
+/** A response received through HAProxy. */
 export interface ProxiedResponse {
   readonly status: number
   readonly headers: IncomingMessage["headers"]
@@ -120,7 +120,7 @@ export interface ProxiedResponse {
   readonly isComplete: boolean
 }
 
-/** Sends a request over TLS, on a connection of its own. */
+/** Sends a request over a new TLS connection. */
 export const requestOverTls = (
   { certificate, port }: { readonly certificate: string; readonly port: number },
   path: string,
@@ -166,7 +166,8 @@ export const requestOverTls = (
   })
 
 /**
- * Returns how many requests to `/v1/` a process has responded to. `metricsPort` is the `METRICS_PORT` of the process.
+ * Returns how many requests to `/v1/` a service process has responded to. `metricsPort` is the process's
+ * `METRICS_PORT`.
  */
 export const countResponsesOf = (metricsPort: number) =>
   Effect.map(

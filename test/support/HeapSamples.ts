@@ -1,8 +1,11 @@
-/** Reads the memory of service processes, whose heap no other test has used. */
+/** Measures the memory of separate service processes, whose heap is not affected by other tests. */
 import { Effect, Schedule } from "effect"
 import type { RunningProcess } from "./Processes.ts"
 
-/** The module to `--import` into a process, which then prints `expression` as JSON whenever it gets SIGUSR2. */
+/**
+ * Returns a module to `--import` into a process. The process then prints the value of `expression` as JSON whenever it
+ * receives SIGUSR2.
+ */
 export const printOnSignal = (expression: string) =>
   `data:text/javascript,${
     encodeURIComponent(`
@@ -16,7 +19,7 @@ export const printOnSignal = (expression: string) =>
     `)
   }`
 
-/** Sends the signal at which the process prints its memory, and returns what it printed. */
+/** Sends SIGUSR2 to a process started with `printOnSignal`. Returns the value that the process prints. */
 export const takeSample = Effect.fnUntraced(function* ({ child, output }: RunningProcess) {
   const before = output.err.length
   child.kill("SIGUSR2")

@@ -12,7 +12,9 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Runs `write` in a transaction and leaves it open. `commit` commits it, and waits for that. */
+/**
+ * Runs `write` in a transaction and leaves the transaction open. `commit` commits it and waits until it has committed.
+ */
 export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Effect<unknown, E, SqlClient.SqlClient>) {
   const sql = yield* SqlClient.SqlClient
   const [written, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -26,7 +28,7 @@ export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Ef
   return { commit: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(fiber)) }
 })
 
-/** Waits until this number of sessions are blocked by other transactions. */
+/** Waits until at least `count` sessions are blocked by other transactions. */
 export const waitUntilSessionsAreBlocked = Effect.fnUntraced(function* (count: number) {
   const sql = yield* SqlClient.SqlClient
   const blocked = sql`

@@ -1,94 +1,95 @@
 /**
  * Checks what clients observed of the history while processes and servers were killed (decisions 0113 to 0115, 0117).
- * Each version of a row contains a token that no other version has, so each observation can be traced to one
- * transaction. All moments are in UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, and sort as text.
+ * Each version of a row contains a unique token, so each observation can be traced to one transaction. All timestamps
+ * are in UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, and sort as text.
  */
 
 /** A transaction that a client ran. */
 export interface WrittenTransaction {
   readonly id: number
-  /** `unknown` if the connection or the process was lost before the commit was confirmed. */
+  /** The outcome is `unknown` if the connection or the process was lost before the commit was confirmed. */
   readonly outcome: "committed" | "aborted" | "unknown"
-  /**
-   * Tokens of the row versions that the transaction added, except those that it then replaced or rolled back itself.
-   */
+  /** Tokens of the row versions that the transaction added, except those that it replaced or rolled back itself. */
   readonly tokens: ReadonlyArray<string>
-  /** Earliest possible `recorded_at` of the transaction. */
+  /** The earliest possible `recorded_at` of the transaction. */
   readonly earliest: string
-  /** Latest possible `recorded_at`, if the outcome is `committed`. */
+  /** The latest possible `recorded_at`, if the outcome is `committed`. */
   readonly latest: string
 }
 
-/** A change as the feed returns it. */
+/** A change returned by the feed. */
 export interface ObservedChange {
-  /** Two deliveries have the same identity only if all of their fields are equal, including the cursor. */
+  /**
+   * Identifies a change: two deliveries have the same identity only if all of their fields are equal, including the
+   * cursor.
+   */
   readonly identity: string
   readonly moment: string
   readonly dataset: string
   readonly kind: string
   readonly key: string
-  /** The symbols by which a reader finds the change. */
+  /** The symbols under which a reader finds the change. */
   readonly symbols: ReadonlyArray<string>
-  /** The token of the version that the change added. */
+  /** The token of the row version that the change added. */
   readonly token: string | undefined
-  /** The token of the version that the change replaced or removed. */
+  /** The token of the row version that the change replaced or removed. */
   readonly before: string | undefined
 }
 
-/** Which changes a consumer wants. */
+/** Selects the changes that a consumer receives. */
 export interface ConsumerFilter {
   readonly dataset?: ReadonlyArray<string>
   readonly kind?: ReadonlyArray<string>
   readonly ticker?: ReadonlyArray<string>
 }
 
-/** What a consumer of the feed received, in that order. */
+/** The changes that a consumer of the feed received, in order of receipt. */
 export interface ConsumerRecord {
   readonly name: string
   readonly filter: ConsumerFilter
-  /** Each segment starts at a stored cursor. `from` is how many changes had been received before the segment. */
+  /** Each segment starts at a stored cursor. `from` is the number of changes received before that cursor. */
   readonly segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
 }
 
-/** A response about the past. */
+/** A response to a request with `as_of`. */
 export interface PastResponse {
-  /** Path and query, without `as_of`. */
+  /** The path and query, without `as_of`. */
   readonly target: string
   readonly moment: string
   readonly status: number
   readonly etag: string | undefined
   readonly digest: string
-  /** The tokens in the body. */
+  /** The tokens in the response body. */
   readonly tokens: ReadonlyArray<string>
-  /** The dataset, if the response contains all of its rows; otherwise undefined. */
+  /** The dataset, if the response contains all of its rows. Otherwise undefined. */
   readonly dataset: string | undefined
 }
 
-/** Everything that clients observed during a run. */
+/** Everything that the clients observed during a run. */
 export interface ObservedHistory {
   readonly transactions: ReadonlyArray<WrittenTransaction>
-  /** The whole feed. */
+  /** All changes in the feed. */
   readonly changes: ReadonlyArray<ObservedChange>
   readonly consumers: ReadonlyArray<ConsumerRecord>
-  /** The responses during the run, and those to the same requests afterwards. */
+  /** The responses received during the run, and the responses to the same requests afterwards. */
   readonly responses: ReadonlyArray<PastResponse>
-  /** The token of each row after the run, by dataset and key. */
+  /** The token of each row at the end of the run, by dataset and key. */
   readonly tables: ReadonlyMap<string, ReadonlyMap<string, string>>
 }
 
 const tokenPattern = /\bt(\d+)\.\d+\b/g
 
-/** Returns the token of a row version. */
+/** Returns the token of a version that a transaction writes. */
 export const formatRowToken = (transaction: number, row: number) => `t${transaction}.${row}`
 
-/** Finds all tokens in a text. */
+/** Finds all row tokens in a text. */
 export const findRowTokens = (text: string): ReadonlyArray<string> => text.match(tokenPattern) ?? []
 
 const parseTransactionNumber = (token: string) => Number(token.slice(1, token.indexOf(".")))
 
 const describeChange = ({ dataset, key, kind, moment }: ObservedChange) => `${dataset} ${kind} ${key} at ${moment}`
 
-/** Whether a consumer wants a change. */
+/** Returns whether a change matches a consumer's filter. */
 export const matchesConsumerFilter = ({ dataset, kind, ticker }: ConsumerFilter, change: ObservedChange) =>
   (dataset?.includes(change.dataset) ?? true) && (kind?.includes(change.kind) ?? true) &&
   (ticker === undefined || change.symbols.some((symbol) => ticker.includes(symbol)))
@@ -98,7 +99,7 @@ const findDifference = (wanted: Iterable<string>, found: Iterable<string>) => {
   return { missing: Array.from(left.difference(right)), unexpected: Array.from(right.difference(left)) }
 }
 
-/** Checks that all responses to the same request for the same moment are equal (0114). */
+/** Checks that all responses to the same request with the same `as_of` are equal (0114). */
 const checkPastResponses = ({ responses }: ObservedHistory) => {
   const first = new Map<string, PastResponse>()
   return responses.flatMap((response) => {
@@ -111,8 +112,8 @@ const checkPastResponses = ({ responses }: ObservedHistory) => {
 }
 
 /**
- * Checks that a consumer received all changes that it wants, in the order of the feed, and that it received a change
- * twice only after a restart (0115).
+ * Checks that a consumer received all changes that match its filter, in feed order, and that it received duplicates
+ * only after a restart (0115).
  */
 const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: ReadonlyArray<ObservedChange>) => {
   const wanted = changes.filter((change) => matchesConsumerFilter(filter, change))
@@ -142,7 +143,7 @@ const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: Read
   return violations
 }
 
-/** Groups consecutive changes with the same `recorded_at`, in the order of the feed. */
+/** Groups consecutive changes with the same `recorded_at`, in feed order. */
 const groupByMoment = (changes: ReadonlyArray<ObservedChange>) => {
   const groups: Array<{ readonly moment: string; readonly changes: Array<ObservedChange> }> = []
   for (const change of changes) {
@@ -154,8 +155,8 @@ const groupByMoment = (changes: ReadonlyArray<ObservedChange>) => {
 }
 
 /**
- * Checks that the feed contains each committed transaction once and completely, with a single `recorded_at` during its
- * commit, and no changes of aborted transactions (0113).
+ * Checks that the feed contains each committed transaction once and completely, with a single `recorded_at` within the
+ * time of its commit, and that it contains no changes from aborted transactions (0113).
  */
 const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
   const written = new Map(transactions.map((transaction) => [transaction.id, transaction]))
@@ -194,7 +195,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
 }
 
 /**
- * Checks that replaying the changes in order reproduces each complete response and, at the end, the tables (0114,
+ * Checks that replaying the changes in order reproduces each complete response and, in the end, the tables (0114,
  * 0115).
  */
 const checkReplay = ({ responses, changes, tables }: ObservedHistory) => {
@@ -239,7 +240,8 @@ const checkReplay = ({ responses, changes, tables }: ObservedHistory) => {
 }
 
 /**
- * Checks that the feed contains all tokens that readers saw, because only committed transactions may be seen (0114).
+ * Checks that the feed contains every token that readers saw, because only committed transactions may be visible
+ * (0114).
  */
 const checkOrigins = ({ responses, changes }: ObservedHistory) => {
   const recorded = new Set(changes.flatMap(({ token }) => token ?? []))
@@ -249,7 +251,10 @@ const checkOrigins = ({ responses, changes }: ObservedHistory) => {
   })
 }
 
-/** Returns a sentence for each broken promise, starting with the number of the decision that makes the promise. */
+/**
+ * Returns one sentence per violated guarantee, each starting with the number of the decision that defines the
+ * guarantee.
+ */
 export const findHistoryViolations = (history: ObservedHistory): ReadonlyArray<string> => [
   ...checkPastResponses(history),
   ...history.consumers.flatMap((consumer) => checkConsumer(consumer, history.changes)),

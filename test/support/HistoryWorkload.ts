@@ -1,7 +1,7 @@
 /**
- * Writes, loads, reads the past and consumes the change feed at random, while services, loads and PostgreSQL are killed
- * and a standby takes over. HistoryChecker then checks what the clients observed. `test/faults/history.test.ts` is the
- * shortest example of a run.
+ * Runs a random workload of writes, loads, `as_of` requests and change feed consumers, while services, loads and
+ * PostgreSQL are killed and a standby takes over. HistoryChecker then checks what the clients observed.
+ * `test/faults/history.test.ts` is the shortest example of a run.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"
@@ -38,21 +38,21 @@ import { paceWorkload } from "./Pauses.ts"
 
 const { chooseInteger, chooseNumber, happensWithProbability } = HistoryTables
 
-/** The size and the faults of a run. */
+/** The size of a run and its faults. */
 export interface HistoryOptions {
   readonly seed: number
-  /** How many service processes run. */
+  /** The number of service processes. */
   readonly services: number
   readonly writers: number
   readonly readers: number
-  /** New rounds of faults start until this time has passed, but there is always one. */
+  /** New rounds of faults start until this time has passed. There is always at least one round. */
   readonly duration: Duration.Duration
-  /** How many transactions commit between two faults. */
+  /** The number of transactions that commit between two faults. */
   readonly transactionsPerFault: number
   readonly maxLoadedRows: number
-  /** The longest pause of a writer or reader between two transactions or requests, in milliseconds. */
+  /** The maximum pause of a writer or reader between two transactions or requests, in milliseconds. */
   readonly pause: number
-  /** The longest pause between two loads, in milliseconds. */
+  /** The maximum pause between two loads, in milliseconds. */
   readonly loadPause: number
 }
 
@@ -123,7 +123,7 @@ const describeCause = (cause: Cause.Cause<unknown>) => {
   return SqlError.isSqlError(error) ? describeSqlError(error) : String(error)
 }
 
-/** Statements with which a client might try to keep its changes out of the history. */
+/** Statements that a client might use to try to hide its changes from the history. */
 const disturbances: Choices<string> = [
   "set constraints all immediate",
   "set constraints history.record_transaction immediate",
@@ -134,7 +134,7 @@ const disturbances: Choices<string> = [
 
 const isolations = ["read committed", "read committed", "repeatable read", "serializable"] as const
 
-/** Runs one random transaction. Returns whether the connection can still be used. */
+/** Runs one random transaction. Returns whether the connection is still usable. */
 const runTransaction = Effect.fnUntraced(function* (
   connection: PgConnection.PgConnection,
   record: HistoryRecord,
@@ -196,7 +196,7 @@ const runTransaction = Effect.fnUntraced(function* (
   return Exit.isSuccess(committed)
 })
 
-/** Writes over one connection after another until `isStopping` returns true. */
+/** Runs transactions until `isStopping` returns true. Opens a new connection whenever the previous one fails. */
 const runWriter = (
   url: string,
   record: HistoryRecord,
@@ -222,8 +222,8 @@ const runWriter = (
 }
 
 /**
- * Runs the command `load` with random files. Kills loads early until one has been interrupted, and some at random
- * later.
+ * Runs the `load` command with random files. Kills loads early until one has been interrupted, and kills random loads
+ * afterwards.
  */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
@@ -266,14 +266,16 @@ const runLoader = Effect.fnUntraced(function* (
 // ---------------------------------------------------------------------------------------------------------------------
 
 interface Client {
-  /** The ports of the services. */
+  /** The ports of the service processes. */
   readonly ports: ReadonlyArray<number>
   readonly key: string
-  /** Sends a request to a random service. Returns undefined if there is no response, a 503, or a 429. */
+  /**
+   * Sends a request to a randomly chosen service. Returns undefined if there is no response, or if it is a 503 or 429.
+   */
   readonly request: (choose: RandomChooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
-/** Requests that return all rows of a dataset, by the name of the dataset. */
+/** Requests that return all rows of a dataset, each with the dataset's name. */
 const completeTargets: Readonly<Record<string, string>> = {
   "/v1/news?format=ndjson&limit=all": "news",
   "/v1/research-reports?format=csv&limit=all": "research_reports",
@@ -300,7 +302,7 @@ const chooseTarget = (choose: RandomChooser) => {
 
 const stableStatuses = new Set([200, 404, 409])
 
-/** Requests a target as of a moment. Returns undefined if there is no response, a 503, or a 429. */
+/** Requests a target with `as_of`. Returns undefined if there is no response, or if it is a 503 or 429. */
 const requestPast = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -314,14 +316,17 @@ const requestPast = Effect.fnUntraced(function* (
   if (!stableStatuses.has(status)) record.addUnexpected(`0114: ${target} at ${moment}: ${status} ${response.text}`)
   const text = response.text.replace(/"request_id":"[^"]*"/, "")
   const dataset = status === 200 ? completeTargets[target] : undefined
-  // Removes the service's own address from the links, so that responses of different services can be compared.
+  // Removes each service's address from the links, so that responses from different services can be compared.
   const links = headers["link"]?.replaceAll(/http:\/\/[^/]*/g, "")
   const digest = computeDigest(`${headers["x-row-count"]} ${links} ${text}`)
   const past = { target, moment, status, etag: headers["etag"], digest, tokens: findRowTokens(text), dataset }
   return past satisfies PastResponse
 })
 
-/** Requests random targets as of random moments: some seconds ago, at or just before a change, or already requested. */
+/**
+ * Requests random targets with random `as_of` times: seconds ago, at or just before a change, or the time of an earlier
+ * request.
+ */
 const runReader = Effect.fnUntraced(function* (
   client: Client,
   record: HistoryRecord,
@@ -334,7 +339,8 @@ const runReader = Effect.fnUntraced(function* (
   while (!isStopping()) {
     const known = record.responses[chooseInteger(choose, record.responses.length)]
     const recent = recentMoments[recentMoments.length - 1 - chooseInteger(choose, Math.min(50, recentMoments.length))]
-    // At least 20 ms ago, because the service's clock may be a few milliseconds behind this process's clock.
+    // Uses a time at least 20 ms ago, because the service's clock may be a few milliseconds behind this process's
+    // clock.
     const ago = formatMoment(
       Math.max(first, Date.now() - 20 - chooseInteger(choose, 1_500)),
       chooseInteger(choose, 1_000),
@@ -353,7 +359,7 @@ const runReader = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns the moment one microsecond earlier. */
+/** Returns the timestamp one microsecond earlier. */
 const getPreviousMoment = (moment: string) => {
   const microseconds = BigInt(Date.parse(`${moment.slice(0, 19)}Z`)) * 1_000n + BigInt(moment.slice(20, 26)) - 1n
   return formatMoment(Number(microseconds / 1_000n), Number(microseconds % 1_000n))
@@ -415,7 +421,10 @@ const consumerFilters: ReadonlyArray<ConsumerFilter> = [
   { ticker: ["TC"], dataset: ["split_status"], kind: ["added", "removed"] },
 ]
 
-/** Records what a consumer receives. After a restart, the consumer continues from the cursor that it stored last. */
+/**
+ * Records the changes that a consumer receives. After a restart, the consumer resumes from the last cursor that it
+ * stored.
+ */
 const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilter) => {
   const segments: Array<{ readonly from: number; readonly identities: Array<string> }> = []
   let place: { readonly cursor: string | undefined; readonly count: number } = { cursor: undefined, count: 0 }
@@ -442,7 +451,7 @@ const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilte
   }
 }
 
-/** Polls the feed from the start until `isStopping` returns true and all changes have been received. */
+/** Polls the feed from its start until `isStopping` returns true and all changes have been received. */
 const runConsumer = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -477,7 +486,9 @@ const runConsumer = Effect.fnUntraced(function* (
 
 const decodeChange = Schema.decodeUnknownSync(Schema.fromJsonString(FeedChange))
 
-/** Follows the stream until it has received the expected number of changes, which is known only after all writes. */
+/**
+ * Follows the stream until it has received the expected number of changes. That number is known only after all writes.
+ */
 const runFollower = Effect.fnUntraced(function* (
   { key, ports }: Client,
   record: HistoryRecord,
@@ -541,7 +552,9 @@ const readFeed = Effect.fnUntraced(function* ({ request }: Client, choose: Rando
 
 type Standby = Effect.Success<ReturnType<typeof makeStandbyOf>>
 
-/** Two servers behind one address. The standby of one round is the primary of the next. */
+/**
+ * Provides a primary and a standby behind one address. After a failover, the standby is the primary of the next round.
+ */
 const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
   const fs = yield* FileSystem.FileSystem
   let primary: PostgresServer = yield* DedicatedPostgres
@@ -555,7 +568,10 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     yield* standby.synchronous
     record.log("standby", { port: standby.port })
   })
-  /** Waits until the standby has all visible commits. A restarted primary shows commits before the standby has them. */
+  /**
+   * Waits until the standby has all visible commits. A restarted primary shows commits before the standby has received
+   * them.
+   */
   const waitForStandby = Effect.suspend(() => standby?.waitUntilComplete ?? Effect.void)
 
   const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: RandomChooser) {
@@ -569,7 +585,8 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     if (next === undefined) return
     yield* failed.stop("SIGKILL")
     yield* paceWorkload(chooseInteger(choose, 1_000))
-    // A load balancer may switch to the standby before or after its promotion.
+    // A real load balancer may switch to the standby before or after it is promoted, so the test does one or the other
+    // at random.
     const isEarly = happensWithProbability(choose, 0.5)
     if (isEarly) yield* proxy.lead(next.port)
     yield* paceWorkload(chooseInteger(choose, 500))
@@ -604,7 +621,8 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
     request: (choose, target) =>
       Effect.suspend(() => requestOverWire(ports[chooseInteger(choose, ports.length)] ?? 0, target, key)).pipe(
         Effect.timeout("30 seconds"),
-        // The readers may export the same lists at the same time, which is more than an account may do.
+        // Readers may export lists concurrently, so requests can exceed the account's limit for concurrent exports and
+        // get a 429.
         Effect.map((response) => [429, 503].includes(response.status) ? undefined : response),
         Effect.orElseSucceed(() => undefined),
         Effect.tap((response) =>
@@ -623,7 +641,7 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
 
 class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
 
-/** Prints how to investigate a failure, and saves the output of the services to files. */
+/** Prints how to investigate a failure, and saves the services' output to files. */
 const reportFailure = (seed: number, { file, folder, processes }: HistoryRecord) =>
   Effect.sync(() => {
     processes.forEach((running, index) => writeFileSync(join(folder, `service-${index}.log`), combinedOutput(running)))
@@ -690,8 +708,8 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   } as const
   type Fault = keyof typeof faults
   /**
-   * Causes the faults of a round, and waits for progress between them. Each round has one failover, which uses up the
-   * standby.
+   * Injects the faults of a round and waits for progress between them. Each round has one failover, which turns the
+   * standby into the primary.
    */
   const runRound = Effect.fnUntraced(function* (round: ReadonlyArray<Fault>) {
     for (const fault of round) {
@@ -732,7 +750,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       }),
   })
 
-  // Restarts the services, so that no response below comes from their memory.
+  // Restarts the services, so that none of the responses below come from a cache.
   yield* Effect.forEach(Array.from({ length: serviceCount }), (_, at) => services.killOne(at))
   const requests = new Map(record.responses.map((response) => [`${response.target} ${response.moment}`, response]))
   yield* Effect.forEach(
@@ -745,7 +763,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
         ),
         Effect.map(record.addPastResponse),
       ),
-    // One at a time, because an account may have only two exports in progress.
+    // Runs sequentially, because an account may have only two exports in progress.
     { discard: true },
   )
   const changes = yield* readFeed(services.client, choose)
@@ -765,9 +783,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   }
 })
 
-/**
- * Runs the workload, and fails if the observations break a promise. Returns how many operations and faults there were.
- */
+/** Runs the workload. Fails if the observations violate a guarantee. Returns the number of operations and faults. */
 export const runHistoryWorkload = Effect.fnUntraced(function* (options: HistoryOptions) {
   const record = makeRecord(options)
   return yield* Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Runs commands in this process, which is faster than starting `src/main.ts`. */
+/** Runs commands in this process, which takes less time than starting `src/main.ts`. */
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect, Exit, Layer, Stdio } from "effect"
 import { format } from "node:util"
@@ -7,8 +7,8 @@ import { toExitCode } from "../../src/operate/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
 /**
- * Runs a command without the environment of the tests. The exit code is null if the command takes more than ninety
- * seconds.
+ * Runs a command without the environment variables of the tests. The exit code is null if the command takes more than
+ * ninety seconds.
  */
 export const runCommandInProcess = (
   args: ReadonlyArray<string>,
@@ -20,7 +20,7 @@ export const runCommandInProcess = (
     const out = (...words: ReadonlyArray<unknown>) => void (output.out += `${format(...words)}\n`)
     const err = (...words: ReadonlyArray<unknown>) => void (output.err += `${format(...words)}\n`)
     const written = { ...console, log: out, info: out, debug: out, error: err, warn: err, trace: err }
-    // Uses a new runtime, which shares no layer, clock or context with the test.
+    // Uses a new runtime, which shares no layers, clock or context with the test.
     const exit = await Effect.runPromiseExit(
       CommandLine.runCommandLine().pipe(
         Effect.timeoutOption("90 seconds"),

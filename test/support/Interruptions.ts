@@ -1,13 +1,13 @@
-/** Interrupts effects between any two of their operations, as a client that disconnects may. */
+/** Interrupts effects between any two of their operations, as a disconnecting client may. */
 import { Array, Deferred, Effect, Fiber, References } from "effect"
 
-/** After this many operations, a fiber always yields. */
+/** The number of operations after which a fiber always yields. */
 const maxOperations = 100
 
-/** From 1 to more operations than the effects in these tests have. */
+/** Operation counts from 1 to 50, which is more operations than the effects in these tests have. */
 export const operationCounts = Array.range(1, 50)
 
-/** Starts an effect in a fiber that yields after about this many operations. */
+/** Starts an effect in a fiber that yields after about `operations` operations. */
 const startUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, operations: number) => {
   let delayed: Effect.Effect<A, E, R> = Effect.suspend(() => effect)
   for (let left = maxOperations - operations; left > 0; left -= 1) {
@@ -20,8 +20,8 @@ const startUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, operations: number)
 }
 
 /**
- * Runs an effect many times: first so that it yields after one operation, then after two, and so on. Each time, passes
- * its fiber to `test` at that point.
+ * Runs an effect many times, so that it yields after one operation, then after two, and so on. Each time it yields,
+ * passes its fiber to `test`.
  */
 export const yieldAfterEachOperation = <A, E, R, E2, R2>(
   effect: (operations: number) => Effect.Effect<A, E, R>,
@@ -33,15 +33,15 @@ export const yieldAfterEachOperation = <A, E, R, E2, R2>(
     { discard: true },
   )
 
-/** Interrupts an effect once after each of its operations. `check` runs after each interruption. */
+/** Interrupts an effect once after each of its operations. Runs `check` after each interruption. */
 export const interruptAfterEachOperation = <A, E, R, E2, R2>(
   effect: (operations: number) => Effect.Effect<A, E, R>,
   check: (operations: number) => Effect.Effect<void, E2, R2>,
 ) => yieldAfterEachOperation(effect, (fiber, operations) => Effect.andThen(Fiber.interrupt(fiber), check(operations)))
 
 /**
- * Waits for a signal from a fiber before it is interrupted or killed. If the fiber ends without the signal, fails with
- * the result of the fiber: otherwise the test would wait until its timeout.
+ * Waits for a signal from a fiber that is about to be interrupted or killed. If the fiber ends without the signal,
+ * fails with the fiber's result, because the test would otherwise wait until its timeout.
  */
 export const awaitWhileRunning = <A, E>(signal: Deferred.Deferred<void>, fiber: Fiber.Fiber<A, E>) =>
   Effect.raceFirst(

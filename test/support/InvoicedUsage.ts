@@ -1,4 +1,4 @@
-/** Usage in October 2026 with everything that makes an invoice difficult to recompute. The month is closed. */
+/** Usage in October 2026 that covers everything that makes an invoice difficult to recompute. The month is closed. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { closeMonth } from "../../src/accounts/billing/Invoices.ts"
@@ -7,7 +7,7 @@ import { makeThrottledRequestCountWriter } from "../../src/accounts/billing/Usag
 import { findAccountAndKeyIds, makeRecordWriter, makeUsageRecord } from "./CustomerUsage.ts"
 import { makeRandomChooser } from "./RandomChoices.ts"
 
-/** Times on both sides of midnight in New York, including the days before and after the month. */
+/** Times just before and after midnight in New York, including the days before and after the month. */
 const times = [
   "2026-09-30T23:59:59.999-04:00",
   "2026-10-01T00:00:00.000-04:00",
@@ -17,7 +17,7 @@ const times = [
   "2026-11-01T00:00:00.000-04:00",
 ] as const
 
-/** Records requests for the key's account, and closes October 2026 for it. */
+/** Records requests for the key's account, then closes October 2026 for that account. */
 export const recordInvoicedUsage = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const { account_id, key_id } = yield* findAccountAndKeyIds(key)
@@ -27,7 +27,7 @@ export const recordInvoicedUsage = Effect.fnUntraced(function* (key: string) {
   const choose = makeRandomChooser(1)
   const records = Array.from({ length: 400 }, () => {
     const requested_at = Date.parse(choose(times))
-    // The price changed on 16 October.
+    // The price changes on October 16.
     const price = requested_at < Date.parse("2026-10-16T00:00:00-04:00") ? 10_000_000 : 12_500_000
     const status_code = choose([200, 200, 200, 200, 304, 404, 422, 499] as const)
     const endpoint = choose(["/v1/news", "/v1/screener", "/v1/overview"] as const)

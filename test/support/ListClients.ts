@@ -1,5 +1,5 @@
 /**
- * Clients for the list of a dataset, or for two lists that show the same dataset. The test provides `Service.layer`.
+ * Clients for one list of a dataset, or for two lists of the same dataset. The test provides `Service.layer`.
  *
  * ```ts
  * const { requestColumn, requestInvalid } = makeListClient("/v1/news")
@@ -19,7 +19,7 @@ type RequestEffect = ReturnType<typeof requestJson>
 type TestResponse = Effect.Success<RequestEffect>
 type TestRequest<A> = Effect.Effect<A, Effect.Error<RequestEffect>, Effect.Services<RequestEffect>>
 
-/** Returns the rows in the envelope of a list. */
+/** Returns the rows in a list response. */
 export const getResultRows = (body: unknown): ReadonlyArray<unknown> => {
   const results = valueAt(body, "results")
   return Array.isArray(results) ? results : []
@@ -29,13 +29,13 @@ export const getResultRows = (body: unknown): ReadonlyArray<unknown> => {
 export const getNullFieldNames = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) => cell === null ? [name] : [])
 
-/** Returns the names and values of those fields in a row that are null or lists. */
+/** Returns the names and values of a row's fields that are null or lists. */
 export const getNullAndListFields = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
     cell === null || Array.isArray(cell) ? [[name, cell]] : []
   )
 
-/** Identifies a trading session by its ticker and date, as `TICKER date`. */
+/** Identifies a trading session by its ticker and date, formatted as `TICKER date`. */
 export const formatTickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
 
 const getRows = ({ body, status, text }: TestResponse, query: string) => {
@@ -43,7 +43,7 @@ const getRows = ({ body, status, text }: TestResponse, query: string) => {
   return getResultRows(body)
 }
 
-/** Returns the content of a 422 response. `field` and `reason` describe the first invalid field. */
+/** Checks a 422 response and returns its content. `field` and `reason` describe the first invalid field. */
 const getValidationError = ({ body, headers, status, text }: TestResponse, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
   assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
@@ -57,7 +57,7 @@ const getValidationError = ({ body, headers, status, text }: TestResponse, query
   }
 }
 
-/** What `requestInvalid` returns about a refused query. */
+/** The content of a 422 response, as returned by `requestInvalid`. */
 export type ReceivedValidationError = ReturnType<typeof getValidationError>
 
 const getJsonText = ({ headers, status, text }: TestResponse) => {
@@ -71,7 +71,8 @@ export const getNextPageUrl = (headers: Readonly<Record<string, string | undefin
   /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
 
 /**
- * Follows `Link` and returns the rows of all pages. Checks that no page is empty, and that all but the last are full.
+ * Follows the `Link` headers and returns the rows of all pages. Asserts that no page is empty and that all pages except
+ * the last are full.
  */
 const readAllPages = Effect.fnUntraced(function* (first: string, limit: number, options: Service.TestRequestOptions) {
   const seen: Array<unknown> = []
@@ -92,21 +93,23 @@ const readAllPages = Effect.fnUntraced(function* (first: string, limit: number, 
   return seen
 })
 
-/** Creates a client for one list, with the key of the tier `basic`. All methods except `request` check the status. */
+/**
+ * Creates a client for one list that uses the key of the `basic` tier. All methods except `request` check the status.
+ */
 export const makeListClient = (path: string) => {
   const request = (query: string): TestRequest<TestResponse> => requestJson(`${path}?${query}`)
   const requestRows = (query: string) => Effect.map(request(query), (response) => getRows(response, query))
   return {
-    /** Returns the response, whatever its status. */
+    /** Returns the response, regardless of its status. */
     request,
-    /** Expects status 200 and returns the rows. */
+    /** Expects the status 200. Returns the rows. */
     requestRows,
-    /** Expects status 200 and returns one field of each row. */
+    /** Expects the status 200. Returns one field of each row. */
     requestColumn: (name: string, query: string) =>
       Effect.map(requestRows(query), (rows) => rows.map((row) => valueAt(row, name))),
-    /** Expects status 200 and returns the exact body. */
+    /** Expects the status 200. Returns the exact body text. */
     requestText: (query: string) => Effect.map(request(query), getJsonText),
-    /** Expects status 422 and returns its content. */
+    /** Expects the status 422. Returns the response content. */
     requestInvalid: (query: string) => Effect.map(request(query), (response) => getValidationError(response, query)),
     /** Returns the rows of all pages. */
     readAllPages: (query: string, limit: number): TestRequest<ReadonlyArray<unknown>> =>
@@ -114,7 +117,7 @@ export const makeListClient = (path: string) => {
   }
 }
 
-/** Creates a client for two lists of the same dataset, which must refuse the same queries. Uses the tier's key. */
+/** Creates a client for two lists of the same dataset, which must reject the same queries. Uses the key of `tier`. */
 export const makePairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
   const each = Effect.fnUntraced(function* <A, E, R>(run: (path: string, key: string) => Effect.Effect<A, E, R>) {
     const { [tier]: key } = yield* Service.TestKeys
@@ -139,7 +142,7 @@ export const makePairedListClient = (paths: readonly [full: string, brief: strin
   }
 }
 
-/** Sends the request with the key of each tier. All responses must have status 200. */
+/** Sends the request with the key of each tier. All responses must have the status 200. */
 export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   const keys = yield* Service.TestKeys
   const responses = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))
@@ -147,7 +150,7 @@ export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   return responses
 })
 
-/** Loads CSV text into a dataset: adds the rows, or replaces the existing ones. */
+/** Loads CSV text into a dataset, either appending the rows or replacing the existing ones. */
 export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string, how: "append" | "replace") {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${dataset}-` })}/rows.csv`
@@ -159,7 +162,10 @@ export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string
   return { table, rows, dropped }
 })
 
-/** Stored New York timestamps and how they are printed, which is an hour earlier during daylight saving time. */
+/**
+ * Stored New York timestamps, each with its printed form. During daylight saving time, the printed time is one hour
+ * earlier.
+ */
 export const newYorkTimestampSamples = [
   ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
   ["2025-07-15 16:00:00.250", "2025-07-15T15:00:00.250-05:00"],

@@ -1,19 +1,19 @@
-/** Downloads lists as CSV or NDJSON, with trailers, and parses them. */
+/** Downloads lists as CSV or NDJSON, including trailers, and parses them. */
 import { Data, Effect, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createHash } from "node:crypto"
 import { type IncomingMessage, request } from "node:http"
 import { decompressBody } from "./ServiceInstances.ts"
 
-/** A body that was downloaded. */
+/** A downloaded response. */
 export interface Download {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly trailers: Readonly<Record<string, string>>
-  /** The body, decompressed if it arrived completely. */
+  /** The body, decompressed if it was received completely. */
   readonly bytes: Buffer
   readonly text: string
-  /** Whether the body arrived completely. */
+  /** Whether the body was received completely. */
   readonly isComplete: boolean
 }
 
@@ -23,7 +23,7 @@ const toHeaderRecord = (headers: IncomingMessage["headers"]) =>
 const startRequest = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
   request({ port, path, host: "127.0.0.1", agent: false, headers: { Authorization: `Bearer ${key}`, ...headers } })
 
-/** Downloads a body. If the connection breaks, returns what has arrived. */
+/** Downloads a response. If the connection breaks, returns what was received until then. */
 export const download = (port: number, path: string, key: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.callback<Download, Error>((resume) => {
     const outgoing = startRequest(port, path, key, headers)
@@ -50,7 +50,7 @@ export const download = (port: number, path: string, key: string, headers: Reado
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** Starts a download, and pauses it after the headers. It ends with the scope. */
+/** Starts a download and pauses it after the headers. The download is aborted when the scope closes. */
 export const startPausedDownload = (port: number, path: string, key: string) =>
   Effect.acquireRelease(
     Effect.callback<IncomingMessage, Error>((resume) => {
@@ -65,26 +65,26 @@ export const startPausedDownload = (port: number, path: string, key: string) =>
     (response) => Effect.sync(() => response.destroy()),
   )
 
-/** Reads the rest of a download. Returns whether all of the body arrived. */
+/** Reads the rest of a download. Returns whether the complete body was received. */
 export const finishDownload = (response: IncomingMessage) =>
   Effect.callback<boolean>((resume) => {
     response.on("close", () => resume(Effect.succeed(response.complete)))
     response.resume()
   })
 
-/** Returns the header `Content-Digest` for a body. */
+/** Returns the `Content-Digest` header value for a body. */
 export const formatContentDigest = (bytes: Uint8Array) =>
   `sha-256=:${createHash("sha256").update(bytes).digest("base64")}:`
 
 class MissingByteOrderMark extends Data.TaggedError("MissingByteOrderMark")<{ readonly text: string }> {}
 
-/** Parses CSV with a library that the service does not use. */
+/** Parses CSV with a library that the service does not use itself. */
 export const parseCsv = Effect.fnUntraced(function* (text: string) {
   if (!text.startsWith("\uFEFF")) return yield* new MissingByteOrderMark({ text: text.slice(0, 20) })
   const records = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(text.slice(1)), Csv.decodeString()))
   return { header: records[0] ?? [], records: records.slice(1) }
 })
 
-/** Splits text into lines, without the empty one after the last line break. */
+/** Splits text into lines, without the empty string after the final line break. */
 export const splitLines = (text: string): ReadonlyArray<string> =>
   text === "" ? [] : text.replace(/\n$/, "").split("\n")

@@ -1,5 +1,5 @@
 /**
- * An SMTP server in this process. The test chooses its replies.
+ * An SMTP server in this process, whose replies the test chooses.
  *
  * ```ts
  * const server = yield* startMailServer()
@@ -11,25 +11,28 @@
 import { Effect } from "effect"
 import { SMTPServer } from "smtp-server"
 
-/** An email that the server accepted. */
+/** An email accepted by the server. */
 export interface ReceivedEmail {
   readonly to: ReadonlyArray<string>
   readonly raw: string
-  /** IP address of the sender's connection. */
+  /** The IP address from which the sender connected. */
   readonly from: string
 }
 
-/** A reply of the server. */
+/** An SMTP reply. */
 export interface SmtpReply {
   readonly code: number
   readonly message: string
 }
 
-/** The reply at each step of SMTP; undefined accepts. If a promise never settles, the client gets no reply. */
+/**
+ * The replies at each step of an SMTP session. Undefined means that the server accepts. If a promise never resolves,
+ * the client gets no reply.
+ */
 export interface SmtpBehaviour {
   rcpt: (address: string) => Promise<SmtpReply | undefined>
   data: (received: ReceivedEmail) => Promise<SmtpReply | undefined>
-  /** Called before the server reads the body. */
+  /** Runs before the server reads the body of an email. */
   beforeBody: () => Promise<void>
 }
 
@@ -81,7 +84,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
       })
     },
   })
-  // Ignores socket errors: if a client is killed, that is not an error of the server.
+  // Ignores socket errors, because a client that is killed is not an error of this server.
   smtp.on("error", () => {})
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {

@@ -1,5 +1,5 @@
 /**
- * Clients of the MCP server: the official SDK, and raw JSON-RPC messages.
+ * Clients for the MCP server: the official SDK, and raw JSON-RPC messages.
  *
  * ```ts
  * const client = yield* connectOverHttp(port, key)
@@ -10,23 +10,24 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Effect } from "effect"
 
 /**
- * How the SDK negotiates the protocol version: `legacy` starts with the message `initialize`, `auto` does not need it.
+ * The ways in which the SDK negotiates the protocol version: `legacy` starts with an `initialize` message, and `auto`
+ * does not need one.
  */
 export const negotiationModes = ["legacy", "auto"] as const
-/** How a client negotiates the protocol version. */
+/** One of the `negotiationModes`. */
 export type NegotiationMode = typeof negotiationModes[number]
 
-/** The newest version to which each kind of negotiation leads. */
+/** The newest protocol version that each negotiation mode can reach. */
 export const newestProtocolVersion: Readonly<Record<NegotiationMode, string>> = {
   legacy: "2025-11-25",
   auto: "2026-07-28",
 }
 
-/** Creates the SDK's client without connecting it. */
+/** Creates an SDK client without connecting it. */
 export const makeSdkClient = (mode: NegotiationMode) =>
   new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } })
 
-/** Connects the SDK's client over HTTP until the scope closes. */
+/** Connects an SDK client over HTTP. The connection closes when the scope closes. */
 export const connectOverHttp = (port: number, key: string, mode: NegotiationMode = "auto") =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -40,10 +41,10 @@ export const connectOverHttp = (port: number, key: string, mode: NegotiationMode
     (client) => Effect.promise(() => client.close()),
   )
 
-/** What a tool returned. */
+/** The result of a tool call. */
 export interface ToolResult {
   readonly isError: boolean
-  /** `structuredContent`, or the JSON in the text of an error. */
+  /** The `structuredContent`, or for an error, the JSON parsed from its text. */
   readonly value: unknown
   readonly text: string
 }
@@ -57,14 +58,14 @@ export const callTool = (client: Client, name: string, args: Readonly<Record<str
     return { isError: isError === true, text, value: structuredContent ?? JSON.parse(text) }
   })
 
-/** How to send a message. */
+/** Options for sending a message. */
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>
   readonly method?: string
   readonly path?: string
 }
 
-/** Sends a body to `/mcp`. */
+/** Sends a request body to `/mcp`. */
 export const postMcpMessage = (
   port: number,
   body: unknown,

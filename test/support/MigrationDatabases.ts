@@ -1,5 +1,5 @@
 /**
- * Databases to which only some migrations have been applied, with rows in all tables.
+ * Creates databases to which only some migrations have been applied, with rows in all tables.
  *
  * ```ts
  * const url = yield* makeEmptyDatabase
@@ -17,10 +17,10 @@ import { loadableDatasets } from "../../src/contract/Datasets.ts"
 import { fillTable } from "./GeneratedRows.ts"
 import { createTestDatabase } from "./Service.ts"
 
-/** Creates an empty database, and drops it when the scope closes. */
+/** Creates an empty database. Drops it when the scope closes. */
 export const makeEmptyDatabase = Effect.suspend(() => createTestDatabase())
 
-/** Runs an effect with separate connections to a database, as another process would. */
+/** Runs an effect on separate database connections, as another process would. */
 export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E, R>) =>
   Effect.scoped(
     Effect.flatMap(Layer.build(PgClient.layer({ url, maxConnections: 2 })), (context) => Effect.provide(work, context)),
@@ -28,7 +28,7 @@ export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effec
 
 const migrationsFolder = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
 
-/** Creates a folder with the migrations up to `last` (`0000` for none) and the given additional files. */
+/** Creates a folder with the migrations up to `last` (`0000` for none), plus the given additional files. */
 export const makeMigrationFolder = Effect.fnUntraced(
   function* (last: string, more: Readonly<Record<string, string>> = {}) {
     const fs = yield* FileSystem.FileSystem
@@ -49,10 +49,10 @@ export const migrateUpTo = (last: string, more?: Readonly<Record<string, string>
     (folder) => Effect.provideService(Migrations.runMigrations, MigrationsFolder, folder),
   )
 
-/** A migration that touches more rows than this takes longer the larger the table is. */
+/** The number of rows that a migration may touch. If it touches more, its duration grows with the size of the table. */
 export const smallRowCount = 100
 
-/** Expressions for columns in row `g` whose values must satisfy a check constraint or a foreign key. */
+/** SQL expressions for columns in row `g` whose values must satisfy a check constraint or a foreign key. */
 const constrainedValues: Readonly<Record<string, string>> = {
   account_id: "g",
   "admin_tokens.kind": "'token'",
@@ -95,7 +95,7 @@ const makeValue = (table: string, column: string, type: string) =>
   constrainedValues[`${table}.${column}`] ?? constrainedValues[column] ?? valuesByType[type] ??
     (type.startsWith("timestamp") ? "timestamptz '2014-01-01Z' + make_interval(mins => g)" : "g")
 
-/** Inserts ten times `smallRowCount` rows into each table that can grow. */
+/** Inserts ten times `smallRowCount` rows into every table whose row count is not limited. */
 export const fillTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = smallRowCount * 10
@@ -123,7 +123,8 @@ export const fillTables = Effect.gen(function* () {
       and query_to_xml(format('select from %s limit 1', pg_class.oid::regclass), false, true, '')::text !~ '<row'
     order by 1, attnum
   `
-  // A table that can have only one row gets one. Runs in a transaction, because an invoice is inserted after its lines.
+  // A table that can have only one row gets that row. All inserts run in one transaction, because an invoice is
+  // inserted after its lines.
   yield* sql.withTransaction(
     Effect.forEach(Map.groupBy(columns, (column) => column.table), ([table, found]) =>
       sql.unsafe(`

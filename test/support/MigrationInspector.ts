@@ -1,13 +1,19 @@
-/** Inspects what a migration does to a database in use, from PostgreSQL's statistics and catalogs. */
+/** Uses PostgreSQL's statistics and catalogs to inspect what a migration does to a database in use. */
 import { Data, Effect, Predicate } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import type { MigrationScript } from "../../src/postgres/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
-/** How many rows a table must have. With fewer, the checks might not notice that a migration touches all of them. */
+/**
+ * The minimum number of rows in a table. With fewer rows, the checks might not notice that a migration touches all of
+ * them.
+ */
 const filledRowCount = smallRowCount * 10
 
-/** Reads the tables, columns, indexes, triggers and functions that the previous release relies on, one per entry. */
+/**
+ * Reads the tables, columns, indexes, triggers and functions on which the previous release relies. Each object is one
+ * entry.
+ */
 const readContents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // Returns one row instead of thousands, because this query runs hundreds of times.
@@ -39,7 +45,7 @@ const readContents = Effect.gen(function* () {
   return new Set(found?.things)
 })
 
-/** Reads the constraints that may reject a row, once for each column that they involve. */
+/** Reads the constraints that can reject a row, once for each column that they involve. */
 const readConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly table: string; readonly column: string; readonly rule: string }>`
@@ -60,7 +66,7 @@ const readConstraints = Effect.gen(function* () {
   `
 })
 
-/** Reads every relation, and how many rows its table has. Stops counting at `filledRowCount`. */
+/** Reads every relation and the number of rows in its table. Counting stops at `filledRowCount`. */
 const readRelations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<
@@ -80,12 +86,15 @@ const readRelations = Effect.gen(function* () {
   `
 })
 
-/** Reads the schema before a migration. Tests that roll back call it once, because it takes longer than a migration. */
+/**
+ * Reads the schema before a migration. Tests that roll back call this only once, because it takes longer than a
+ * migration.
+ */
 export const readSchema = Effect.all({ contents: readContents, refusals: readConstraints, relations: readRelations })
 
 type Schema = Effect.Success<typeof readSchema>
 
-/** Reads the file name of each relation. Rewriting a relation gives it a new file. */
+/** Reads the filenode of each relation. Rewriting a relation gives it a new filenode. */
 const readRelationFiles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly oid: number; readonly name: string; readonly file: number | null }>`
@@ -94,17 +103,20 @@ const readRelationFiles = Effect.gen(function* () {
   `
 })
 
-/** Tables that stay small. */
+/** Matches tables that stay small. */
 const smallTables =
   /^(account_erasures|dataset_versions|edgar_(access|placement)|role_privileges|\w+_migrations|webhook_feed)(_|$)/
 
-/** Finds tables with too few rows, for which every migration would pass the checks. */
+/** Finds tables with too few rows. Any migration of such a table would pass the checks. */
 export const findUnderfilledTables = Effect.map(
   readRelations,
   (found) => found.filter(({ name, rows }) => rows < filledRowCount && !smallTables.test(name)).map(({ name }) => name),
 )
 
-/** Reads which locks of this transaction block writes to existing relations, and how many rows it has touched. */
+/**
+ * Reads the locks of this transaction that block writes to existing relations, and the number of rows that it has
+ * touched.
+ */
 const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const ids = `{${old.join(",")}}`
@@ -124,7 +136,10 @@ const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<num
 
 const shorten = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
-/** Runs the statements in an open transaction. Reports statements that hold such locks while they touch many rows. */
+/**
+ * Runs the statements in an open transaction. Reports statements that touch many rows while the transaction has a lock
+ * that blocks writes.
+ */
 const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
   const sql = yield* SqlClient.SqlClient
   const old = before.map(({ oid }) => oid)
@@ -141,7 +156,7 @@ const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScri
     if (now.changed - last.changed > smallRowCount) {
       found.push(`changes too many rows in one transaction: ${shorten(statement)}`)
     }
-    // An explicit `lock` only blocks other sessions, and no migration should need it.
+    // An explicit `lock` serves only to block other sessions, and no migration should need one.
     if (/^lock\b/i.test(statement)) found.push(`locks a table explicitly: ${shorten(statement)}`)
     last = now
   }
@@ -152,7 +167,10 @@ const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScri
   return [...found, ...rewritten.map(({ name }) => `rewrites ${name}`)]
 })
 
-/** Reports what the previous release needs but disappears, and new constraints that may reject its rows. */
+/**
+ * Reports removed objects on which the previous release relies, and new constraints that may reject the rows that it
+ * writes.
+ */
 const findBreakingChanges = Effect.fnUntraced(function* <E, R>(
   { contents: before, refusals: rules }: Schema,
   work: Effect.Effect<ReadonlyArray<string>, E, R>,
@@ -192,7 +210,7 @@ export const runAndRollBack = Effect.fnUntraced(function* <A, E, R>(work: Effect
   return result
 })
 
-/** Whether PostgreSQL refuses to run the statement in a transaction (25001, 2D000). */
+/** Returns whether PostgreSQL refuses to run the statement in a transaction (25001, 2D000). */
 const refusesTransaction = (statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     runAndRollBack(sql.unsafe(statement)).pipe(
@@ -201,7 +219,10 @@ const refusesTransaction = (statement: string) =>
         ["25001", "2D000"].includes(getSqlState(error)) ? Effect.succeed(true) : Effect.fail(error)),
     ))
 
-/** Interrupts the migration after each statement and during an index build, and checks that a new run completes it. */
+/**
+ * Interrupts the migration after each statement and during an index build. Reports each case in which the next run does
+ * not complete it.
+ */
 const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient
   const found: Array<string> = []
@@ -226,7 +247,7 @@ const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: Migra
   let complete = 0
   for (let count = 1; count <= statements.length; count++) {
     yield* apply(statements.slice(complete, count)).pipe(Effect.ignore)
-    // If the schema is already complete here, an interruption leaves nothing to do.
+    // If the schema is already complete at this point, an interruption leaves nothing to do.
     if (count < statements.length && (yield* isComplete)) complete = count
     else yield* checkNextRun(`after statement ${count}`)
   }
@@ -237,7 +258,7 @@ const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: Migra
   return found
 })
 
-/** Applies a migration and returns the findings. */
+/** Applies a migration and returns the problems found. */
 export const inspectMigration = Effect.fnUntraced(function* (script: MigrationScript, before: Schema) {
   const sql = yield* SqlClient.SqlClient
   const work = script.inTransaction

@@ -1,5 +1,5 @@
 /**
- * A database of its own for a test, whose address commands also need.
+ * Gives a test a separate database, and provides the database URL for commands.
  *
  * yield* withOwnDatabase(Effect.gen(function* () {
  *   yield* runCommandInProcess(["ingest", "doubts"], { DATABASE_URL: yield* DatabaseUrl })
@@ -9,7 +9,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import * as Service from "./Service.ts"
 
-/** The address of the test's database. */
+/** Provides the URL of the test's database. */
 export class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/support/OwnDatabaseUrl") {
   static readonly layer = Layer.effect(DatabaseUrl, Effect.map(Service.copyMigratedDatabase, Redacted.value))
 }
@@ -21,10 +21,10 @@ const clientLayer = Layer.unwrap(
   ),
 )
 
-/** Runs a test with a migrated, empty database. */
+/** Runs a test with a separate database, which is migrated and empty. */
 export const withOwnDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(effect, Layer.fresh(Layer.provideMerge(clientLayer, DatabaseUrl.layer)))
 
-/** Runs a test with a migrated, empty database and a service that uses it. */
+/** Runs a test with a separate database, which is migrated and empty, and with a service that uses it. */
 export const withOwnService = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(effect, Layer.fresh(Layer.provideMerge(Service.serviceLayerOver(clientLayer), DatabaseUrl.layer)))

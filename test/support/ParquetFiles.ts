@@ -1,18 +1,18 @@
-/** Reads Parquet files. Converts the physical values itself, because hyparquet would convert decimals to floats. */
+/** Reads Parquet files. Converts the physical values itself, because hyparquet converts decimals to floats. */
 import { Schema } from "effect"
 import { parquetMetadata, parquetReadObjects, type SchemaElement } from "hyparquet"
 import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js"
 import { zstdDecompressSync } from "node:zlib"
 
-/** The content of a Parquet file. */
+/** The contents of a Parquet file. */
 export interface ParquetFile {
-  /** The type of each column, such as `decimal(18,4) int64`, followed by `?` if the column may be null. */
+  /** The type of each column, such as `decimal(18,4) int64`. A nullable column's type ends with `?`. */
   readonly types: Readonly<Record<string, string>>
-  /** The encodings of each column in the first row group. */
+  /** The encodings that each column uses in the first row group. */
   readonly encodings: Readonly<Record<string, ReadonlyArray<string>>>
   readonly metadata: Readonly<Record<string, string>>
   readonly groupSizes: ReadonlyArray<number>
-  /** The values as in JSON, except that numbers are text. */
+  /** The values in the form that they have in JSON, except that numbers are text. */
   readonly rows: ReadonlyArray<Readonly<Record<string, unknown>>>
 }
 
@@ -53,10 +53,13 @@ export const formatDecimal = (unscaled: bigint, scale: number) => {
 // Statistics
 // ----------------------------------------------------------------------------------------------------------------
 
-/** A value that can be compared in the order of its Parquet type: bytes for text, otherwise an integer. */
+/** A value that compares in the order of its Parquet type: bytes for text, and an integer for all other types. */
 type Comparable = bigint | Buffer
 
-/** Parts of the footer in the Thrift format, because hyparquet's own metadata has decimals as floats. */
+/**
+ * The parts of the Thrift footer that contain statistics. They are decoded here, because hyparquet's own metadata
+ * represents decimals as floats.
+ */
 const decodeFooter = Schema.decodeUnknownSync(Schema.Struct({
   field_4: Schema.Array(Schema.Struct({
     field_1: Schema.Array(Schema.Struct({
@@ -78,10 +81,7 @@ const fromBytes = (bytes: Uint8Array, { type }: SchemaElement): Comparable => {
   return toBigInt(type === "FIXED_LEN_BYTE_ARRAY" ? bytes : bytes.toReversed())
 }
 
-/**
- * Converts a value from `readParquet`, which must not be null, so that it can be compared in the order of its Parquet
- * type.
- */
+/** Converts a non-null value from `readParquet` so that it compares in the order of its Parquet type. */
 const toComparable = (value: unknown, { logical_type: logical, scale = 0 }: SchemaElement): Comparable => {
   switch (logical?.type) {
     case "STRING":
@@ -106,12 +106,15 @@ const compare = (left: Comparable, right: Comparable) => {
 
 const isText = (value: Comparable | undefined) => value !== undefined && typeof value !== "bigint"
 
-/** Longer text is truncated in statistics, which then state that it is not exact. */
+/**
+ * The maximum length of a text in statistics. Longer texts are truncated, and the statistics then state that they are
+ * not exact.
+ */
 const maxTextBytes = 16
 
 /**
- * Compares the statistics of each column in each row group with the values in the rows, and returns the differences.
- * `rows` have the form that `readParquet` returns, so that a test can pass rows that it did not read from the file.
+ * Compares the statistics of each column in each row group with the values in `rows`. Returns the differences. `rows`
+ * have the same form as the result of `readParquet`, so a test can pass rows from another source.
  */
 export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   const { row_groups, schema } = parquetMetadata(toArrayBuffer(bytes))
@@ -126,7 +129,7 @@ export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Reado
       const [name = ""] = meta_data?.path_in_schema ?? []
       const element = elements[index] ?? { name }
       const statistics = footer.field_4[group]?.field_1[index]?.field_3.field_12
-      // An empty list has one entry without a value, as null does.
+      // An empty list, like null, has one entry without a value.
       const entries = groupRows.flatMap((row) => {
         const value = row[name] ?? null
         return Array.isArray(value) && value.length > 0 ? value : [Array.isArray(value) ? null : value]
@@ -178,7 +181,7 @@ const toJsonValue = (value: unknown, { logical_type: logical, scale = 0 }: Schem
   }
 }
 
-/** Returns how many rows each row group has, without reading the rows. */
+/** Returns the number of rows in each row group without reading the rows. */
 export const readGroupSizes = (bytes: Uint8Array) =>
   parquetMetadata(toArrayBuffer(bytes)).row_groups.map(({ num_rows }) => Number(num_rows))
 
@@ -188,7 +191,7 @@ export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   const { key_value_metadata = [], row_groups, schema } = parquetMetadata(file)
   const columns = schema.slice(1).filter(({ name }) => name !== "list" && name !== "element")
   const element = schema.find(({ name }) => name === "element")
-  // Without the logical types, hyparquet returns physical values; otherwise it would convert decimals to floats.
+  // Without the logical types, hyparquet returns physical values. With them, it would convert decimals to floats.
   const physicalSchema = schema.map((column) => {
     const { converted_type, logical_type: _logical, precision: _precision, scale: _scale, ...physical } = column
     return converted_type === "LIST" ? { ...physical, converted_type } : physical
@@ -220,6 +223,6 @@ export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   }
 }
 
-/** Parses JSON to the form of values from `readParquet`: numbers are text with all their digits. */
+/** Parses JSON into values of the form that `readParquet` returns: numbers are text with all their digits. */
 export const parseWithDigits = (json: string): unknown =>
   JSON.parse(json, (_, value, { source } = { source: "" }) => typeof value === "number" ? source : value)

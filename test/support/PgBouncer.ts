@@ -5,10 +5,10 @@ import { connect } from "node:net"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { getCandidateProgramPaths, isExecutable, startProgram } from "./Processes.ts"
 
-/** The PgBouncer program, if it is installed. */
+/** The path of the PgBouncer executable, if it is installed. */
 export const pgBouncerProgram = [...getCandidateProgramPaths("pgbouncer"), "/usr/sbin/pgbouncer"].find(isExecutable)
 
-/** Whether tests with PgBouncer are skipped: it is not installed, and `REQUIRE_PGBOUNCER` is not set. */
+/** Whether tests with PgBouncer are skipped, because it is not installed and `REQUIRE_PGBOUNCER` is not set. */
 export const isPgBouncerMissing = pgBouncerProgram === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
 
 /** Whether the installed PgBouncer supports prepared statements in transaction mode. */
@@ -19,7 +19,7 @@ export const supportsPreparedStatements = (() => {
   return major > 1 || minor >= 21
 })()
 
-/** Ends the titles of tests that are skipped without PgBouncer. */
+/** A suffix for test titles. States that the test is skipped if PgBouncer is missing, and is empty otherwise. */
 export const pgBouncerTestSuffix = isPgBouncerMissing ? " (skipped: no PgBouncer here)" : ""
 
 interface Server {
@@ -35,7 +35,7 @@ const acceptsConnections = (port: number) =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** Starts a pooler for all databases and roles of the server. */
+/** Starts a pooler for all databases and roles on the server. */
 export const startPgBouncer = Effect.fnUntraced(function* (
   { password, port, user }: Server,
   settings: Readonly<Record<string, string>> = {},
@@ -59,7 +59,8 @@ export const startPgBouncer = Effect.fnUntraced(function* (
     default_pool_size: "20",
     max_client_conn: "1000",
     server_login_retry: "1",
-    // Closes idle connections soon, because a test cannot drop its database while one is open.
+    // Closes idle connections after a few seconds, because a test cannot drop its database while a connection to it is
+    // open.
     server_idle_timeout: "5",
     ...settings,
   }

@@ -1,5 +1,5 @@
 /**
- * Databases and roles for services that connect through a pooler.
+ * Creates databases and roles for services that connect through a pooler.
  *
  * ```ts
  * const { url } = yield* makeServiceRoleDatabase()
@@ -17,7 +17,7 @@ import * as ServiceRole from "../../src/postgres/migrations/ServiceRole.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import * as Service from "./Service.ts"
 
-/** Node's services, with logging turned off, for tests that do not use the layer of a running service. */
+/** Provides the Node services with logging disabled, for tests that do not use the layer of a running service. */
 export const silentPlatformLayer = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
 
 const parseServerUrl = (server: string) => {
@@ -25,18 +25,18 @@ const parseServerUrl = (server: string) => {
   return { port: Number(port), user: username, password }
 }
 
-/** Starts a pooler in front of the tests' server. */
+/** Starts a pooler in front of the test server. */
 export const startTestPooler = (settings: Readonly<Record<string, string>> = {}, fixed?: number) =>
   PgBouncer.startPgBouncer(parseServerUrl(inject("databaseUrl")), settings, fixed)
 
-/** Returns the URL with another port. */
+/** Returns the URL with a different port. */
 export const replaceUrlPort = (url: Redacted.Redacted, port: number) => {
   const target = new URL(Redacted.value(url))
   target.port = String(port)
   return target.href
 }
 
-/** Creates a database and a service role. If `limited` is false, the role has no session timeouts. */
+/** Creates a database and a service role. The role has session timeouts unless `limited` is false. */
 export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = true) {
   const url = yield* Service.copyMigratedDatabase
   const admin = yield* PgConnection.make({ url })
@@ -58,7 +58,7 @@ export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = tr
   return { url: Redacted.make(target.href), name, admin }
 })
 
-/** Returns the URL of the same database for its owner. */
+/** Returns the URL with which the owner connects to the same database. */
 export const getOwnerUrl = (url: Redacted.Redacted) => {
   const target = new URL(inject("databaseUrl"))
   target.pathname = new URL(Redacted.value(url)).pathname

@@ -1,16 +1,16 @@
 /**
  * With `TEST_DATABASE=pgbouncer`, services connect through PgBouncer in transaction mode. The tests themselves still
- * connect to PostgreSQL directly.
+ * connect directly to PostgreSQL.
  */
 import { Redacted } from "effect"
 import * as PooledClient from "../../src/postgres/pool/PooledClient.ts"
 
 /**
- * The environment variable in which the global setup passes the ports of the server and the pooler to the test workers.
+ * The environment variable with which the global setup passes the server port and the pooler port to the test workers.
  */
 const portsVariable = "TEST_POOLER"
 
-/** Passes the ports to the test workers. */
+/** Passes the server port and the pooler port to the test workers. */
 export const setPoolerPorts = (server: number, pooler: number) => {
   process.env[portsVariable] = `${server} ${pooler}`
 }
@@ -18,7 +18,9 @@ export const setPoolerPorts = (server: number, pooler: number) => {
 /** Whether services connect through the pooler. */
 export const isPoolerRequested = process.env["TEST_DATABASE"] === "pgbouncer"
 
-/** Returns the pooler's URL for a database. Undefined without a pooler, or if the database is on another server. */
+/**
+ * Returns the pooler's URL for a database, or undefined if there is no pooler or the database is on a different server.
+ */
 const makePoolerUrl = (url: string) => {
   const [server, pooler] = (process.env[portsVariable] ?? "").split(" ")
   const target = URL.canParse(url) ? new URL(url) : undefined
@@ -27,7 +29,10 @@ const makePoolerUrl = (url: string) => {
   return target.href
 }
 
-/** Returns the service's database client, which connects through the pooler if that is requested. */
+/**
+ * Returns the layer of the service's database client. The client connects through the pooler if `TEST_DATABASE`
+ * requests it.
+ */
 export const makePoolableClientLayer = (
   { applicationName, url }: Pick<PooledClient.DatabaseClientOptions, "url" | "applicationName">,
 ) => {
@@ -37,7 +42,7 @@ export const makePoolableClientLayer = (
   )
 }
 
-/** Adds the pooler to the settings of a process that uses the test server. */
+/** Routes a process that uses the test server through the pooler, by changing its settings. */
 export const addPoolerSettings = (values: Readonly<Record<string, string>>) => {
   const { DATABASE_DIRECT_URL: direct, DATABASE_URL: url } = values
   const through = url === undefined || direct !== undefined ? undefined : makePoolerUrl(url)

@@ -1,6 +1,6 @@
 /**
- * Creates the tests' PostgreSQL server: the embedded one or, with `TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin`, one
- * from the programs in that folder.
+ * Creates the PostgreSQL server for the tests. By default, this is the embedded server. With
+ * `TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin`, the server uses the programs in that folder.
  */
 import { Effect, FileSystem } from "effect"
 import { randomBytes } from "node:crypto"
@@ -15,7 +15,7 @@ import {
 import { locateEmbeddedServer, openHomeDirectory } from "../../src/postgres/embedded/HomeDirectory.ts"
 import { EmbeddedPostgresError, runProcessToCompletion } from "../../src/postgres/embedded/ChildProcess.ts"
 
-/** The folder of the installed PostgreSQL programs, or undefined for the embedded ones. */
+/** The folder of the installed PostgreSQL programs, or undefined to use the embedded ones. */
 export const installedPostgresPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
@@ -53,12 +53,12 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
     systemUser,
   })
   if (code !== 0) return yield* new EmbeddedPostgresError({ message: output })
-  // The service reads port and password from this file.
+  // The service reads the port and password from this file.
   yield* fs.writeFileString(`${folder}/server.json`, JSON.stringify({ password, port: yield* chooseFreePort }))
   return describe(password)
 })
 
-/** Creates a server's data directory below `path` if it does not exist. Does not start the server. */
+/** Creates a server's data directory below `path` if it does not exist yet. Does not start the server. */
 export const makePostgresCluster = (path: string) =>
   installedPostgresPrograms === undefined
     ? openEmbeddedCluster(path, undefined)

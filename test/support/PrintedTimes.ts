@@ -1,7 +1,7 @@
-/** Checks the format of every time that the service prints (§2.1, D15). */
+/** Checks the format of every time in the service's output (§2.1, D15). */
 import { assert } from "@effect/vitest"
 
-/** Headers whose format HTTP defines. */
+/** Headers whose date format is defined by HTTP. */
 const httpDates = new Set(["date", "expires", "last-modified", "sunset"])
 
 const timePattern = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?/g
@@ -10,8 +10,8 @@ const momentPattern = /"?(?:recorded_at|as_of|x-as-of|earliest)"?: ?"?(\d{4}-[^"
 const printedMomentPattern = /\.\d{6}-05:00$/
 
 /**
- * Checks that all times in the headers and text of a response have the fixed offset, and that moments have six
- * decimals.
+ * Asserts that all times in the headers and text of a response have the fixed offset, and that `recorded_at` and
+ * `as_of` times have six decimals.
  */
 export const assertPrintedTimes = (
   what: string,

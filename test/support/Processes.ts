@@ -7,10 +7,10 @@ import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { addPoolerSettings } from "./PoolerMode.ts"
 
-/** The root folder of the project. */
+/** The root folder of the repository. */
 export const projectRoot = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "")
 
-/** Whether a file exists and may be executed. */
+/** Returns whether the file exists and is executable. */
 export const isExecutable = (path: string) => {
   try {
     accessSync(path, constants.X_OK)
@@ -20,35 +20,35 @@ export const isExecutable = (path: string) => {
   }
 }
 
-/** Returns the paths at which a program of this name may be installed. */
+/** Returns the paths at which a program with this name may be installed. */
 export const getCandidateProgramPaths = (name: string) =>
   (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name))
 
-/** Environment variables of a process. */
+/** The environment variables of a process. */
 export type Environment = Readonly<Record<string, string>>
 
-/** How a process ended. */
+/** The result of a process that has ended. */
 export interface EndedProcess {
-  /** Null if the process was killed. */
+  /** The exit code, or null if the process was killed. */
   readonly code: number | null
   readonly out: string
   readonly err: string
 }
 
-/** A process that a test started. */
+/** A process started by a test. */
 export interface RunningProcess {
   readonly child: ChildProcess
   readonly output: { out: string; err: string }
   readonly ended: Promise<EndedProcess>
 }
 
-/** Node's compile cache, which shortens a start by a third. */
+/** The folder of Node's compile cache, which shortens process startup by a third. */
 export const compileCacheFolder = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
 
 const launch = (command: string, args: ReadonlyArray<string>, environment: Environment): RunningProcess => {
   const child = spawn(command, args, {
     cwd: projectRoot,
-    // The tests' own environment must not change what the program does.
+    // Passes only these variables, because the tests' own environment must not affect the program.
     env: {
       PATH: process.env["PATH"],
       HOME: process.env["HOME"],
@@ -66,21 +66,24 @@ const launch = (command: string, args: ReadonlyArray<string>, environment: Envir
   return { child, output, ended: promise }
 }
 
-/** Starts a program, which is killed when the scope closes. */
+/** Starts a program. Kills it when the scope closes. */
 export const startProgram = (command: string, args: ReadonlyArray<string>, environment: Environment) =>
   Effect.acquireRelease(
     Effect.sync(() => launch(command, args, environment)),
     ({ child, ended }) => Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => ended)),
   )
 
-/** The program that tests start: the sources, or a bundle of them (`test/bundle-command.ts`), which starts faster. */
+/**
+ * The program that tests start: either the source entry point, or a bundle of the sources (`test/bundle-command.ts`),
+ * which starts in less time.
+ */
 export const commandFile = process.env["TEST_COMMAND"] ?? "src/main.ts"
 
-/** Starts a command of the service. */
+/** Starts a `tickerline` command. */
 export const startCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
   startProgram(process.execPath, [commandFile, ...args], addPoolerSettings(environment))
 
-/** Runs a command to its end. After ninety seconds it is killed, and its exit code is null. */
+/** Runs a command to completion. After ninety seconds, the command is killed and the exit code is null. */
 export const runCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
   Effect.scoped(
     Effect.flatMap(startCommandProcess(args, environment), ({ ended, output }) =>
@@ -93,18 +96,18 @@ export const runCommandProcess = (args: ReadonlyArray<string>, environment: Envi
       )),
   )
 
-/** Sends a signal, and waits until the process has ended. */
+/** Sends a signal and waits until the process has ended. */
 export const endProcess = ({ child, ended }: RunningProcess, signal: NodeJS.Signals) =>
   Effect.andThen(Effect.sync(() => child.kill(signal)), Effect.promise(() => ended))
 
-/** Standard output and standard error so far. */
+/** Returns the standard output and standard error received so far. */
 export const combinedOutput = ({ output }: RunningProcess) => `${output.out}${output.err}`
 
 class MissingOutput extends Data.TaggedError("MissingOutput")<{ readonly message: string }> {}
 
 /**
- * Waits up to 90 s until the output matches. If that does not happen, or the process exits first, fails with the
- * output.
+ * Waits up to 90 seconds until the output matches. If it does not match in time or the process exits first, fails with
+ * the output.
  */
 export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   Effect.suspend(() => {
@@ -116,7 +119,7 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4500, while: () => running.child.exitCode === null }),
   )
 
-/** Whether Node or Deno may write a temporary file with these flags. */
+/** Returns whether Node or Deno can write a temporary file with these flags. */
 export const canWriteFiles = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-confined-" })}/written`

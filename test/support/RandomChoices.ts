@@ -1,10 +1,10 @@
 /** Reproducible random choices, including values for documented parameters. */
 import type { DocumentedParameter, ParameterKind } from "./DocumentedEndpoints.ts"
 
-/** A list to choose from, which is never empty. */
+/** A non-empty list of options. */
 export type Choices<A> = readonly [A, ...ReadonlyArray<A>]
 
-/** Returns a function that makes random choices, which are the same for the same seed. */
+/** Returns a function that makes random choices. The same seed gives the same choices. */
 export const makeRandomChooser = (seed: number) => {
   let state = seed >>> 0
   return <A>(options: Choices<A>): A => {
@@ -13,10 +13,10 @@ export const makeRandomChooser = (seed: number) => {
   }
 }
 
-/** The function that `makeRandomChooser` returns. */
+/** A function returned by `makeRandomChooser`. */
 export type RandomChooser = ReturnType<typeof makeRandomChooser>
 
-/** Returns the values in a random order. */
+/** Returns the values in random order. */
 export const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>) =>
   values.map((value) => ({ value, key: choose([1, 2, 3, 4, 5, 6, 7, 8, 9]) * 10 + choose([1, 2, 3, 4, 5, 6, 7]) }))
     .toSorted((one, other) => one.key - other.key).map(({ value }) => value)
@@ -31,8 +31,8 @@ const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "inte
 }
 
 /**
- * Chooses a valid value for the parameter. Only the number of tickers is chosen with `chooseShape`, because it shapes
- * the SQL.
+ * Chooses a valid value for the parameter. The number of tickers is chosen with `chooseShape`, because it affects the
+ * shape of the SQL. Everything else is chosen with `choose`.
  */
 export const chooseParameterValue = (
   { kind, words }: DocumentedParameter,

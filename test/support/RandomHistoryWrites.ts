@@ -1,19 +1,19 @@
-/** Random statements and files for datasets whose rows contain a token in a text column (see HistoryChecker). */
+/** Random statements and load files for datasets whose rows contain a token in a text column (see HistoryChecker). */
 import { formatRowToken } from "./HistoryChecker.ts"
 import type { Choices, RandomChooser } from "./RandomChoices.ts"
 
 const thousandths: Choices<number> = [0, ...Array.from({ length: 999 }, (_, index) => (index + 1) / 1000)]
 
-/** Chooses a random number in [0, 1). */
+/** Returns a random number in [0, 1). */
 export const chooseNumber = (choose: RandomChooser) => choose(thousandths)
 
-/** Returns true with this probability. */
+/** Returns true with the given probability. */
 export const happensWithProbability = (choose: RandomChooser, probability: number) => chooseNumber(choose) < probability
 
-/** Chooses an integer from 0 to one less than the limit. */
+/** Returns a random integer from 0 to `limit - 1`. */
 export const chooseInteger = (choose: RandomChooser, limit: number) => Math.floor(chooseNumber(choose) * limit)
 
-/** The symbols of the rows. */
+/** The symbols used in the rows. */
 export const historySymbols: Choices<string> = ["TA", "TB", "TC", "TD", "TE", "TF"]
 
 interface HistoryTable {
@@ -22,7 +22,7 @@ interface HistoryTable {
   /** The column that contains the token. */
   readonly token: string
   readonly chooseKey: (choose: RandomChooser) => string
-  /** Returns the cells of a row. `key` is the values of the key columns, separated by spaces. */
+  /** Returns the cells of a row. `key` contains the values of the key columns, separated by spaces. */
   readonly makeRow: (key: string, symbol: string, token: string) => Readonly<Record<string, string>>
 }
 
@@ -42,7 +42,7 @@ const news: HistoryTable = {
   }),
 }
 
-/** The tables that the workload writes to. */
+/** The tables to which the workload writes. */
 export const historyTables: Choices<HistoryTable> = [
   news,
   {
@@ -93,11 +93,11 @@ const quote = (text: string) => `'${text}'`
 
 const makeKeyExpression = ({ key }: HistoryTable) => `concat_ws(' ', ${key.join(", ")})`
 
-/** A statement, and what it does to rows. */
+/** A statement and its effect on rows. */
 export interface HistoryStatement {
   readonly text: string
   readonly table: string
-  /** Whether the statement writes the rows that it returns, removes them, or removes all rows of the table. */
+  /** Whether the statement writes the rows that it returns, deletes them, or deletes all rows of the table. */
   readonly effect: "writes" | "removes" | "truncates"
 }
 
@@ -119,13 +119,13 @@ const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<str
 }
 
 /**
- * Returns a statement that writes a row with a token, so that even a transaction that otherwise only removes rows has
- * one.
+ * Returns a statement that writes a row with a token. With it, even a transaction that otherwise only deletes rows has
+ * a token.
  */
 export const makeMarkerStatement = (writer: number, token: string) =>
   makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
 
-/** Chooses a random statement. `makeToken` returns a new token for each call. */
+/** Chooses a random statement. `makeToken` returns a new token on each call. */
 export const chooseStatement = (choose: RandomChooser, makeToken: () => string): HistoryStatement => {
   const table = choose(historyTables)
   const kind = choose(["upsert", "upsert", "upsert", "update", "update", "delete", "same"])
@@ -150,7 +150,7 @@ export const chooseStatement = (choose: RandomChooser, makeToken: () => string):
   return { text, table: table.name, effect: "removes" }
 }
 
-/** Creates a random file for the command `load`, and returns the tokens of its rows. */
+/** Creates a random file for the `load` command. Returns the file and the tokens of its rows. */
 export const chooseLoadFile = (choose: RandomChooser, transaction: number, maxRows: number) => {
   const table = choose(historyTables)
   const keys = chooseKeys(table, choose, 1 + chooseInteger(choose, maxRows))

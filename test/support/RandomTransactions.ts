@@ -1,13 +1,13 @@
-/** Random transactions on three datasets, for tests of the change feed. */
+/** Runs random transactions on three datasets, for tests of the change feed. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { RandomChooser } from "./RandomChoices.ts"
 import { formatReportedSharesInsert, reportedSharesKey } from "./ReportedShares.ts"
 
-/** Returns the numbers from 0 to one less than `length`. */
+/** Returns the integers from 0 to `length - 1`. */
 export const range = (length: number) => Array.from({ length }, (_, index) => index)
 
-/** Chooses a statement, and the key by which transactions order their statements to avoid deadlocks. */
+/** Chooses a statement and its sort key. Transactions run their statements in key order to avoid deadlocks. */
 const chooseStatement = (choose: RandomChooser) => {
   const ticker = choose(["AAA", "BBB", "CCC"])
   const day = `2026-01-0${choose([1, 2, 3, 4])}`
@@ -67,7 +67,7 @@ const chooseStatement = (choose: RandomChooser) => {
 
 const rollBack = Effect.fail("abandoned" as const)
 
-/** Runs a transaction with one to eight statements. Some of the statements, or all, may be rolled back. */
+/** Runs a transaction with one to eight statements. Some or all of the statements may be rolled back. */
 export const writeRandomTransaction = Effect.fnUntraced(function* (choose: RandomChooser) {
   const sql = yield* SqlClient.SqlClient
   const statements = range(choose([1, 2, 4, 8])).map(() => chooseStatement(choose))

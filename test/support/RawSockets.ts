@@ -20,10 +20,10 @@ import { valueAt } from "./DocumentedEndpoints.ts"
 import * as ServiceInstances from "./ServiceInstances.ts"
 import { TestKeys } from "./Service.ts"
 
-/** Port of the service under test. */
+/** Provides the port of the service under test. */
 export class ServicePort extends Context.Service<ServicePort, number>()("test/support/ServicePort") {}
 
-/** The service behind a socket, with its log discarded. */
+/** Provides the service behind a socket and discards its log. */
 export const socketServiceLayer = (timeouts?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
   Layer.effect(
     ServicePort,
@@ -33,7 +33,7 @@ export const socketServiceLayer = (timeouts?: ConnectionTimeouts, settings: Read
       Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
     )
 
-/** Checks that the service still responds to other clients, with data from the database. */
+/** Asserts that the service still responds to other clients with data from the database. */
 export const assertServiceResponds = Effect.gen(function* () {
   const { pro } = yield* TestKeys
   assert.strictEqual((yield* ServiceInstances.requestOverWire(yield* ServicePort, "/v1/screener", pro)).status, 200)
@@ -43,17 +43,17 @@ export const assertServiceResponds = Effect.gen(function* () {
 export const formatGetRequest = (key: string, target: string, more = "") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
 
-/** The start of a request, to which the caller appends headers and the empty line. */
+/** The start of a request. The caller appends headers and the empty line. */
 export const livenessRequestHead = "GET /health/live HTTP/1.1\r\nHost: x\r\n"
 
-/** A response, parsed from the bytes on a socket. */
+/** A response parsed from the bytes on a socket. */
 export interface ParsedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
 }
 
-/** Time limit for waits that might otherwise never end. */
+/** A time limit for waits that might otherwise never end. */
 const responseTimeout = "30 seconds"
 
 const parseHeaders = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
@@ -62,7 +62,7 @@ const parseHeaders = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
   }))
 
-/** Decodes a chunked body. Returns it with the bytes that follow, or undefined if the body is incomplete. */
+/** Decodes a chunked body. Returns the body and the bytes that follow it, or undefined if the body is incomplete. */
 const decodeChunks = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | undefined => {
   const end = bytes.indexOf("\r\n")
   const size = Number.parseInt(bytes.subarray(0, end).toString("latin1"), 16)
@@ -72,7 +72,7 @@ const decodeChunks = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | un
   return more && [Buffer.concat([bytes.subarray(end + 2, end + 2 + size), more[0]]), more[1]]
 }
 
-/** Parses the complete responses, except interim ones such as `100 Continue`. */
+/** Parses all complete responses, except interim ones such as `100 Continue`. */
 export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => {
   const end = bytes.indexOf("\r\n\r\n")
   if (end < 0) return []
@@ -90,15 +90,15 @@ export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => 
   return [{ status, headers, text }, ...parseResponses(read[1])]
 }
 
-/** An open connection, and the bytes received so far. */
+/** An open connection with the bytes received so far. */
 export interface RawConnection {
   readonly socket: Socket
   readonly received: () => Buffer
-  /** Completes when the service has closed its side, or the whole connection. */
+  /** Completes when the service has closed its side or the whole connection. */
   readonly ended: Effect.Effect<void>
 }
 
-/** Opens a connection whose client side stays open. */
+/** Opens a connection whose client side stays open until the scope closes. */
 export const openConnection = (port: number) =>
   Effect.acquireRelease(
     Effect.sync((): RawConnection => {
@@ -111,7 +111,7 @@ export const openConnection = (port: number) =>
         waiting.splice(0).forEach((resume) => resume())
       }
       socket.on("data", (chunk) => chunks.push(chunk))
-      // The service closes refused connections while the client is still sending.
+      // The service may close a rejected connection while the client is still sending, which causes an error here.
       socket.on("error", end).on("end", end).on("close", end)
       const ended = Effect.callback<void>((resume) => {
         if (isEnded) resume(Effect.void)
@@ -126,7 +126,7 @@ export const openConnection = (port: number) =>
     ({ socket }) => Effect.sync(() => socket.destroy()),
   )
 
-/** Sends bytes and returns the responses that arrive until the service closes the connection. */
+/** Sends bytes. Returns the responses received until the service closes the connection. */
 export const exchangeBytes = (port: number, bytes: string | Uint8Array) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended, received, socket } = yield* openConnection(port)
@@ -143,7 +143,7 @@ export const waitUntil = (condition: () => boolean, pause: Duration.Input = "20 
     Effect.orDie,
   )
 
-/** Whether this process still holds the server side of a client's connection (Linux). */
+/** Returns whether this process still has the server side of a client's connection open (Linux only). */
 export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
   const hex = (number: number | undefined) => (number ?? 0).toString(16).toUpperCase().padStart(4, "0")
   const ends = [`0100007F:${hex(port)}`, `0100007F:${hex(localPort)}`]
@@ -152,15 +152,18 @@ export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
   )
 }
 
-/** Waits until the service has closed its side. Checks rarely, because listing sockets takes Linux milliseconds. */
+/**
+ * Waits until the service has closed its side. Checks infrequently, because listing sockets takes milliseconds on
+ * Linux.
+ */
 export const waitUntilServerSocketCloses = (port: number, socket: Socket) =>
   waitUntil(() => !isServerSocketOpen(port, socket), "250 millis")
 
-/** Details about the code, the SQL or the machine, which no response may reveal. */
+/** Details about the code, the SQL or the machine that no response may reveal. */
 const internalDetails =
   /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
 
-/** Checks the headers and the error format of a response (§7.2, D11, D12, D14). */
+/** Asserts that a response has the required headers and error format (§7.2, D11, D12, D14). */
 export const assertResponseFormat = ({ headers, status, text }: ParsedResponse) => {
   assert.strictEqual(headers["x-api-version"], "v1", text)
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
@@ -174,7 +177,7 @@ export const assertResponseFormat = ({ headers, status, text }: ParsedResponse) 
   assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
 }
 
-/** Checks that there is exactly one response, and that it is this error. */
+/** Asserts that there is exactly one response, and that it is the given error. */
 export const assertSingleError = (responses: ReadonlyArray<ParsedResponse>, status: number, code = "bad_request") => {
   const summary = responses.map((response) => `${response.status} ${response.text.slice(0, 300)}`).join("\n")
   assert.strictEqual(responses.length, 1, summary)
@@ -185,7 +188,7 @@ export const assertSingleError = (responses: ReadonlyArray<ParsedResponse>, stat
       [status, code],
       summary,
     )
-    // An error lists at most twenty reasons, so it is small even if the request is large.
+    // An error response lists at most twenty reasons, so it stays small even if the request is large.
     assert.isBelow(response.text.length, 65_536)
   }
 }

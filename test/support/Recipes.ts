@@ -1,17 +1,17 @@
-/** Creates a copy of the project to which the recipes in docs/recipes.md are applied. */
+/** Creates a copy of the project and applies the recipes in docs/recipes.md to it. */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { combinedOutput, type Environment, projectRoot, startProgram } from "./Processes.ts"
 
-/** A block on the page: the content of a new file, or a patch. */
+/** A code block on the recipes page: either the content of a new file, or a patch. */
 interface RecipeBlock {
   readonly file: string | undefined
   readonly text: string
 }
 
-/** The blocks on the page. */
+/** All code blocks on the recipes page. */
 export const recipeBlocks = Array.from(
   readFileSync(join(projectRoot, "docs/recipes.md"), "utf8").matchAll(/^( *)```(\S+)(?: (\S+))?\n([\s\S]*?)^\1```$/gm),
   ([, indent = "", language, file, text = ""]): RecipeBlock => {
@@ -20,7 +20,7 @@ export const recipeBlocks = Array.from(
   },
 )
 
-/** What the service and its type check need. */
+/** The files that the service and its type check need. */
 const copied = ["src", "sql", "samples", "docs", "package.json", "tsconfig.json"]
 
 const copyProject = Effect.gen(function* () {
@@ -31,7 +31,7 @@ const copyProject = Effect.gen(function* () {
   return folder
 })
 
-/** Runs a program that must succeed, and returns its output. */
+/** Runs a program that must succeed. Returns its output. */
 export const runProgram = Effect.fnUntraced(
   function* (program: string, args: ReadonlyArray<string>, environment: Environment = {}) {
     const running = yield* startProgram(program, args, environment)
@@ -49,11 +49,11 @@ const applyBlock = Effect.fnUntraced(function* (folder: string, { file, text }: 
   }
   const patch = join(folder, "recipe.patch")
   yield* fs.writeFileString(patch, text)
-  // The patches on the page contain no line numbers, which would soon be wrong.
+  // Git must recount the lines: the patches on the page contain no line numbers, which would soon be outdated.
   yield* runProgram("git", ["-C", folder, "apply", "--recount", patch], { GIT_CEILING_DIRECTORIES: dirname(folder) })
 })
 
-/** Copies the project to a temporary folder and applies all recipes in order. Returns the folder. */
+/** Copies the project to a temporary folder and applies all recipes in page order. Returns the folder. */
 export const copyProjectWithRecipes = Effect.gen(function* () {
   const folder = yield* copyProject
   for (const block of recipeBlocks) yield* applyBlock(folder, block)

@@ -1,4 +1,4 @@
-/** The example requests on the reference pages, read from the pages as a browser without scripts shows them. */
+/** Reads the example requests from the reference pages, as a browser without scripts shows them. */
 import { Effect } from "effect"
 import { getReferencePagePath } from "../../src/site/Page.ts"
 import { documentedEndpoints } from "./DocumentedEndpoints.ts"
@@ -9,13 +9,16 @@ const textOf = (html: string) =>
   html.replaceAll(/<[^>]+>/g, "").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", `"`)
     .replaceAll(/&#(39|x27);/g, "'").replaceAll("&amp;", "&")
 
-/** Returns the text of the first code block with a label, or empty text if there is none. */
+/** Returns the text of the first code block with the given label, or an empty string if there is none. */
 const readCode = (html: string, label: string) => {
   const [, code = ""] = new RegExp(`>${label}</p><pre[^>]*><code>([\\s\\S]*?)</code>`).exec(html) ?? []
   return textOf(code)
 }
 
-/** Reads the examples of every endpoint whose response ends. The example of a client is empty if the page has none. */
+/**
+ * Reads the examples of every endpoint whose response ends. If a page has no example for a client, that example is
+ * empty.
+ */
 export const readReferenceExamples = Effect.forEach(
   documentedEndpoints,
   ({ path }) =>

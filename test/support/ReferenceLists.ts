@@ -1,6 +1,6 @@
 /**
- * A second, simple implementation of the lists, with which tests compare the service. For each request it builds the
- * SQL from scratch, reads all rows through `SqlClient`, and encodes them with their schemas.
+ * A simple, independent implementation of the lists, against which tests compare the service. For each request, it
+ * builds the SQL from scratch, reads all rows through `SqlClient`, and encodes them with their schemas.
  */
 import { Clock, Effect, Predicate, Result, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -50,7 +50,7 @@ import { makeApiRequest } from "./ApiRequests.ts"
 // Rows
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the CSV cell of a JSON value, without using the service's code. */
+/** Returns the CSV cell for a JSON value without using the service's code. */
 export const encodeReferenceCell = (json: string) => {
   const value: unknown = JSON.parse(json)
   if (value === null) return ""
@@ -61,7 +61,7 @@ export const encodeReferenceCell = (json: string) => {
 
 type Encoded = Readonly<Record<string, unknown>>
 
-/** Returns a function that encodes a row with the first model that it matches. */
+/** Returns a function that encodes a row with the first model that the row matches. */
 const makeEncoder = (models: ReadonlyArray<RowModel>) => {
   const codecs = models.map((model) => ({
     decode: Schema.decodeUnknownResult(Schema.Struct(model.fields)),
@@ -76,7 +76,7 @@ const makeEncoder = (models: ReadonlyArray<RowModel>) => {
   }
 }
 
-/** One result in each format. */
+/** A single result, encoded in each format. */
 export interface ReferenceResult {
   readonly encoded: Encoded
   readonly json: string
@@ -92,7 +92,10 @@ type AddingQuery = Pick<ReferenceQuery, "follow_lineage" | "provenance">
 const addSource = ({ provenance }: AddingQuery, encoded: Encoded, row: object = {}): Encoded =>
   provenance === true ? { ...encoded, source: Reflect.get(row, "source") } : encoded
 
-/** Adds `lineage_ticker` if the query follows lineages. It equals the ticker, because the symbols have no changes. */
+/**
+ * Adds `lineage_ticker` if the query follows lineages. The value equals the ticker, because the symbols in these tests
+ * never change.
+ */
 const addLineageTicker = ({ follow_lineage }: AddingQuery, encoded: Encoded): Encoded =>
   follow_lineage === true ? { ...encoded, lineage_ticker: encoded["ticker"] } : encoded
 
@@ -113,7 +116,7 @@ const makeRowResults = (models: ReadonlyArray<RowModel>, query: AddingQuery) => 
   return { columns, group, encodeResult }
 }
 
-/** Creates the encoder of filings with their owners. Rows with the same ticker are one filing. */
+/** Creates an encoder for filings with their owners. Rows with the same ticker form one filing. */
 const makeOwnershipResults = (query: AddingQuery) => {
   const columns = getColumns([OwnershipRow], query)
   const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFilingHeader, Owner].map((model) =>
@@ -139,7 +142,7 @@ const makeOwnershipResults = (query: AddingQuery) => {
 
 const toTexts = (value: unknown) => Array.isArray(value) ? value.map(String) : [String(value)]
 
-/** Returns a filter's condition in the simplest SQL, even if that cannot use an index. */
+/** Returns a filter's condition in the simplest possible SQL, even if that cannot use an index. */
 const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name: string, value: unknown) => {
   const column = sql(name)
   const text = String(value)
@@ -167,7 +170,7 @@ const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name:
   return conditions[operator]()
 }
 
-/** Returns the clauses of a statement that selects all rows instead of a page. */
+/** Returns the clauses of a statement that selects all rows instead of one page. */
 const makeClauses = (
   sql: SqlClient.SqlClient,
   columns: ReadonlyArray<string>,
@@ -208,22 +211,22 @@ interface ReferenceEncoder {
   readonly encodeResult: (rows: ReadonlyArray<object>) => ReferenceResult
 }
 
-/** A list. */
+/** The reference implementation of one list. */
 export interface ReferenceList {
   readonly path: string
   /**
-   * Creates the encoder for the results of a query. If the query follows lineages, its symbols must not have changed.
+   * Creates an encoder for the results of a query. If the query follows lineages, its symbols must never have changed.
    */
   readonly makeEncoder: (query: AddingQuery) => ReferenceEncoder
-  /** The column that each filter compares, by the name of the parameter. */
+  /** The column that each filter compares, by parameter name. */
   readonly filteredColumns: ReadonlyMap<string, string>
-  /** Whether the list belongs to an account. Its responses are never cached. */
+  /** Whether the list contains data about the requesting account. If so, its responses are never cached. */
   readonly isOfAccount: boolean
-  /** Decodes the parameters. `dropped` is the value of `X-Dropped-Tickers`. */
+  /** Decodes the parameters. `dropped` is the value of the `X-Dropped-Tickers` header. */
   readonly decode: (
     parameters: RawSearchParameters,
   ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
-  /** Returns all results, regardless of pages. Each result is the list of its rows. */
+  /** Returns all results, ignoring pagination. Each result is a list of rows. */
   readonly readAll: (
     query: ReferenceQuery,
     account_id: number,
@@ -257,7 +260,7 @@ const unrestrictedAccount: typeof CurrentAccount.Service = {
 
 const notServed = new Error("the reference serves no requests")
 
-/** Builds a request from this account over HTTP. */
+/** Builds an HTTP request from the unrestricted account. */
 const makeAdmittedRequest = (now: number): AdmittedRequest => ({
   request: makeApiRequest(),
   now,
@@ -273,7 +276,7 @@ const makeAdmittedRequest = (now: number): AdmittedRequest => ({
   run: () => Effect.die(notServed),
 })
 
-/** A list whose path is not known yet. */
+/** A list that has not been assigned a path yet. */
 type UnnamedList = Omit<ReferenceList, "path">
 
 const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Query, Decoded extends PagingQuery>(
@@ -298,7 +301,10 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
       return condition === undefined ? [] : [condition]
     })
 
-  /** Replaces the values that do not shape the SQL with statement parameters. The cast restores the field names. */
+  /**
+   * Replaces values that do not affect the shape of the SQL with statement parameters. The cast restores the field
+   * names.
+   */
   const makeShape = (query: DecodedQuery) =>
     Object.fromEntries(
       Object.entries(query).map(([name, value]) => [
@@ -341,7 +347,7 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
   }
 }
 
-/** Every list, by its path. */
+/** All lists, by path. */
 export const referenceLists = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const listsByHandler = new Map<unknown, UnnamedList>()

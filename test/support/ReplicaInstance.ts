@@ -1,4 +1,4 @@
-/** Starts an instance that reads from two standbys, and reads the instance's metrics about them. */
+/** Starts an instance that reads from two standbys, and reads the metrics that it reports about them. */
 import { Effect, Metric, Schedule } from "effect"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import * as ServiceInstances from "./ServiceInstances.ts"
@@ -41,7 +41,7 @@ export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<
     )
   const of = (name: string) => (replica: Named) => Effect.map(readAll(name, replica), ([value = 0]) => value)
   const [reads, used, lag] = [of("reads_total"), of("used"), of("lag_seconds")]
-  /** The number of reads that were sent to both standbys. */
+  /** The total number of reads sent to the two standbys. */
   const total = Effect.map(readAll("reads_total", first, second), ([one = 0, other = 0]) => one + other)
   const bothUsed = repeatUntilTrue(readAll("used", first, second), (values) => values.every((used) => used === 1))
   return { port, reads, used, lag, total, bothUsed }

@@ -1,12 +1,12 @@
-/** Rows for tests of the change feed: rows of `historical_float_pro` with a symbol, a day and a number of shares. */
+/** Rows of `historical_float_pro` for change feed tests, each with a symbol, a day and a number of shares. */
 
-/** The columns of the key, for `on conflict`. */
+/** The key columns, for use in `on conflict`. */
 export const reportedSharesKey = "ticker, filed_at, form_type, document_url, reported_date"
 
-/** The other columns that require values. */
+/** Values for the remaining required columns. */
 const constants = { is_adr: "false", last_updated: "2026-01-01 00:00:00" }
 
-/** Builds a row. */
+/** Builds a row of `historical_float_pro`. */
 export const makeReportedShares = (ticker: string, filed_at: string, outstanding_shares: string) => ({
   ticker,
   filed_at,
@@ -15,8 +15,8 @@ export const makeReportedShares = (ticker: string, filed_at: string, outstanding
 })
 
 /**
- * Returns the start of a statement that inserts rows. A query or `values` follows, with the three expressions for each
- * row.
+ * Returns the beginning of an insert statement. The caller appends a query or `values` with the three expressions for
+ * each row.
  */
 export const formatReportedSharesInsert = (rows: string) =>
   `insert into historical_float_pro (ticker, filed_at, outstanding_shares, is_adr, last_updated)

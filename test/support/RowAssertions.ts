@@ -1,4 +1,7 @@
-/** Compares rows cell by cell. A failure names the dataset, the rows by their keys, and the columns. */
+/**
+ * Compares rows cell by cell. The failure message lists the dataset, the rows identified by their keys, and the
+ * columns.
+ */
 import { assert } from "@effect/vitest"
 import { isDeepStrictEqual } from "node:util"
 import { endpointsByDataset } from "../../src/api/catalogue/DatasetEndpoints.ts"
@@ -6,16 +9,16 @@ import { loadableDatasets } from "../../src/contract/Datasets.ts"
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Maximum number of differences that a failure lists. */
+/** The maximum number of differences listed in a failure message. */
 const maxListed = 20
 
-/** Returns the columns that identify a row of the dataset, or none for an unknown dataset. */
+/** Returns the columns that identify a row in the dataset, or an empty list for an unknown dataset. */
 export const getKeyColumns = (dataset: string): ReadonlyArray<string> =>
   loadableDatasets.find(({ table }) => table === dataset)?.key ?? []
 
 /**
- * Returns the dataset whose rows the endpoint returns, or the path itself if it returns rows of no dataset, or of
- * several.
+ * Returns the dataset whose rows the endpoint returns. If the endpoint returns rows of no dataset, or of several,
+ * returns the path.
  */
 export const getDatasetOfPath = (path: string) => {
   const datasets = endpointsByDataset.filter(({ endpoints }) => endpoints.includes(path)).map(({ dataset }) => dataset)
@@ -25,7 +28,7 @@ export const getDatasetOfPath = (path: string) => {
 
 const print = (value: unknown) => value === undefined ? "nothing" : JSON.stringify(value)
 
-/** Names each row by its key columns, or by its position if it has none. Repeated keys get a number. */
+/** Labels each row with its key columns, or with its position if it has none of them. Duplicate labels are numbered. */
 const nameRows = (rows: ReadonlyArray<Row>, key: ReadonlyArray<string>) => {
   const counts = new Map<string, number>()
   return rows.map((row, index) => {
@@ -37,7 +40,7 @@ const nameRows = (rows: ReadonlyArray<Row>, key: ReadonlyArray<string>) => {
   })
 }
 
-/** Finds missing, unexpected, differing and misplaced rows. Rows with the same key are the same row. */
+/** Finds missing, unexpected, differing and misplaced rows. Rows with equal keys are treated as the same row. */
 export const findRowDifferences = (
   key: ReadonlyArray<string>,
   actual: ReadonlyArray<Row>,
@@ -64,7 +67,7 @@ export const findRowDifferences = (
   return [...differences, ...unexpected, ...order]
 }
 
-/** Asserts that the rows and their order are equal. `dataset` and `about` start the message of a failure. */
+/** Asserts that the rows are equal and in the same order. A failure message starts with `dataset` and `about`. */
 export const assertEqualRows = (
   dataset: string,
   actual: ReadonlyArray<Row>,

@@ -11,13 +11,18 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
-/** Path of the Deno program. The command in the npm package is a wrapper that does not forward signals. */
+/**
+ * Returns the path of the Deno executable. The `deno` command in the npm package is a wrapper that does not forward
+ * signals.
+ */
 const findDeno = () =>
   process.versions["deno"] === undefined
     ? execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
     : process.execPath
 
-/** Returns the home folder in `SERVICE_HOME`, whose sample data several programs can share, or a new folder. */
+/**
+ * Returns the home folder given by `SERVICE_HOME`, whose sample data several programs can share, or else a new folder.
+ */
 export const openServiceHome = async () => {
   const shared = process.env["SERVICE_HOME"]
   if (shared !== undefined) return { home: shared, close: async () => {} }
@@ -25,18 +30,18 @@ export const openServiceHome = async () => {
   return { home, close: () => rm(home, { recursive: true, force: true }) }
 }
 
-/** The running service. */
+/** A running service process. */
 export interface RuntimeService {
   readonly key: string
   /** The scheme, address and port, such as `http://127.0.0.1:8080`. */
   readonly origin: string
-  /** The URL of the request that the service prints as an example. */
+  /** The URL of the example request that the service prints. */
   readonly exampleUrl: string
   /** Stops the process with SIGTERM. Resolves to its exit code, or to null if a signal killed the process. */
   readonly stop: () => Promise<number | null>
 }
 
-/** Starts the service on the runtime `node` or `deno`, with additional settings. Resolves when it is ready. */
+/** Starts the service on the runtime `node` or `deno` with additional settings. Resolves when the service is ready. */
 export const startServiceOnRuntime = async (
   runtime: string,
   home: string,
@@ -52,11 +57,11 @@ export const startServiceOnRuntime = async (
     stdio: ["ignore", "pipe", "inherit"],
   })
   const ended = new Promise<number | null>((resolve) => service.on("exit", resolve))
-  // After `service.kill`, Deno would report the signal instead of the exit code.
+  // Uses `process.kill`, because after `service.kill`, Deno would report the signal instead of the exit code.
   const terminate = () => {
     if (service.pid !== undefined && service.exitCode === null) process.kill(service.pid, "SIGTERM")
   }
-  // Runs even after an uncaught exception. Otherwise the service would keep running, and keep standard error open.
+  // Also runs after an uncaught exception. Otherwise, the service would keep running with standard error open.
   process.on("exit", terminate)
   const stop = () => {
     terminate()

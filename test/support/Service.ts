@@ -1,5 +1,5 @@
 /**
- * Starts the service in this process, on a free port and with a database of its own.
+ * Starts the service in this process on a free port, with a separate database.
  *
  * ```ts
  * layer(Service.layer)("GET /v1/news", (it) => {
@@ -13,7 +13,7 @@
  * })
  * ```
  *
- * `layer` has an empty database, `sampleServiceLayer` the sample market, and `layerAt` a clock that the test sets.
+ * `layer` has an empty database, `sampleServiceLayer` the sample market, and `layerAt` a clock set by the test.
  */
 import { assert } from "@effect/vitest"
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
@@ -55,13 +55,13 @@ const makeDatabaseUrl = (database: string) => {
   return Redacted.make(url.href)
 }
 
-/** A connection for statements that create and drop databases. */
+/** A connection for creating and dropping databases. */
 const adminConnection = Effect.suspend(() => PgConnection.make({ url: makeDatabaseUrl("postgres") }))
 
 const runAsAdmin = (statement: string) =>
   Effect.scoped(Effect.flatMap(adminConnection, (connection) => connection.query(statement)))
 
-/** Creates a database, empty or as a copy of `template`, and drops it when the scope closes. */
+/** Creates a database, either empty or as a copy of `template`. Drops it when the scope closes. */
 export const createTestDatabase = Effect.fnUntraced(function* (template?: string) {
   const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
   yield* Effect.acquireRelease(
@@ -82,7 +82,7 @@ export const loadSampleMarket = Effect.gen(function* () {
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
 }).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
 
-/** Returns the name of the template. The first test that needs it creates it, while other workers wait. */
+/** Returns the name of the template database. The first test that needs it creates it, while other workers wait. */
 const sampleTemplate = Effect.gen(function* () {
   const [name, unfinished] = ["sample_market", "sample_market_unfinished"]
   const admin = yield* adminConnection
@@ -91,7 +91,8 @@ const sampleTemplate = Effect.gen(function* () {
   if (rows.length > 0) return name
   yield* admin.query(`drop database if exists ${unfinished} with (force)`)
   yield* admin.query(`create database ${unfinished} template ${migratedDatabase()} strategy file_copy`)
-  // Connects directly, because PgBouncer would keep a connection open, with which a database cannot be renamed.
+  // Connects directly, because PgBouncer would keep a connection open, and a database with open connections cannot be
+  // renamed.
   yield* Effect.provide(
     loadSampleMarket,
     databaseClientLayer({ url: makeDatabaseUrl(unfinished), applicationName: "tickerline-test" }),
@@ -100,10 +101,10 @@ const sampleTemplate = Effect.gen(function* () {
   return name
 }).pipe(Effect.scoped)
 
-/** Copies the database with the sample market, which takes milliseconds once it exists. */
+/** Copies the sample market database, which takes milliseconds once the database exists. */
 export const copySampleDatabase = Effect.flatMap(sampleTemplate, createTestDatabase)
 
-/** Creates a key, and its account if it does not exist. */
+/** Creates an API key, and its account if that does not exist yet. */
 export const ensureAccountWithKey = Effect.fnUntraced(
   function* (account: string, tier: Tier, more: Partial<ApiKeys.NewApiKey> = {}) {
     yield* Accounts.ensureAccount({ name: account, tier, email: null, prepaid: false })
@@ -119,7 +120,7 @@ export const ensureAccountWithKey = Effect.fnUntraced(
   },
 )
 
-/** One API key per tier. */
+/** Provides one API key per tier. */
 export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/support/TestKeys") {
   static readonly layer = Layer.effect(
     TestKeys,
@@ -138,7 +139,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
   )
 }
 
-/** Sets high limits, because tests send many requests per minute from one address, and turns the cache off. */
+/** Sets high limits, because tests send many requests per minute from one address, and disables the cache. */
 export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   RATE_LIMIT_BASIC: "1000000",
   RATE_LIMIT_PRO: "1000000",
@@ -147,17 +148,18 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
-// With Node's default of five seconds, a stalled client may send a request just as the server closes the connection.
+// With Node's default keep-alive timeout of five seconds, the server might close a connection just as a stalled client
+// sends its next request.
 const makeServer = () => createServer({ keepAliveTimeout: Duration.toMillis(keepAliveTimeout) })
 
-/** The Node server of the service. */
+/** Provides the Node HTTP server of the service. */
 class NodeServer extends Context.Service<NodeServer, Server>()("test/support/NodeServer") {
   static readonly layer = Layer.sync(NodeServer, makeServer)
 }
 
 /**
- * A server on a free port, and a client for it. Unlike `fetch`, the client does not request compression, which would
- * double the time.
+ * Provides a server on a free port, and a client for it. Unlike `fetch`, the client does not request compression, which
+ * would double the time.
  */
 export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provide(NodeHttpClient.layerUndici),
@@ -171,7 +173,7 @@ export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provideMerge(NodeServer.layer),
 )
 
-/** Handles the requests to the server. */
+/** Makes the service handle the server's requests. */
 export const listenerLayer = Layer.effectDiscard(Effect.gen(function* () {
   const server = yield* NodeServer
   const { handle } = yield* NodeListener
@@ -179,18 +181,18 @@ export const listenerLayer = Layer.effectDiscard(Effect.gen(function* () {
   yield* Effect.addFinalizer(() => Effect.sync(() => server.off("request", handle)))
 }))
 
-/** The service over a database, with a key for each tier. */
+/** Provides the service on a given database, with an API key for each tier. */
 export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   serviceLayerWithKeys(TestKeys.layer, database)
 
-/** The service with keys that already exist, for a database role that cannot create them. */
+/** Provides the service with existing API keys, for a database role that cannot create any. */
 export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   keys: Layer.Layer<TestKeys, E1, R1>,
   database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
 ) =>
   Layer.merge(listenerLayer, Service.backgroundJobsLayer).pipe(
     Layer.provideMerge(Service.layer),
-    // Logs are discarded, because tests cause failures on purpose.
+    // Logs are discarded, because tests cause failures deliberately.
     Layer.provide(Logger.layer([])),
     Layer.provide(generousLimitsLayer),
     Layer.provideMerge(keys),
@@ -203,37 +205,37 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
 const makeClientLayer = <E, R>(database: Effect.Effect<Redacted.Redacted, E, R>) =>
   Layer.unwrap(Effect.map(database, (url) => makePoolableClientLayer({ url, applicationName: "tickerline-test" })))
 
-/** A client for a new copy of the migrated database. */
+/** Provides a client for a new copy of the migrated database. */
 export const migratedDatabaseLayer = makeClientLayer(copyMigratedDatabase)
 
-/** The service with a migrated, empty database. */
+/** Provides the service with a migrated, empty database. */
 export const layer = serviceLayerOver(migratedDatabaseLayer)
 
-/** The service at a given time. Tests may advance its clock, but only by seconds. */
+/** Provides the service with a clock set to `instant`. Tests may advance the clock, but only by seconds. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
-/** A client for a new database with the sample market. */
+/** Provides a client for a new database with the sample market. */
 export const sampleDatabaseLayer = makeClientLayer(copySampleDatabase)
 
-/** URL of the client's database. */
+/** The URL of the client's database. */
 export const databaseUrl = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`
   return Redacted.value(makeDatabaseUrl(row?.name ?? ""))
 })
 
-/** The service with the sample market, at the current time. */
+/** Provides the service with the sample market and the current time. */
 export const sampleServiceLayer = serviceLayerOver(sampleDatabaseLayer)
 
-/** How to send a request. */
+/** Options for sending a request. */
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
   readonly headers?: Readonly<Record<string, string>>
-  /** The API key. The default is the key with the tier `basic`. With `null`, the request has no key. */
+  /** The API key. By default, the key of the `basic` tier. If null, the request has no key. */
   readonly key?: string | null
 }
 
-/** Sends a request, and returns the status, headers and JSON. */
+/** Sends a request. Returns the status, headers, text and parsed JSON. */
 export const requestJson = Effect.fnUntraced(
   function* (path: string, { headers = {}, key, method = "GET" }: TestRequestOptions = {}) {
     const keys = yield* TestKeys
@@ -248,13 +250,13 @@ export const requestJson = Effect.fnUntraced(
   },
 )
 
-/** A change to a key or an account must affect all requests within this time (D2). */
+/** The time within which a change to a key or account must affect all requests (D2). */
 const maxKeyDelayMillis = 1_000
 
 /**
- * Repeats a request until it gets the status. Asserts that this takes less than the documented second (D2, D18) from
- * `validMillis` on; until then, the earlier status is right. Because a response may be slow on a busy machine, what
- * counts is when the last request with another status was sent.
+ * Repeats a request until it gets the given status. Asserts that this takes less than the documented second (D2, D18),
+ * counted from `validMillis` after the call. Until then, the previous status is correct. Because responses may be slow
+ * on a busy machine, the check uses the time at which the last request with a different status was sent.
  */
 export const waitForResponseStatus = Effect.fnUntraced(
   function* (path: string, key: string, status: number, validMillis = 0) {
@@ -272,22 +274,22 @@ export const waitForResponseStatus = Effect.fnUntraced(
 
 export { valueAt } from "./DocumentedEndpoints.ts"
 
-/** Port of the service, for tests that open their own sockets. */
+/** The port of the service, for tests that open sockets themselves. */
 export const servicePort = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)
 
 const haveSameColumns = (a: object, b: object) => Object.keys(a).join() === Object.keys(b).join()
 
-/** Inserts rows in order, with one statement for consecutive rows that have the same columns. */
+/** Inserts rows in order. Consecutive rows with the same columns are inserted with one statement. */
 export const insertRows = Effect.fnUntraced(
   function* (table: string, ...rows: ReadonlyArray<Readonly<Record<string, unknown>>>) {
     const sql = yield* SqlClient.SqlClient
-    // A statement can have at most 65,535 parameters.
+    // Splits the rows, because a statement can have at most 65,535 parameters.
     const groups = Arr.chunksOf(rows, 500).flatMap((chunk) => Arr.groupWith(chunk, haveSameColumns))
     yield* Effect.forEach(groups, (group) => sql`insert into ${sql(table)} ${sql.insert(group)}`, { discard: true })
   },
 )
 
-/** Reads the database's clock, in UTC with microseconds. */
+/** Reads the database's clock. Returns the time in UTC with microseconds. */
 export const readDatabaseClock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly now: string }>`

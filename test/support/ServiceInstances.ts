@@ -1,5 +1,5 @@
 /**
- * Starts several instances of the service on one database, as `serve` does, and sends them requests.
+ * Starts several service instances on one database, the way `serve` does, and sends them requests.
  *
  * ```ts
  * layer(databaseWithKeysLayer, { excludeTestServices: true })("Two instances", (it) => {
@@ -30,29 +30,29 @@ import { type Environment, startCommandProcess } from "./Processes.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
 
-/** A response as it was on the wire. */
+/** A response as received over the wire. */
 export interface WireResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** The names of the headers, in the order in which they were received. */
+  /** The header names in the order in which they were received. */
   readonly headerNames: ReadonlyArray<string>
   /** The body as received. */
   readonly bytes: Buffer
   readonly text: string
-  /** The headers after the body. */
+  /** The trailers, which are headers sent after the body. */
   readonly trailers: Readonly<Record<string, string | undefined>>
 }
 
-/** How to send a request. */
+/** Options for sending a request. */
 export interface WireRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST"
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** With `false`, sends no `Host` header. */
+  /** Whether to send a `Host` header. */
   readonly setHost?: boolean
 }
 
-/** Decompresses a body. */
+/** Decompresses a response body. */
 export const decompressBody = (encoding: string | undefined, bytes: Buffer) =>
   bytes.length === 0
     ? bytes
@@ -65,8 +65,8 @@ export const decompressBody = (encoding: string | undefined, bytes: Buffer) =>
     : bytes
 
 /**
- * Keeps all instances on a database from running background jobs, whose statements would be recorded together with the
- * statements that requests cause.
+ * Prevents all instances on a database from running background jobs. The statements of these jobs would be recorded
+ * together with those of the requests.
  */
 export const refuseJobLeases = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.andThen(
@@ -74,7 +74,7 @@ export const refuseJobLeases = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql`create trigger refuse_lease before update on leases for each row execute function refuse_lease()`,
   ))
 
-/** Sends a request with a Bearer key. */
+/** Sends a request with a bearer key. */
 export const requestOverWire = (
   port: number,
   path: string,
@@ -101,13 +101,16 @@ export const requestOverWire = (
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** The default settings of all instances, with a small cache. `BASE_URL` is set because Vitest sets it to a path. */
+/**
+ * Default settings for all instances, with a small cache. `BASE_URL` is set explicitly, because Vitest sets it to a
+ * path.
+ */
 const settings = ConfigProvider.layerAdd(
   ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16", BASE_URL: "https://instance.example" }),
   { asPrimary: true },
 )
 
-/** Starts an instance on a free port or on the given one, and returns the port. */
+/** Starts an instance on a free port or on the given port. Returns the port. */
 export const startServiceInstance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
@@ -121,7 +124,7 @@ export const startServiceInstance = Effect.fnUntraced(function* (
     Layer.provideMerge(Service.generousLimitsLayer),
   )
   const { config, pooler } = yield* DirectConnectionConfig
-  // With settings for the pool, an instance has connections of its own, as a process would.
+  // If there are pool settings, the instance opens its own connections, as a separate process would.
   const pool = Object.keys(values).some((name) => name.startsWith("DATABASE_POOL_"))
     ? Layer.fresh(pooledClientLayer(pooler?.config ?? config, pooler === undefined)).pipe(Layer.provide(configured))
     : Layer.empty
@@ -133,7 +136,7 @@ export const startServiceInstance = Effect.fnUntraced(function* (
   return "port" in address ? address.port : 0
 })
 
-/** Starts the service as a process and waits until it is ready. */
+/** Starts the service as a separate process and waits until it is ready. */
 export const startServiceProcess = Effect.fnUntraced(function* (databaseUrl: string, more: Environment = {}) {
   const port = more["PORT"] === undefined ? yield* chooseFreePort : Number(more["PORT"])
   const running = yield* startCommandProcess(["serve"], {
@@ -152,7 +155,7 @@ export const startServiceProcess = Effect.fnUntraced(function* (databaseUrl: str
   return { running, port }
 })
 
-/** A database with API keys, but without a running service. */
+/** Provides a database with API keys, but without a running service. */
 export const databaseWithKeysLayer = TestKeys.layer.pipe(
   Layer.provideMerge(Service.migratedDatabaseLayer),
   Layer.provideMerge(NodeCrypto.layer),

@@ -1,4 +1,4 @@
-/** Builds a row for `premarket_stats` or `afterhours_stats`. */
+/** Builds a row of `premarket_stats` or `afterhours_stats`. */
 export const makeSessionRow = (ticker: string, date: string, volume = 1) => ({
   ticker,
   date,

@@ -1,6 +1,6 @@
 /**
- * Serves a small API with the service's own request pipeline, to test rules that no endpoint of the service can show by
- * itself.
+ * Serves a small API with the service's own request pipeline, to test rules that no single endpoint of the
+ * service demonstrates.
  *
  * ```ts
  * const Small = HttpApi.make("small").add(group)
@@ -35,7 +35,7 @@ import { type Deprecation, getEndpointDeprecation } from "../../src/contract/rul
 import { httpServerLayer, listenerLayer } from "./Service.ts"
 import { databaseWithKeysLayer } from "./ServiceInstances.ts"
 
-/** No documentation and no MCP server. */
+/** Disables the documentation and the MCP server. */
 const otherRoutes = Layer.merge(
   Layer.succeed(DocumentationPages, { routes: [], paths: new Set<string>() }),
   Layer.succeed(McpEndpoint, {
@@ -59,7 +59,7 @@ const makeDirectory = <Groups extends HttpApiGroup.Constraint>(api: HttpApi.Http
   })
 }
 
-/** Serves the endpoints on a free port, with a database of their own and an API key for each tier. */
+/** Serves the endpoints on a free port, with a separate database and an API key for each tier. */
 export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
   api: HttpApi.HttpApi<string, Groups>,
   handlers: Effect.Effect<Handlers, E, R>,

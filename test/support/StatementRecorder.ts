@@ -21,10 +21,10 @@ export interface SentStatement {
   readonly parameters: ReadonlyArray<unknown>
 }
 
-/** The statements that have been sent so far. */
+/** The statements sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/support/Statements") {}
 
-/** Statements of the service itself: polls, jobs, rate limits and usage. */
+/** Matches the service's background statements: polls, jobs, rate limits and usage. */
 const backgroundStatement = new RegExp(
   [
     "dataset_versions",
@@ -38,13 +38,15 @@ const backgroundStatement = new RegExp(
     "leases",
     "history\\.(counting_place|start_day|start_month)",
     "edgar_place_due_companies",
-    // Reads the ticker changes into memory.
+    // The statement that loads the ticker changes into memory.
     "json_build_array\\(old_ticker",
     "extract\\(epoch from now\\(\\)\\)",
   ].join("|"),
 )
 
-/** Records the statements that requests and streams send. The service and the test must share this layer. */
+/**
+ * Records the statements that requests and streams send. The service and the test must be provided with the same layer.
+ */
 export const layer = Layer.unwrap(Effect.sync(() => {
   const seen: Array<SentStatement> = []
   const record: Statement.Transformer = (statement) =>
@@ -56,7 +58,7 @@ export const layer = Layer.unwrap(Effect.sync(() => {
   return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
 }))
 
-/** Runs a request. Returns its result, and the statements that it sent. */
+/** Runs a request. Returns its result and the statements that it sent. */
 export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
   const seen = yield* Statements
   seen.length = 0
@@ -64,7 +66,7 @@ export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: E
   return { result, sent: Array.from(seen) }
 })
 
-/** Returns the plan of a statement, which is the row that `explain` returns. */
+/** Returns the plan of a statement: the row that `explain` returns. */
 export const explainStatement = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, how = "format json") {
   const sql = yield* SqlClient.SqlClient
   const [plan] = yield* sql.unsafe(`explain (${how}) ${text}`, parameters)
@@ -82,7 +84,8 @@ export const explainRequest = Effect.fnUntraced(
 )
 
 /**
- * Executes a prepared statement repeatedly on one connection. Returns how often PostgreSQL planned it for its values.
+ * Executes a prepared statement repeatedly on one connection. Returns how often PostgreSQL used a custom plan instead
+ * of a generic one.
  */
 export const countCustomPlans = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, executions: number) {
   const sql = yield* SqlClient.SqlClient

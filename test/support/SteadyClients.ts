@@ -1,5 +1,5 @@
 /**
- * Clients that send requests continuously while a test causes faults, and check every response.
+ * Clients that continuously send requests while a test causes faults, and that check every response.
  *
  * ```ts
  * const { key } = yield* createCustomer("steady", { tier: "ultimate" })
@@ -21,7 +21,7 @@ interface ReceivedResponse {
   readonly text: string
 }
 
-/** What the clients have seen. */
+/** What the clients observed. */
 export interface ClientSummary {
   readonly requests: number
   /** The number of responses by status and error code. */
@@ -29,18 +29,19 @@ export interface ClientSummary {
   /** The longest response time, in milliseconds. */
   readonly slowest: number
   /**
-   * The total cost that the responses state, in microdollars, including the responses from before the clients started.
+   * The total cost stated in the responses, in microdollars. Includes the responses received before the clients
+   * started.
    */
   readonly cost: number
 }
 
-/** The expected response to each path, recorded before the fault. */
+/** The expected response for each path, recorded before the fault. */
 type ExpectedResponses = ReadonlyMap<string, ReceivedResponse>
 
-/** The longest that a response may take in any fault, in milliseconds (§7.2, §8). */
+/** The maximum duration of a response during any fault, in milliseconds (§7.2, §8). */
 const requestTimeout = 45_000
 
-/** A connection failed. `hasResponse` is whether part of the response had arrived. */
+/** The error for a failed connection. `hasResponse` shows whether part of the response had been received. */
 class Failed extends Data.TaggedError("Failed")<{ readonly hasResponse: boolean; readonly message: string }> {}
 
 const requestIdPattern = /"request_id":"[^"]*"/
@@ -63,7 +64,7 @@ const get = (agent: Agent, port: number, path: string, key: string) =>
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** Whether the response is a documented, temporary 503 with `Retry-After`. */
+/** Returns whether the response is a documented, temporary 503 with `Retry-After`. */
 const isTemporaryRefusal = ({ headers, status, text }: ReceivedResponse) =>
   status === 503 && headers["retry-after"] === "5" &&
   /^\{"error":\{"code":"(data_refreshing|database_pool_timeout)"/.test(text)
@@ -73,7 +74,7 @@ const describeResponse = ({ status, text }: ReceivedResponse) => {
   return code === undefined ? String(status) : `${status} ${code}`
 }
 
-/** Requests to several tables: repeated ones, unique ones, refused ones and errors. */
+/** Requests to several tables: repeated requests, unique requests, rejected requests and errors. */
 export const mixedRequestPaths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
@@ -86,24 +87,29 @@ export const mixedRequestPaths: ReadonlyArray<string> = [
   ...Array.from({ length: 10 }, (_, at) => `/v1/news?limit=${at + 1}`),
 ]
 
-/** How the clients behave. */
+/** Options for the clients. */
 export interface SteadyClientOptions {
   readonly port: number
   readonly key: string
   readonly clients?: number
   /**
-   * How long each client pauses between two requests, in milliseconds; 10 by default. With 0, the clients use a whole
+   * Each client's pause between two requests, in milliseconds. The default is 10. With 0, the clients use an entire CPU
    * core.
    */
   readonly pause?: number
   readonly paths?: ReadonlyArray<string>
-  /** Whether the service is stopping, and therefore may refuse or close connections without a response. */
+  /** Returns whether the service is stopping. If it is, it may refuse connections or close them without a response. */
   readonly mayRefuse?: () => boolean
-  /** Checks a response that is not a temporary 503. By default, it must equal the response from before the fault. */
+  /**
+   * Checks a response that is not a temporary 503. By default, the response must equal the one recorded before the
+   * fault.
+   */
   readonly isRight?: (response: ReceivedResponse) => boolean
 }
 
-/** Starts the clients. `stop` waits until they have stopped, returns a summary, and fails if any response was wrong. */
+/**
+ * Starts the clients. `stop` waits until they have stopped and returns a summary. It fails if any response was wrong.
+ */
 export const startSteadyClients = Effect.fnUntraced(function* (
   {
     clients: count = 8,
@@ -165,7 +171,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     cost,
   })
   const good = () => responses.get("200") ?? 0
-  /** Waits for `by` more responses with status 200. */
+  /** Waits until the clients have received `by` more responses with the status 200. */
   const more = Effect.fnUntraced(function* (by = 50) {
     const before = good()
     yield* Effect.repeat(Effect.sync(good), {

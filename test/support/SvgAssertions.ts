@@ -1,4 +1,4 @@
-/** Assertions and random inputs for the SVG figures of the site. */
+/** Assertions and random inputs for the site's SVG figures. */
 import { assert } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 
@@ -6,7 +6,7 @@ import { Arbitrary, Schema } from "effect"
 export const arbitraryInteger = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** Random text that tries to inject markup. */
+/** Arbitrary text that tries to inject markup. */
 export const arbitraryHostileText = Arbitrary.map(
   Arbitrary.all({ at: arbitraryInteger(0, 8), more: Arbitrary.schema(Schema.String) }),
   ({ at, more }) => {
@@ -25,10 +25,10 @@ export const arbitraryHostileText = Arbitrary.map(
   },
 )
 
-/** A random JSON value. */
+/** An arbitrary JSON value. */
 export const arbitraryJson = Arbitrary.schema(Schema.Json)
 
-/** Checks that elements are closed, attributes are quoted, and entities are known. */
+/** Asserts that all elements are closed, all attributes are quoted, and all entities are known. */
 export const assertWellFormedMarkup = (markup: string) => {
   const open: Array<string> = []
   const text = markup.replace(
@@ -45,7 +45,7 @@ export const assertWellFormedMarkup = (markup: string) => {
   assert.isTrue(markup.isWellFormed())
 }
 
-/** The width of a letter in the widest 13 px font of `style.css`, in pixels. */
+/** The width of a character in the widest 13 px font of `style.css`, in pixels. */
 const letterWidth = 8
 
 const parseNumbers = (text: string) =>
@@ -56,7 +56,7 @@ const getAttribute = (attributes: string, name: string) => {
   return found === undefined ? undefined : Number(found)
 }
 
-/** Returns the points of an SVG path with the commands M, V, H, h, l and z. */
+/** Returns the points of an SVG path that uses the commands M, V, H, h, l and z. */
 const parsePathPoints = (d: string) => {
   let [x, y] = [0, 0]
   return Array.from(d.matchAll(/([MVHhlz])([^MVHhlz]*)/g), ([, kind, rest = ""]) => {
@@ -70,7 +70,7 @@ const parsePathPoints = (d: string) => {
   })
 }
 
-/** Finds elements that are outside of the view box, or have no valid position. */
+/** Finds elements that lie outside the view box or have no valid position. */
 export const findElementsOutsideViewBox = (html: string) =>
   Array.from(html.matchAll(/<svg([^>]*)>([\s\S]*?)<\/svg>/g), ([, attributes = "", inner = ""]) => {
     const [, width = 0, height = 0] = /viewBox="0 0 (\S+) (\S+)"/.exec(attributes)?.map(Number) ?? []

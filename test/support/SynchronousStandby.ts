@@ -1,4 +1,4 @@
-/** A hot standby of a dedicated server, with synchronous replication on request. */
+/** A hot standby of a dedicated server, with optional synchronous replication. */
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { closeSync, openSync, writeFileSync } from "node:fs"
@@ -18,7 +18,8 @@ const waitUntil = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds:
   )
 
 /**
- * Creates a standby from a copy of the stopped primary. It replicates through the proxy `link`, which can be stalled.
+ * Creates a standby from a copy of the stopped primary. Replication runs through the proxy `link`, which tests can
+ * stall.
  */
 export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   const fs = yield* FileSystem.FileSystem
@@ -65,7 +66,10 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
     Effect.andThen(isSynchronous),
     Effect.asVoid,
   )
-  /** Waits until the standby has everything that is visible on the primary, even after the primary restarted. */
+  /**
+   * Waits until the standby has received everything that is visible on the primary, even after the primary has
+   * restarted.
+   */
   const waitUntilComplete = Effect.asVoid(
     waitUntilReplicating(
       "catch up",
@@ -76,5 +80,5 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
   return { ...server, link, synchronous, waitUntilComplete, promote }
 })
 
-/** A standby of the dedicated server. */
+/** Creates a standby of the dedicated server. */
 export const makeSynchronousStandby = Effect.flatMap(DedicatedPostgres, makeStandbyOf)

@@ -1,5 +1,5 @@
 /**
- * A TCP proxy in front of the database. Tests can stall it, cut it, or redirect it to another server.
+ * A TCP proxy in front of the database. Tests can stall it, reset its connections, or redirect it to another server.
  *
  * ```ts
  * const proxy = yield* startTcpProxy(server.port)
@@ -14,12 +14,12 @@ import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 import { Transform } from "node:stream"
 
-/** Starts a proxy to a port. */
+/** Starts a proxy that forwards to a port. */
 export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   const pairs = new Set<readonly [Socket, Socket]>()
   let [stalled, target, connections] = [false, first, 0]
   let [cutText, cuts] = ["", 0]
-  /** Passes on what the server sends, but ends the stream immediately before `cutText`. */
+  /** Creates a stream that forwards what the server sends, but ends immediately before `cutText`. */
   const makeCutter = () => {
     const cutter = new Transform({
       transform: (chunk: Buffer, _, done) => {
@@ -76,12 +76,12 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   )
   /** Resets all connections. */
   const cut = each((socket) => socket.resetAndDestroy())
-  /** Closes the next connection on which the server sends the text, immediately before the text. */
+  /** Closes the next connection on which the server sends `text`, immediately before the text is forwarded. */
   const cutBefore = (text: string) =>
     Effect.sync(() => {
       cutText = text
     })
-  /** Sends new connections to another port, without stalling them. Open connections stay as they are. */
+  /** Directs new connections to another port without stalling them. Existing connections are not affected. */
   const lead = (port: number) =>
     Effect.sync(() => {
       target = port

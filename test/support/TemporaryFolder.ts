@@ -1,4 +1,6 @@
-/** Chooses the folder for databases and other temporary files of tests, in memory if the machine has enough. */
+/**
+ * Chooses the folder for databases and other temporary test files. The folder is in memory if the machine has enough.
+ */
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,7 +8,9 @@ import { tmpdir } from "node:os"
 const memoryFolder = "/dev/shm"
 const requiredBytes = 4 * 1024 ** 3
 
-/** Whether `/dev/shm` can be used. Containers often limit it to 64 MB, or do not allow programs to run in it. */
+/**
+ * Returns whether `/dev/shm` is usable. Containers often limit it to 64 MB, or do not allow executing programs in it.
+ */
 const isSuitable = () => {
   const probe = `${memoryFolder}/tickerline-probe-${process.pid}`
   try {
@@ -22,7 +26,5 @@ const isSuitable = () => {
   }
 }
 
-/**
- * Returns `TMPDIR` if that is set, a folder in memory if that can be used, and otherwise the system's temporary folder.
- */
+/** Returns `TMPDIR` if it is set, an in-memory folder if one is usable, and otherwise the system's temporary folder. */
 export const chooseTemporaryFolder = () => process.env["TMPDIR"] ?? (isSuitable() ? memoryFolder : tmpdir())

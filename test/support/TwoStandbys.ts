@@ -1,5 +1,5 @@
 /**
- * Two standbys of a dedicated primary. They stream its WAL, and tests can pause their replay.
+ * Two standbys of a dedicated primary. They stream the primary's WAL, and tests can pause WAL replay on each.
  *
  * ```ts
  * layer(StandbyPair.layer, { excludeTestServices: true })("A replica", (it) => {
@@ -24,16 +24,19 @@ import * as Migrations from "../../src/postgres/migrations/Migrations.ts"
 import { DedicatedPostgres } from "./DedicatedPostgres.ts"
 import { type DetachedProcess, launchDetachedProcess } from "./DetachedProcess.ts"
 
-/** A standby that a test controls. */
+/** A standby controlled by a test. */
 export interface Standby {
   readonly name: string
   readonly url: string
-  /** Starts the server, optionally on another port or with another upstream server. Returns when it accepts queries. */
+  /**
+   * Starts the server, optionally on a different port or with a different upstream server. Completes when the server
+   * accepts queries.
+   */
   readonly start: (other?: { readonly port?: number; readonly upstream?: string }) => Effect.Effect<void>
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
   readonly query: (statement: string) => Effect.Effect<PgConnection.Result>
   /**
-   * Pauses the replay of received WAL. It resumes when the scope closes at the latest, so that a failed test does not
+   * Pauses the replay of received WAL. Replay resumes no later than when the scope closes, so a failed test does not
    * affect later ones.
    */
   readonly pause: Effect.Effect<void, never, Scope.Scope>
@@ -48,7 +51,10 @@ export const queryServer = (url: string, statement: string) =>
 
 const isCancelled = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
 
-/** With these settings, replay cancels conflicting queries early, and the standby reconnects to the primary soon. */
+/**
+ * Settings with which replay cancels conflicting queries early, and with which the standby reconnects to the primary
+ * quickly.
+ */
 const settings = {
   max_standby_streaming_delay: "300ms",
   wal_retrieve_retry_interval: "100ms",
@@ -57,7 +63,7 @@ const settings = {
   unix_socket_directories: "",
 }
 
-/** Copies the data of the stopped primary for a standby. Returns the folder of the copy. */
+/** Copies the stopped primary's data directory for a standby. Returns the folder of the copy. */
 const copyCluster = Effect.fnUntraced(function* (number: number) {
   const fs = yield* FileSystem.FileSystem
   const { cluster } = yield* DedicatedPostgres
@@ -81,7 +87,7 @@ const startStandby = Effect.fnUntraced(function* (data: string) {
       yield* child.exited
       child = undefined
     })
-  // Retries, because replay may cancel this query.
+  // Retries, because WAL replay may cancel this query.
   const runStatement = (statement: string) =>
     Effect.orDie(
       Effect.retry(queryServer(url, statement), { while: isCancelled, schedule: Schedule.spaced("20 millis") }),
@@ -119,7 +125,7 @@ const startStandby = Effect.fnUntraced(function* (data: string) {
   return made
 })
 
-/** The standbys. */
+/** Provides a dedicated primary with two standbys. */
 export class StandbyPair extends Context.Service<StandbyPair, {
   readonly first: Standby
   readonly second: Standby
@@ -128,7 +134,7 @@ export class StandbyPair extends Context.Service<StandbyPair, {
   /** Waits until both standbys have replayed the primary's current WAL. */
   readonly waitUntilCaughtUp: Effect.Effect<void>
 }>()("test/support/StandbyPair") {
-  /** Migrates the primary, and stops it briefly to copy its data. */
+  /** Migrates the primary, then stops it briefly to copy its data. */
   static readonly layer = Layer.effect(
     StandbyPair,
     Effect.gen(function* () {

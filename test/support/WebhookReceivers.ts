@@ -1,5 +1,5 @@
 /**
- * Receivers of webhooks: HTTP servers that record requests and respond as the test wants.
+ * Webhook receivers: HTTP servers that record requests and send the responses that a test chooses.
  *
  * ```ts
  * const receiver = yield* startWebhookReceiver
@@ -11,26 +11,28 @@
 import { Effect } from "effect"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 
-/** A request that a receiver got. */
+/** A request that the receiver got. */
 export interface ReceivedWebhook {
   readonly headers: IncomingHttpHeaders
   readonly path: string
   readonly body: string
 }
 
-/** Returns the status to respond with, or responds in another way itself. */
+/** Returns the status with which to respond, or undefined to write the response itself. */
 type Behaviour = (received: ReceivedWebhook, response: ServerResponse) => number | undefined
 
 /** Never responds. */
 export const hang: Behaviour = () => undefined
 
-/** Returns a header that must occur exactly once. */
+/** Returns the value of a header that must occur exactly once. */
 export const getOneHeader = ({ headers }: ReceivedWebhook, name: string) => {
   const value = headers[name]
   return typeof value === "string" ? value : ""
 }
 
-/** Starts a receiver, which stops with the scope. It responds with 204 unless `behaviour.respond` is replaced. */
+/**
+ * Starts a receiver, which stops when the scope closes. It responds with 204 unless `behaviour.respond` is replaced.
+ */
 export const startWebhookReceiver = Effect.gen(function* () {
   const received: Array<ReceivedWebhook> = []
   const behaviour: { respond: Behaviour } = { respond: () => 204 }

@@ -1,4 +1,4 @@
-/** Starts one PostgreSQL server for the whole run, with a migrated database that each test file copies. */
+/** Starts one PostgreSQL server for the entire test run, with a migrated database that each test file copies. */
 import { NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
@@ -21,14 +21,17 @@ import * as PoolerMode from "./PoolerMode.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The URL of the migrated database. The URLs of other databases differ only in the path. */
+    /** The URL of the migrated database. The URLs of other databases differ only in their path. */
     readonly databaseUrl: string
     /** The folder of the server that `DedicatedPostgres.sampleLayer` copies. */
     readonly sampleServerFolder: string
   }
 }
 
-/** Fast but unsafe settings: no test database has to survive a crash of this server, which many files share. */
+/**
+ * Settings that trade durability for speed. Many test files share this server, and none of their databases needs to
+ * survive a crash.
+ */
 const sharedServerSettings = `
 max_connections = 200
 fsync = off
@@ -39,8 +42,8 @@ autovacuum_naptime = '1h'
 `
 
 /**
- * Settings that an operator's server may have. Nothing may depend on their defaults, because each session sets what its
- * statements need (`sessionSettings`). With `TEST_POSTGRES_BIN`, the server has PostgreSQL's defaults instead.
+ * Settings that an operator's server may have. Nothing may depend on PostgreSQL's defaults, because each session sets
+ * what its statements need (`sessionSettings`). With `TEST_POSTGRES_BIN`, the server uses the defaults instead.
  */
 const unusualSettings = `
 bytea_output = 'escape'
@@ -52,18 +55,18 @@ jit = on
 timezone = 'Asia/Kolkata'
 `
 
-/** Most servers sort as `en_US` does: punctuation before digits, and letters regardless of case. */
+/** Sorts like `en_US`, as most servers do: punctuation before digits, and letters regardless of case. */
 const collation = "template template0 encoding 'UTF8' locale_provider icu icu_locale 'en-US' locale 'C'"
 
 const makeFolder = Effect.fnUntraced(function* (prefix: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix })
-  // The system user that runs PostgreSQL must be able to enter the folder.
+  // The system user that runs PostgreSQL must be able to access the folder.
   yield* fs.chmod(folder, 0o755)
   return folder
 })
 
-/** Stops the server and removes its folder if a signal ends the tests. */
+/** Stops the server and removes its folder when the process exits, even if a signal ends the tests. */
 const endWithProcess = (pid: number, home: string) => {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1))
   process.once("exit", () => {
@@ -93,14 +96,14 @@ const startDatabase = Effect.gen(function* () {
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
   yield* admin.query(`create database ${embeddedDatabaseUser} ${collation}`)
   const url = at(embeddedDatabaseUser)
-  // Creates the partitions here, so that no service has to when it starts on a copy of the database.
+  // Creates the partitions here, so that no service has to create them when it starts on a copy of this database.
   yield* createUpcomingUsagePartitions.pipe(
     Effect.provide(Migrations.migrationsLayer.pipe(
       Layer.provideMerge(databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" })),
     )),
   )
   if (!PoolerMode.isPoolerRequested) return url
-  // Set for all databases, because a copy of a database does not include its settings for roles.
+  // Applies to all databases, because copying a database does not copy its per-role settings.
   yield* Effect.forEach(
     Object.entries(sessionSettings),
     ([name, value]) => admin.query(`alter role ${embeddedDatabaseUser} set ${name} = '${value}'`),

@@ -1,4 +1,4 @@
-/** The messages of failed comparisons of rows in tests. */
+/** Tests the failure messages of row comparisons. */
 import { assert, describe, it } from "@effect/vitest"
 import { assertEqualRows, findRowDifferences } from "./RowAssertions.ts"
 

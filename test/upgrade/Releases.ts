@@ -1,4 +1,4 @@
-/** Runs the project and an invented next release with the same database, behind one load balancer. */
+/** Runs this project and an invented next release on the same database, behind a load balancer. */
 import { Data, Effect, FileSystem, Schedule } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
@@ -7,18 +7,18 @@ import { requestOverWire } from "../support/ServiceInstances.ts"
 import { type Environment, projectRoot, startProgram } from "../support/Processes.ts"
 import { copyProjectWithRecipes } from "../support/Recipes.ts"
 
-/** The release that is installed before the upgrade: the code in this repository. */
+/** The release installed before the upgrade: the code in this repository. */
 export const installedRelease = { version: packageJson.version, folder: projectRoot }
 
-/** An invented next release. It adds the field, filter and endpoint that docs/recipes.md describes. */
+/** The version of an invented next release, which adds the field, filter and endpoint described in docs/recipes.md. */
 export const nextVersion = packageJson.version.replace(/\.(\d+)\.\d+$/, (_, minor: string) => `.${Number(minor) + 1}.0`)
 
-/** The missing prerequisite, for the title of the skipped test. Empty if the test can run. */
+/** The missing prerequisite, for the title of the skipped test. It is empty if the test can run. */
 export const missingPrerequisite = haproxyProgram === undefined ? "no haproxy" : ""
 
 export class MissingPrerequisite extends Data.TaggedError("MissingPrerequisite")<{ readonly message: string }> {}
 
-/** Builds the next release in a temporary folder, which it returns. */
+/** Builds the next release in a temporary folder. Returns the folder. */
 export const makeNextRelease = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* copyProjectWithRecipes
@@ -28,7 +28,7 @@ export const makeNextRelease = Effect.gen(function* () {
   return folder
 })
 
-/** Runs a command of the release whose sources are in the folder, and returns its output. */
+/** Runs a command from a release's source folder. Returns its output. */
 export const runReleaseCommand = (folder: string, environment: Environment, ...args: ReadonlyArray<string>) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended } = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, ...args], environment)
@@ -37,7 +37,7 @@ export const runReleaseCommand = (folder: string, environment: Environment, ...a
     return out.trim()
   }))
 
-/** Starts the service of the release whose sources are in the folder, and waits until it is ready. */
+/** Starts the service from a release's source folder and waits until it is ready. */
 export const startRelease = Effect.fnUntraced(function* (folder: string, port: number, environment: Environment) {
   const running = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, "serve"], {
     PORT: String(port),
@@ -56,7 +56,7 @@ export const startRelease = Effect.fnUntraced(function* (folder: string, port: n
   return running
 })
 
-/** Starts HAProxy without retries and without TLS. */
+/** Starts HAProxy with retries disabled and without TLS. */
 export const startLoadBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
   if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
   const fs = yield* FileSystem.FileSystem
@@ -71,7 +71,7 @@ export const startLoadBalancer = Effect.fnUntraced(function* (backends: Readonly
       "  timeout connect 5s",
       "  timeout client 60s",
       "  timeout server 60s",
-      // A short timeout would make HAProxy mistake a slow process on a busy machine for a dead one.
+      // With a short timeout, HAProxy would mistake a slow process on a busy machine for a dead one.
       "  timeout check 5s",
       "  retries 0",
       "  option forwardfor",
@@ -90,7 +90,7 @@ export const startLoadBalancer = Effect.fnUntraced(function* (backends: Readonly
     ].join("\n"),
   )
   yield* startProgram(haproxyProgram, ["-db", "-f", `${folder}/haproxy.cfg`], {})
-  /** Fails until the first health checks are done. Before that, HAProxy assumes that all servers are ready. */
+  /** Fails until the first health checks are done. Until then, HAProxy assumes that every server is ready. */
   const settled = Effect.flatMap(
     requestOverWire(stats, "/states;csv", ""),
     ({ text }) =>

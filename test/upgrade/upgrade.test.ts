@@ -1,4 +1,4 @@
-/** Tests an upgrade and a rollback, during which both releases serve from one database (operations/upgrades). */
+/** Tests an upgrade and a rollback while both releases serve requests from one database (operations/upgrades). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -33,19 +33,20 @@ const server = Layer.unwrap(
   ),
 ).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
 
-/** Returns a line of a data file for `split-status`. Both releases must see the changes of this dataset. */
+/** Returns a data file line for `split-status`. Changes to this dataset must become visible in both releases. */
 const split = (id: string) =>
   `{"id":"${id}","ticker":"UPGR","action_type":"pending_vote","executed":false,"filed_at":"2026-01-02",` +
   `"form_type":"8-K","last_updated":"2026-01-02 09:30:00"}\n`
 
 const splits = "/v1/split-status?ticker=UPGR"
 
-/** Rows of the table to which the next release adds a column and an index. */
+/** The number of rows in the table to which the next release adds a column and an index. */
 const tableRows = 1_000_000
 const rowsPerStatement = 100_000
 
 /**
- * What clients request all the time. Both releases must respond alike, so the pages of the changed table have no rows.
+ * The requests that clients send continuously. Both releases must respond identically, so the pages of the changed
+ * table are empty.
  */
 const paths = [
   ...SteadyClients.mixedRequestPaths,
@@ -67,7 +68,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         const byOld = (...args: ReadonlyArray<string>) => runReleaseCommand(installedRelease.folder, as.owner, ...args)
         const byNew = (...args: ReadonlyArray<string>) => runReleaseCommand(next, as.owner, ...args)
 
-        // Uses the installed release to create the state before the upgrade: tables, data, grants and keys.
+        // Uses the installed release to create the initial state: tables, data, grants and keys.
         yield* sql`create role service login password 'service'`
         yield* byOld("grant", "service")
         yield* byOld("generate", `${folder}/market`)
@@ -76,7 +77,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         yield* byOld("load", "split-status", `${folder}/first.ndjson`, "--append")
         const key = yield* byOld("keys", "create", "--account", "steady", "--tier", "ultimate")
         yield* byOld("accounts", "credit", "steady", "--usd", "1000", "--prepaid", "--reference", "before")
-        // The next release adds a column and an index to this table.
+        // Fills the table to which the next release adds a column and an index.
         for (let first = 1; first <= tableRows; first += rowsPerStatement) {
           yield* sql`
             insert into split_status (id, ticker, action_type, executed, filed_at, form_type, last_updated)
@@ -124,7 +125,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         const steady = yield* SteadyClients.startSteadyClients({ port: front, key, clients: 8, paths })
         yield* steady.more()
 
-        // The new release migrates while the old one serves.
+        // The new release migrates the database while the old one is serving.
         const applied = yield* byNew("migrate")
         yield* byNew("grant", "service")
         yield* steady.more()
@@ -134,8 +135,8 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
 
         const other = yield* byOld("keys", "create", "--account", "other", "--tier", "ultimate")
 
-        // The new filter, endpoint and field work immediately on the new release. The installed release, which does not
-        // know them, responds as before.
+        // The new filter, endpoint and field work immediately on the new release. The installed release does not have
+        // them and responds as before.
         for (const path of [`${splits}&form_type=8-k`, "/v1/trading-halts?ticker=UPGR"]) {
           assert.strictEqual((yield* requestOverWire(newPort, path, other)).status, 200, path)
           assert.include([404, 422], (yield* requestOverWire(oldPort, path, other)).status, path)
@@ -143,7 +144,8 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         assert.include((yield* requestOverWire(newPort, splits, other)).text, '"record_date":null')
         assert.notInclude((yield* requestOverWire(oldPort, splits, other)).text, "record_date")
 
-        // Each release soon serves the other release's changes, although it caches results and keys.
+        // Each release serves the changes made through the other release within a short time, although it caches
+        // results and keys.
         for (const port of [oldPort, newPort]) {
           yield* seesAt(port, other, "first")
           yield* seesAt(port, other, "first")
@@ -162,7 +164,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         yield* byNew("keys", "revoke", id)
         for (const port of [oldPort, newPort]) yield* statusAt(port, made, 401)
 
-        // Both releases could send these emails, but each email must be sent only once.
+        // Either release could send these emails, but each email must be sent only once.
         yield* sql`
           insert into announcements (entry_id, subject, text, html, operational) values ('upgrade', 's', 't', 'h', true)
         `
@@ -172,7 +174,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         `
         yield* retryUntil(Effect.sync(() => mails.received.length), (count) => count >= 10)
 
-        // Rolls back: the old release stops and starts again with the new tables. Then the new release stops.
+        // Rolls back: the old release stops and restarts on the migrated tables, and then the new release stops.
         const gone = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(gone.code, 0, gone.err)
         yield* busy(newMetrics)
@@ -202,7 +204,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
             (1000000000 - min(current_balance(it)))::int as charged
           from accounts as it join usage_requests using (account_id) where name = 'steady' group by it.account_id
         `
-        // Before the clients begin to count, they send one request per path.
+        // Each client path is requested once before the clients start counting.
         const requests = seen.requests + paths.length
         const [{ cost } = { cost: 0 }] = sums
         assert.deepStrictEqual(Array.from(sums), [

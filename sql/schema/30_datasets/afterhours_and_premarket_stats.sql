@@ -1,6 +1,5 @@
--- One row per ticker and session, after hours (resources: afterhours-stats) or before the market opens (resources:
--- premarket-stats). reference_close is the close on the same day or, for a session before the market opens, on the
--- previous day.
+-- One row per ticker and session, either after hours (resources: afterhours-stats) or premarket (resources:
+-- premarket-stats). reference_close is the close on the same day or, for a premarket session, on the previous day.
 create table afterhours_stats (
   ticker                 ticker not null,
   date                   fact_day not null,
@@ -30,7 +29,7 @@ create table afterhours_stats (
   primary key (ticker, date)
 );
 
--- Newest first. For a single ticker, scanning the primary key backward gives this order.
+-- Sorts newest first. For a single ticker, a backward scan of the primary key gives the same order.
 create index on afterhours_stats (date desc, ticker);
 select index_each('afterhours_stats', '{percentage_gain,change_percentage,volume,dollar_volume,market_cap,
   tradable_float}');

@@ -1,4 +1,5 @@
--- Unadjusted closing prices (§2.6), to look up the last close on or before a day. No endpoint lists this table.
+-- Unadjusted closing prices (§2.6), used to look up the last close on or before a day. No endpoint returns these rows
+-- directly.
 create table daily_prices (
   ticker ticker not null,
   date   fact_day not null,

@@ -1,5 +1,5 @@
--- Warrants and convertibles (§2.5, §4.5: dilution data). In a row for one security_type, the columns of the other are
--- null.
+-- Warrants and convertibles (§2.5, §4.5: dilution data). The columns for convertibles are null in rows for warrants,
+-- and vice versa.
 create table dilution_data (
   id                                      filled_text primary key,
   ticker                                  ticker not null,

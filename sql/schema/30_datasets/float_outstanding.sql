@@ -24,7 +24,7 @@ create table float_outstanding (
   source               text_list
 );
 
--- Lists are sorted by the primary key; each filter has an index in that order.
+-- Lists are sorted by the primary key, so each index for a filter also contains the ticker.
 select index_each('float_outstanding', '{is_adr,float,outstanding,tradable_float,market_cap}', 'ticker');
 select index_each('float_outstanding', '{country,sector,industry,exchange}', 'ticker', any_case => true);
 

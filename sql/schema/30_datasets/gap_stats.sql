@@ -22,7 +22,7 @@ create table gap_stats (
   all_tags                   text_list not null default '{}',
   spike_start_time           wall_time,
   last_updated               instant not null,
-  -- The following columns are for gap-stats-advanced only.
+  -- Only gap-stats-advanced returns the following columns.
   open_to_high_pct           change not null,
   open_to_low_pct            change not null,
   percentage_gain            change not null,
@@ -43,7 +43,7 @@ create table gap_stats (
   primary key (ticker, date)
 );
 
--- Newest first. For a single ticker, scanning the primary key backward gives this order.
+-- Sorts newest first. For a single ticker, a backward scan of the primary key gives the same order.
 create index on gap_stats (date desc, ticker);
 create index on gap_stats (closed_over_vwap, date desc, ticker);
 select index_each('gap_stats', '{gap_percentage,volume,dollar_volume,market_cap}');

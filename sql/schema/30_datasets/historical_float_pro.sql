@@ -1,6 +1,6 @@
--- Historical share counts, with one row per filing, document and reported date (§2.5). Percentages are fractions.
--- Queries compute market_cap and tradable_float (§2.6) from values that are never negative, so the results fit into
--- 2^53-1 (D16).
+-- Historical share counts, with one row per filing, document and reported date (§2.5). Percentages are stored as
+-- fractions. Queries compute market_cap and tradable_float (§2.6). Their inputs are never negative, so the results fit
+-- into 2^53-1 (D16).
 create table historical_float_pro (
   ticker               ticker not null,
   filed_at             fact_day not null,
@@ -24,7 +24,7 @@ create table historical_float_pro (
   unique nulls not distinct (ticker, filed_at, form_type, document_url, reported_date)
 );
 
--- The sort order, for all tickers and for one. The first row for a ticker is its latest.
+-- The sort order of lists, for all tickers and for a single ticker. A ticker's first row is its latest.
 create index on historical_float_pro (reported_date desc nulls last, filed_at desc, ticker, form_type, document_url);
 create index on historical_float_pro (ticker, reported_date desc nulls last, filed_at desc, form_type, document_url);
 select index_each('historical_float_pro', '{filed_at,float,outstanding_shares}');

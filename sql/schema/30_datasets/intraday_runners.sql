@@ -40,7 +40,7 @@ create table intraday_runners (
   primary key (ticker, date)
 );
 
--- The endpoint lists flagged sessions with more than nine times the usual volume, newest first. The indexes have the
+-- The endpoint lists flagged sessions with more than nine times the usual volume, newest first. These indexes have the
 -- same condition and order.
 create index on intraday_runners (date desc, ticker) where anomaly_flagged and daily_volume_ratio > 9;
 create index on intraday_runners (ticker, date desc) where anomaly_flagged and daily_volume_ratio > 9;

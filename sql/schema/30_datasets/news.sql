@@ -18,25 +18,26 @@ create table news (
   created_at       wall_time not null,
   last_updated     wall_time not null,
   source           text_list,
-  -- Searched by the parameter `query`. Truncated to stay within the size limit of a tsvector.
+  -- The text searched by the parameter `query`, truncated to stay within the size limit of a tsvector.
   search           tsvector generated always as (
     to_tsvector('english', left(coalesce(title, '') || ' ' || coalesce(summary, ''), 50000))
   ) stored
 );
 
--- Newest first: for all rows, one ticker, one form type, or one day.
+-- These indexes sort newest first, for all rows or for one ticker, form type or day.
 create index on news (created_at desc, id);
 select index_each('news', '{ticker,form_type,filed_at}', 'created_at desc, id');
--- For hide_news, because filings may be rare. hide_filings filters by form_type, which has an index above.
+-- Used for the parameter hide_news: filings may be rare, so they have a separate index. The parameter hide_filings uses
+-- the index on form_type above.
 create index on news (created_at desc, id) where form_type <> 'news';
 create index on news using gin (search);
--- From word frequencies, the planner chooses between this index and a scan by date, so it needs detailed statistics.
+-- The planner uses word frequencies to choose between this index and a scan by date, so it needs detailed statistics.
 alter table news alter column search set statistics 1000;
 select index_each('news', '{form_type}', 'created_at desc, id', any_case => true);
 create index news_tags_any_case_idx on news using gin (lowered(tags));
 
--- Finds the items of a followed company that are omitted (D35). The condition, which is true for every row, keeps other
--- statements from using this index: for a page, they would sort all items of a symbol.
+-- Finds the omitted items of a followed company (D35). The condition is true for every row. Its purpose is to keep
+-- other statements from using this index: to return one page, they would sort all items of a symbol.
 create index news_ticker_filed_at_idx on news (ticker, filed_at) where filed_at > '-infinity';
 
 select history.track('news');

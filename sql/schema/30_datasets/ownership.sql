@@ -1,6 +1,7 @@
--- Reported holdings (§2.7: ownership): one row per owner, which repeats the columns of its filing. Amounts are shares;
--- percent_of_class is a fraction. Two owners may share a name, but a fully identical row is a duplicate.
--- If all owner columns (owner_name to event_date) are null, only the filing is known, not its owners.
+-- Reported holdings (§2.7: ownership), with one row per owner. Each row repeats the columns of its filing. Amounts are
+-- numbers of shares; percent_of_class is a fraction. Two owners may have the same name, but a row with the same values
+-- in all key columns is a duplicate. If all owner columns (owner_name to event_date) are null, the filing is known, but
+-- its owners are not.
 create table ownership (
   ticker                         ticker not null,
   reported_date                  fact_day,
@@ -29,8 +30,8 @@ create table ownership (
     sole_voting_shares, shared_voting_shares, event_date)
 );
 
--- The first index entry for a ticker is its latest filing with known owners. The unique index then finds these owners.
--- Filters apply only to these few rows, so they need no indexes.
+-- A ticker's first entry in this index is its latest filing with known owners. The unique index then finds these
+-- owners. Filters apply only to those few rows, so they need no indexes.
 create index on ownership (ticker, filed_at desc, reported_date desc nulls last, accession_number desc)
   where num_nonnulls(owner_name, owner_cik, owner_type, title, common_shares_amount, preferred_shares_amount,
     options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class, sole_voting_shares,

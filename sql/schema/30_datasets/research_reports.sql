@@ -19,7 +19,7 @@ create table research_reports (
   last_updated    instant not null
 );
 
--- Newest first: for all rows, and for one ticker. created_at is also a filter.
+-- Sorts newest first, for all rows or for one ticker. Requests can also filter by created_at.
 create index on research_reports (created_at desc, report_id);
 create index on research_reports (ticker, created_at desc, report_id);
 create index on research_reports (gain_percentage);

@@ -54,8 +54,8 @@ create table screener (
 
 select index_each('screener', '{is_adr,pending_s1,ipo_date}', 'ticker');
 
--- Lists can be sorted by every number in both directions with nulls last, which takes two indexes; the first also
--- serves filters.
+-- Lists can be sorted by any numeric column in either direction, with nulls last. This takes two indexes per column;
+-- the first one also supports filters.
 create index on screener (ticker desc nulls last);
 select index_each('screener', array_agg(quote_ident(attname) || direction order by attnum, direction), 'ticker')
 from pg_attribute cross join unnest(array['', ' desc nulls last']) as direction

@@ -22,7 +22,8 @@ create table split_status (
   last_updated           wall_time not null
 );
 
--- Every request names tickers, so the first index serves most requests. The others serve tickers with many rows.
+-- Every request specifies tickers, so the index on ticker is enough for most requests. The other indexes are for
+-- tickers with many rows.
 select index_each('split_status', '{ticker,action_type,executed}', 'filed_at desc, id');
 create index on split_status (filed_at desc, id);
 select index_each('split_status', '{vote_date,effective_date}');

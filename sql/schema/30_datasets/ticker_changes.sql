@@ -1,4 +1,5 @@
--- Ticker change events (§2.2, D19 to D22, ticker lineage). An event's status and date determine whether it is eligible.
+-- Ticker change events (§2.2, D19 to D22, ticker lineage). Whether an event is eligible depends on its status and its
+-- date.
 create table ticker_changes (
   old_ticker     ticker not null,
   new_ticker     ticker not null,
@@ -10,7 +11,7 @@ create table ticker_changes (
   recorded_at    instant not null default now(),
   source_links   text_list,
   check (old_ticker <> new_ticker),
-  -- Duplicate events are stored only once. Two missing CIKs count as equal (D22, duplicates).
+  -- Duplicate events are stored only once. Two missing CIKs are considered equal (D22, duplicates).
   unique nulls not distinct (old_ticker, new_ticker, effective_date, cik)
 );
 
@@ -20,7 +21,8 @@ create index on ticker_changes (new_ticker, effective_date) where status = 'conf
 select history.track('ticker_changes');
 update history.datasets set shown_from = 'effective_date' where dataset = 'ticker_changes';
 
--- The eligible ticker changes (D19). A function with a setting of its own could not be inlined, and would use no index.
+-- Returns the eligible ticker changes (D19). PostgreSQL can inline the function and use an index only if the function
+-- has no settings, so it has no `set` clause.
 create function eligible_changes(today date)
 returns table (old_ticker text, new_ticker text, effective_date date, cik text)
 language sql stable as $$

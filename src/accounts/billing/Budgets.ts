@@ -1,4 +1,4 @@
-/** Sets the monthly budgets of accounts, for the command line and the admin API (D27, budgets). */
+/** Sets accounts' monthly budgets, for the command line and the admin API (D27, budgets). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { noSuchAccount, unlessErased } from "../Accounts.ts"
@@ -6,13 +6,13 @@ import { noSuchAccount, unlessErased } from "../Accounts.ts"
 /** A monthly budget. */
 export interface Budget {
   readonly microdollars: bigint
-  /** Whether requests for data are refused once the budget is used up. */
+  /** Whether requests for data are refused once the budget has been spent. */
   readonly stops: boolean
 }
 
 /**
- * Sets the monthly budget of an account, or removes it (null). What the account has already spent this month counts
- * toward the budget. Processes apply the change within a second.
+ * Sets an account's monthly budget; null removes it. What the account has already spent this month counts toward the
+ * budget. Running processes apply the change within a second.
  */
 export const setBudget = Effect.fnUntraced(function* (name: string, budget: Budget | null) {
   const sql = yield* SqlClient.SqlClient

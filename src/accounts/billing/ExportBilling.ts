@@ -1,5 +1,5 @@
 /**
- * Reserves the cost of exports, and ends an export that its account may no longer read or can no longer pay for (D13,
+ * Reserves the cost of exports, and aborts an export if its account loses access to the data or can no longer pay (D13,
  * D27).
  */
 import { Effect } from "effect"
@@ -42,29 +42,29 @@ const lostAccess: ExportRefusal = { status: 403, reason: "the account or the key
 const otherAddress: ExportRefusal = { status: 403, reason: "its key may no longer be used from the client's address." }
 const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than the account can still spend." }
 
-/** The billing of an export that has begun. */
+/** The billing state of an export in progress. */
 export interface BilledExport {
   /**
-   * The reservation that the recorded export ends. Null if nothing limits what the account may spend, or if the
+   * The reservation that is released when the export is recorded. Null if the account has no spending limit, or if the
    * endpoint is free.
    */
   readonly reservation_id: string | null
   /**
-   * Returns the reason to end the export before the next chunk, if there is one. `bytes` is the size of the body
-   * including that chunk.
+   * Returns the reason to abort the export before the next chunk, or undefined to continue. `bytes` is the size of the
+   * body including the next chunk.
    */
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
 }
 
-/** A function that starts billing an export. */
+/** Builds the function that starts billing an export. */
 export const makeExportBilling = Effect.gen(function* () {
   const { getRemaining, open } = yield* PrepaidBalances
   const { watch } = yield* KeyWatcher
 
   /**
-   * Reserves the expected cost of an export. If that is more than half of what the account can still spend, the export
-   * is first encoded once without sending it, and its exact cost is reserved. Fails with 402 if the account cannot pay
-   * the exact cost.
+   * Reserves the expected cost of an export. If the expected cost is more than half of what the account can still
+   * spend, the export is first encoded without being sent, and the exact cost is reserved. Fails with 402 if the
+   * account cannot pay the exact cost.
    */
   const reserve = Effect.fnUntraced(function* (result: ExportResult, account: Account, price: number) {
     const reservation = yield* open(account.account_id)
@@ -78,7 +78,9 @@ export const makeExportBilling = Effect.gen(function* () {
     return attempt.isGranted ? reservation : yield* makeExportCostError(account, cost, attempt)
   })
 
-  /** Returns the reason to end an export whose cost exceeds its reservation. First tries to reserve more. */
+  /**
+   * Returns the reason to abort an export that costs more than its reservation. Tries to enlarge the reservation first.
+   */
   const checkReservation = (
     reservation: BalanceReservation,
     price: number,
@@ -86,7 +88,7 @@ export const makeExportBilling = Effect.gen(function* () {
   ): Effect.Effect<ExportRefusal | undefined> => {
     if (bytes <= computeAffordableBytes(reservation.getAmount(), price)) return Effect.undefined
     const cost = computeDataCost(bytes, price)
-    // Reserves a quarter more than needed, so that this statement is rarely repeated.
+    // Reserve 25% more than needed, so that the reservation rarely has to be enlarged.
     return Effect.match(reservation.reserve(cost, Math.ceil(cost * 1.25)), {
       onSuccess: ({ isGranted }) => isGranted ? undefined : costsTooMuch,
       onFailure: ({ error }) => ({ status: 503, reason: error.message }),
@@ -95,7 +97,7 @@ export const makeExportBilling = Effect.gen(function* () {
 
   /**
    * Starts billing an export. Until the scope closes, the reservation is renewed, and the key is checked twice a
-   * second. `address` is the client's address.
+   * second. `address` is the client's IP address.
    */
   return Effect.fnUntraced(function* (
     result: ExportResult,

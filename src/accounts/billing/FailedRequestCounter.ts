@@ -1,6 +1,7 @@
 /**
- * Counts requests that got 5xx before their account was known, for the console (docs/operations/which-account.md). All
- * other failures are in the usage. The counts wait in memory until PostgreSQL accepts writes again.
+ * Counts requests that failed with a 5xx status before their account was identified, for the console
+ * (docs/operations/which-account.md). All other failures are recorded as usage. While PostgreSQL does not accept
+ * writes, the counts wait in memory.
  */
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +11,7 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 const writeInterval = Duration.seconds(1)
 const writeTimeout = Duration.seconds(5)
 
-/** How many minutes are kept, in memory and in PostgreSQL. */
+/** For how many minutes counts are retained, in memory and in PostgreSQL. */
 const keptMinutes = 60
 
 interface FailedRequests {
@@ -20,12 +21,12 @@ interface FailedRequests {
   requests: number
 }
 
-/** A function that counts a failed request. Counts are written once a second, in the background. */
+/** Builds the function that counts failed requests. The counts are written once a second, in the background. */
 export const makeFailedRequestCounter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   /**
-   * The counts that are not written yet, by minute, endpoint and status. Their number is bounded: in an hour, there are
-   * only so many combinations.
+   * Counts that have not been written yet, keyed by minute, status and endpoint. The map cannot grow without limit,
+   * because one hour has only so many combinations.
    */
   let waiting = new Map<string, FailedRequests>()
   let isFailing = false
@@ -37,7 +38,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
     else found.requests += requests
   }
 
-  /** Adds counts to those in PostgreSQL, and deletes the minutes that have expired. */
+  /** Adds the counts to those in PostgreSQL, and deletes expired minutes. */
   const write = (counts: ReadonlyArray<FailedRequests>) =>
     sql`
       with expired as (
@@ -72,7 +73,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
   yield* addForkedFinalizer(Effect.asVoid(writeWaiting))
   yield* repeatInBackground(writeWaiting, writeInterval)
 
-  /** Counts a request that arrived at `time`, in Unix milliseconds. */
+  /** Counts a request that arrived at `time` (Unix time in milliseconds). */
   return (endpoint: string, status: number, time: number) =>
     add({ minute: Math.floor(time / 60_000), endpoint, status, requests: 1 })
 })

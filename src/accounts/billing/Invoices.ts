@@ -1,4 +1,4 @@
-/** Closes months, which creates invoices, and reads the closed ones (docs/operations/invoices.md). */
+/** Closes months, which creates their invoices, and reads existing invoices (docs/operations/invoices.md). */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -12,13 +12,13 @@ class MonthNotClosable extends Data.TaggedError("MonthNotClosable")<{ readonly m
 
 class NoSuchInvoice extends Data.TaggedError("NoSuchInvoice")<{ readonly message: string }> {}
 
-/** What closing a month has to know about an account. */
+/** What has to be known about an account to close a month. */
 const InvoicedAccount = Schema.Struct({
   account_id: Schema.Int,
   name: Schema.String,
   is_closed: Schema.Boolean,
   latest: Schema.NullOr(CalendarMonth),
-  /** Whether the account has usage before the month, but no invoice. */
+  /** Whether the account has usage from before the month, but no invoice yet. */
   has_earlier_usage: Schema.Boolean,
 })
 type InvoicedAccount = typeof InvoicedAccount.Type
@@ -30,7 +30,10 @@ const Period = Schema.Struct({
   is_over: Schema.Boolean,
 })
 
-/** Reads the days of a month, and whether it is over in New York. PostgreSQL's clock decides. */
+/**
+ * Reads the first day of a month, the first day of the next month, and whether the month is over in New York. The
+ * current time is taken from PostgreSQL's clock.
+ */
 const readPeriod = Effect.fnUntraced(function* (month: string) {
   const sql = yield* SqlClient.SqlClient
   const [period] = yield* decodeRows(Period)(sql`
@@ -44,7 +47,7 @@ const readPeriod = Effect.fnUntraced(function* (month: string) {
   return yield* Effect.orDie(Effect.fromNullishOr(period))
 })
 
-/** Finds the accounts that existed in the month. */
+/** Returns the accounts that existed in the month. */
 const findAccounts = Effect.fnUntraced(function* (month: string, name: string | null) {
   const sql = yield* SqlClient.SqlClient
   const { first_day, next_month } = yield* readPeriod(month)
@@ -67,13 +70,16 @@ const isAfter = (latest: string | null, month: string) => latest !== null && lat
 
 interface Closing {
   readonly month: string
-  /** Null: all accounts. */
+  /** Null selects all accounts. */
   readonly account: string | null
-  /** Whether usage before the month may remain without an invoice, for accounts that have no invoice yet. */
+  /** Whether accounts that have no invoice yet may be left uninvoiced for usage before the month. */
   readonly skipsEarlierUsage: boolean
 }
 
-/** Returns why the month cannot be closed for these accounts, and what to do about it; undefined if it can. */
+/**
+ * Returns why the month cannot be closed for these accounts and how to resolve it. Returns undefined if it can be
+ * closed.
+ */
 const findObstacle = (
   { month, skipsEarlierUsage }: Closing,
   previous: string,
@@ -99,7 +105,7 @@ const findObstacle = (
 
 const ClosedInvoice = Schema.Struct({ is_new: Schema.Boolean })
 
-/** Creates the invoices of the accounts for a month, and shows the progress. Returns how many are new. */
+/** Creates the accounts' invoices for a month, and reports progress. Returns how many invoices are new. */
 const closeInvoices = Effect.fnUntraced(function* (
   accounts: ReadonlyArray<InvoicedAccount>,
   month: string,
@@ -113,7 +119,7 @@ const closeInvoices = Effect.fnUntraced(function* (
   const closed = yield* Effect.forEach(
     accounts,
     ({ account_id, has_earlier_usage }) => {
-      // Usage before this day stays without an invoice.
+      // Usage before this day is never invoiced.
       const usageFrom = has_earlier_usage ? first_day : null
       const close = decodeRows(ClosedInvoice)(sql`
         select close_invoice(${account_id}::float8::bigint, ${month}, ${usageFrom}::text::date) as is_new
@@ -129,9 +135,9 @@ const closeInvoices = Effect.fnUntraced(function* (
 })
 
 /**
- * Closes a month. Each account that existed in it and has no invoice for it gets one, in a separate transaction.
- * Returns how many invoices are new, how many existed already, and how many accounts got none because they have a later
- * one.
+ * Closes a month. Every account that existed in the month and has no invoice for it gets one, each in a separate
+ * transaction. Returns how many invoices were created, how many already existed, and how many accounts got none because
+ * they have an invoice for a later month.
  */
 export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const sql = yield* SqlClient.SqlClient
@@ -139,14 +145,15 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const { first_day, is_over, next_month, previous } = yield* readPeriod(month)
   const refuse = (reason: string) => new MonthNotClosable({ message: `${reason} Nothing was changed.` })
   if (!is_over) return yield* refuse(`${month} is not over. It can be closed from ${next_month} on, New York time.`)
-  // Usage that is settled after this goes to the next invoice.
+  // Usage that is added to the daily sums after this call goes on the next invoice.
   yield* settleUsage
   const accounts = yield* findAccounts(month, account)
   if (account !== null && accounts.length === 0) {
     const found = yield* sql`select from accounts where name = ${account}`
     return yield* found.length === 0 ? noSuchAccount(account) : refuse(`${account} was created after ${month}.`)
   }
-  // An account that has only a later invoice cannot get one for this month. The others still can.
+  // When a month is closed for all accounts, an account without an invoice for that month is skipped if it has an
+  // invoice for a later month.
   const isLater = ({ is_closed, latest }: InvoicedAccount) => account === null && !is_closed && isAfter(latest, month)
   const open = accounts.filter((found) => !found.is_closed && !isLater(found))
   const obstacle = findObstacle(closing, previous, open)
@@ -174,7 +181,7 @@ export const Invoice = Schema.Struct({
 /** The decoded invoice. */
 export type Invoice = typeof Invoice.Type
 
-/** Returns the invoices of an account or of all accounts, newest first. */
+/** Returns the invoices of one account or of all accounts, newest first. */
 export const listInvoices = Effect.fnUntraced(function* (account: string | null, month: string | null = null) {
   const sql = yield* SqlClient.SqlClient
   const invoices = yield* decodeRows(Invoice)(sql`
@@ -202,7 +209,7 @@ const InvoiceLine = Schema.Struct({
   cost_microdollars: Schema.Int,
 })
 
-/** Returns an invoice with its lines, both as rows and as the CSV whose SHA-256 is `digest`. */
+/** Returns an invoice with its lines, both as rows and as CSV. `digest` is the SHA-256 of the CSV. */
 export const readInvoice = Effect.fnUntraced(function* (account: string, month: string) {
   const sql = yield* SqlClient.SqlClient
   const [invoice] = yield* listInvoices(account, month)

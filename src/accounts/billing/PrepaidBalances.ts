@@ -1,7 +1,6 @@
 /**
- * Keeps what this process knows of how much each account with a limit can still spend, and reserves amounts for its
- * exports in PostgreSQL (D13, D27: prepaid balances, budgets):
- * docs/decisions/0119-balance-reservations.md
+ * Tracks in memory how much each account with a spending limit can still spend, and reserves amounts for its exports in
+ * PostgreSQL (D13, D27: prepaid balances, budgets). See docs/decisions/0119-balance-reservations.md.
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -14,15 +13,16 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import type { UsageColumns } from "./UsageColumns.ts"
 
-/** How long reservations last. Tests shorten these times. */
+/** Lifetimes of reservations. Tests shorten them. */
 export const ReservationTimes = Context.Reference("tickerline/accounts/ReservationTimes", {
   defaultValue: () => ({
-    /** How long PostgreSQL counts a reservation after its last renewal, by its own clock. */
+    /** How long a reservation counts after its last renewal, by PostgreSQL's clock. */
     lease: Duration.seconds(60),
     renewalInterval: Duration.seconds(10),
     /**
-     * How long the process relies on a reservation after it requested the last renewal (monotonic clock). This is less
-     * than `lease`, so that the process stops before PostgreSQL does.
+     * How long this process relies on a reservation, measured on the monotonic clock from the time when the last
+     * renewal was requested. It is shorter than `lease`, so that the process stops relying on the reservation before
+     * PostgreSQL stops counting it.
      */
     holderTtl: Duration.seconds(50),
   }),
@@ -30,50 +30,53 @@ export const ReservationTimes = Context.Reference("tickerline/accounts/Reservati
 
 const maxAccounts = 10_000
 
-/** The part of the connection pool that only reservations use, so that they never wait for reads of a locked table. */
+/**
+ * The connection pool partition reserved for reservation statements, so that they never queue behind reads of a locked
+ * table.
+ */
 const poolPartition = "reservations"
 
 interface Balance {
-  /** What the account could spend as last read, minus what this process has charged since. */
+  /** The spendable amount when it was last read, minus what this process has charged since. */
   balance: number
-  /** What the exports of all processes have reserved, as last read, plus what this process has changed since. */
+  /** The amount reserved by exports in all processes when it was last read, plus this process's changes since. */
   reserved: number
   /**
-   * When this process last charged or reserved (monotonic clock, ms). A read that began earlier may lack that, so it is
-   * ignored.
+   * When this process last made a charge or changed a reservation (monotonic clock, ms). A read that began earlier may
+   * not include that change, so its result is ignored.
    */
   changedAt: number
 }
 
-/** What this process has counted for an account and not yet written. */
+/** Amounts that this process has counted for an account but not written yet. */
 interface Unwritten {
-  /** The cost of responses. */
+  /** The total cost of responses. */
   cost: number
-  /** What ended exports had reserved. It becomes available again when their costs are written. */
+  /** Reservations of exports that have ended. Each amount becomes available again when the export's cost is written. */
   givenBack: number
 }
 
-/** What a read found. The balance is infinite if nothing limits what the account spends. */
+/** The result of reading a balance. `balance` is infinite if the account has no spending limit. */
 interface FoundBalance {
   readonly balance: number
   readonly reserved: number
 }
 
-/** What a request knows about its account. It is used while the ledger does not have the account. */
+/** The account's data in a request. It is used until the ledger has an entry for the account. */
 type AccountBalance = { readonly account_id: number; readonly spendable_microdollars: number | null }
 
-/** A reservation of this process. */
+/** A reservation made by this process. */
 interface Holding {
   readonly account_id: number
   amount: number
   /**
-   * How many things need the reservation: the export and, after its end, its unwritten usage record. Once it is 0, the
-   * reservation is no longer renewed, and expires.
+   * Reference count: one for the export and, after it ends, one for its unwritten usage record. At 0, the reservation
+   * is no longer renewed and expires.
    */
   users: number
-  /** Whether the export has ended. It then keeps its reservation only until its cost has been written. */
+  /** Whether the export has ended. Its reservation then remains only until its cost has been written. */
   isEnded: boolean
-  /** Until when the process may rely on the reservation (monotonic clock, ms). */
+  /** The time until which this process may rely on the reservation (monotonic clock, ms). */
   validUntil: number
 }
 
@@ -86,13 +89,16 @@ export interface Charge {
 
 interface ReserveResult {
   readonly isGranted: boolean
-  /** What the account can still spend, apart from what other exports have reserved. */
+  /** What the account can still spend, excluding what its other exports have reserved. */
   readonly remaining_microdollars: number
-  /** What other exports of the account have reserved. */
+  /** What the account's other exports have reserved. */
   readonly reserved_microdollars: number
 }
 
-/** If usage was being written during a refusal, some of it may have been counted twice, so the attempt is repeated. */
+/**
+ * Maximum number of attempts to reserve an amount. If usage was being written during a refused attempt, some costs may
+ * have been counted twice, so the attempt is repeated.
+ */
 const maxReserveAttempts = 3
 
 const decodeGrants = decodeRows(Schema.Struct({
@@ -104,22 +110,22 @@ const decodeGrants = decodeRows(Schema.Struct({
 const decodeIds = decodeRows(Schema.Struct({ reservation_id: Schema.String }))
 
 /**
- * Returns a ledger of what accounts with a limit can still spend, as this process knows it. It is only in memory. The
- * balances come from the database; costs and reservations that the database does not have yet are kept apart from them.
+ * Creates an in-memory ledger of what accounts with a spending limit can still spend, as far as this process knows.
+ * Balances come from the database. Costs and reservations that are not in the database yet are tracked separately.
  */
 const makeBalanceLedger = (now: () => number) => {
   const balances = new Map<number, Balance>()
-  /** Also has accounts without a limit. */
+  /** Unwritten amounts by account, including accounts without a spending limit. */
   const unwritten = new Map<number, Unwritten>()
 
-  /** Makes room for another account by forgetting accounts that can be read again without losing anything. */
+  /** Frees space by removing accounts that have nothing unwritten. Their balances can be read again. */
   const evict = () => {
     for (const id of balances.keys()) if (!unwritten.has(id)) balances.delete(id)
   }
 
   /**
-   * Stores what a read that began at `asOf` (monotonic clock, ms) has found, unless this process has changed the
-   * balance since. An account without a limit is stored only if it had a limit before.
+   * Stores the result of a read that began at `asOf` (monotonic clock, ms), unless this process has changed the balance
+   * since. An account without a spending limit is stored only if the ledger already has an entry for it.
    */
   const update = (account_id: number, { balance, reserved }: FoundBalance, asOf: number) => {
     const known = balances.get(account_id)
@@ -144,7 +150,7 @@ const makeBalanceLedger = (now: () => number) => {
     else unwritten.set(account_id, sum)
   }
 
-  /** Returns what exports in progress have reserved. */
+  /** Returns the amount reserved by exports in progress. */
   const getReserved = (account_id: number, { reserved }: Balance) =>
     Math.max(0, reserved - getUnwritten(account_id).givenBack)
 
@@ -153,9 +159,9 @@ const makeBalanceLedger = (now: () => number) => {
     getUnwritten,
     addUnwritten,
     has: (account_id: number) => balances.has(account_id),
-    /** When this process last changed the balance (monotonic clock, ms). */
+    /** Returns when this process last changed the balance (monotonic clock, ms). */
     getChangedAt: (account_id: number) => balances.get(account_id)?.changedAt ?? -Infinity,
-    /** Subtracts a charge, and adds a change of the reservations, that this process has just made in the database. */
+    /** Subtracts a charge, and adds a change in reservations, that this process has just made in the database. */
     adjust: (account_id: number, charged: number, reserved: number) => {
       const known = balances.get(account_id)
       if (known === undefined) return
@@ -163,14 +169,14 @@ const makeBalanceLedger = (now: () => number) => {
       known.reserved += reserved
       known.changedAt = now()
     },
-    /** Returns what the account can still spend: at most 0 if requests for data must be refused. */
+    /** Returns what the account can still spend. The result is 0 or negative if requests for data must be refused. */
     getRemaining: ({ account_id, spendable_microdollars }: AccountBalance) => {
       const known = balances.get(account_id)
       return known === undefined
         ? spendable_microdollars ?? Infinity
         : known.balance - getReserved(account_id, known) - getUnwritten(account_id).cost
     },
-    /** Whether the account could spend something if its exports had reserved nothing. */
+    /** Returns whether the account could spend anything if its exports had not reserved anything. */
     isReserved: ({ account_id }: AccountBalance) => {
       const known = balances.get(account_id)
       return known !== undefined && getReserved(account_id, known) > 0 && known.balance > getUnwritten(account_id).cost
@@ -178,7 +184,7 @@ const makeBalanceLedger = (now: () => number) => {
   }
 }
 
-/** Functions that change reservations in PostgreSQL. */
+/** Builds the functions that change reservations in PostgreSQL. */
 const makeReservationStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
@@ -186,8 +192,8 @@ const makeReservationStatements = Effect.gen(function* () {
   const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
   return {
     /**
-     * Sets the amount of a reservation. `unwrittenCost` is what the account has spent and the database does not have
-     * yet. It includes the costs of the exports `ended`, so their reservations no longer count.
+     * Sets the reserved amount. `unwrittenCost` is what the account has spent but the database does not include yet. It
+     * contains the costs of the exports in `ended`, so their reservations are no longer counted.
      */
     reserve: (
       { account_id, ended, id, needed, unwrittenCost, wanted }: {
@@ -211,7 +217,7 @@ const makeReservationStatements = Effect.gen(function* () {
         `),
         poolPartition,
       ),
-    /** Renews the reservations, and returns the ids of those that had not expired. */
+    /** Renews reservations. Returns the ids of those that had not expired. */
     renew: (ids: ReadonlyArray<string>) =>
       reader.query(
         decodeIds(sql`
@@ -224,7 +230,7 @@ const makeReservationStatements = Effect.gen(function* () {
   }
 })
 
-/** Combines the ledger with the reservations of this process, and updates both when usage is written. */
+/** Combines the ledger with this process's reservations, and updates both when usage is written. */
 const makePrepaidBalances = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
@@ -233,11 +239,11 @@ const makePrepaidBalances = Effect.gen(function* () {
   const ledger = makeBalanceLedger(now)
   const holdings = new Map<string, Holding>()
   let findWriter: () => number | undefined = () => undefined
-  /** The batch of usage that is being written. */
+  /** The usage batch being written. */
   let sending: { readonly rows: UsageColumns; readonly last: number } | undefined
 
   /**
-   * Takes the batch that is being written out of a balance that contains it. The ledger still counts the batch as
+   * Removes the batch being written from a balance that already includes it. The ledger still counts that batch as
    * unwritten; `completeCharges` subtracts it once the write is known to have succeeded.
    */
   const withoutSending = (account_id: number, { balance, reserved }: FoundBalance): FoundBalance => {
@@ -251,36 +257,39 @@ const makePrepaidBalances = Effect.gen(function* () {
   }
 
   /**
-   * Begins a read of balances. A batch of usage may be in the database before this process learns that it is, so the
-   * statement also selects the number of the newest batch that it sees.
+   * Begins a read of balances. A usage batch may already be in the database before this process learns that the write
+   * succeeded, so the statement also selects the number of the newest batch that it sees.
    */
   const beginRead = () => {
     const asOf = now()
     const writer = findWriter()
     return {
       writtenSql: sql`(select written from usage_writers where writer = ${writer ?? null}::int)`,
-      /** Stores what the statement found. `written` is the value of `writtenSql`. */
+      /** Stores the result of the read. `written` is the value that `writtenSql` returned. */
       store: (account_id: number, found: FoundBalance, written: number | null) => {
         const containsBatch = sending !== undefined && (written ?? 0) >= sending.last
         if (containsBatch) return ledger.update(account_id, withoutSending(account_id, found), asOf)
-        // While a process writes its first batch, it does not know its writer yet. The read may or may not contain that
-        // batch, so a known balance is kept.
+        // While a process writes its first batch, it does not know its writer number yet. The read may or may not
+        // include that batch, so an existing ledger entry is left unchanged.
         const isUncertain = sending !== undefined && writer === undefined
         if (!isUncertain || !ledger.has(account_id)) ledger.update(account_id, found, asOf)
       },
     }
   }
 
-  /** Called before each batch is written. `last` is the batch's number; `getWriter` returns the process's number. */
+  /**
+   * Must be called before each batch is written. `last` is the batch's last sequence number. `getWriter` returns this
+   * process's writer number.
+   */
   const beginWrite = (batch: NonNullable<typeof sending>, getWriter: typeof findWriter) => {
     sending = batch
     findWriter = getWriter
   }
 
-  /** Subtracts a cost that will be written later. A negative cost cancels an earlier one. */
+  /** Subtracts a cost that will be written later. A negative amount cancels an earlier one. */
   const spend = (account_id: number, microdollars: number) => ledger.addUnwritten(account_id, microdollars, 0)
 
-  /** Subtracts the cost of a row that is not written yet, and releases the reservation of its export. */
+  /** Subtracts the cost of a usage row that is not written yet, and releases the reservation of its export. */
   const addCharge = (charge: Charge) => {
     const holding = holdings.get(charge.reservation_id ?? "")
     if (holding !== undefined) {
@@ -290,7 +299,7 @@ const makePrepaidBalances = Effect.gen(function* () {
     ledger.addUnwritten(charge.account_id, charge.cost_microdollars, holding?.amount ?? 0)
   }
 
-  /** Called when the charges are in the database: they are no longer unwritten, and the balances change instead. */
+  /** Must be called once the charges are in the database. Moves them from the unwritten amounts to the balances. */
   const completeCharges = (rows: UsageColumns) => {
     sending = undefined
     for (const place of rows.findPlaces()) {
@@ -311,17 +320,17 @@ const makePrepaidBalances = Effect.gen(function* () {
   const listEnded = (account_id: number) =>
     Array.from(holdings).flatMap(([id, other]) => other.isEnded && other.account_id === account_id ? [id] : [])
 
-  /** Relies on a reservation for as long as it certainly counts, from the time when it was requested. */
+  /** Extends how long this process relies on a reservation, starting from the time when the renewal was requested. */
   const extend = (holding: Holding, requestedAt: number) => {
     holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
   }
 
-  /** Sets the amount of a reservation in PostgreSQL. A refusal that may be wrong is repeated. */
+  /** Sets a reservation's amount in PostgreSQL. Retries a refusal that may be wrong. */
   const reserve = Effect.fnUntraced(function* (id: string, holding: Holding, needed: number, wanted: number) {
     const { account_id } = holding
     for (let attempt = 1;; attempt++) {
       const requestedAt = now()
-      // If a batch is being written, the database may have its costs already, and they are also counted as unwritten.
+      // If a batch is being written, its costs may already be in the database while they still count as unwritten here.
       const isBeingWritten = (sending?.rows.findPlaces(account_id).length ?? 0) > 0
       const unwrittenCost = ledger.getUnwritten(account_id).cost
       const [found] = yield* statements.reserve({
@@ -352,14 +361,14 @@ const makePrepaidBalances = Effect.gen(function* () {
   })
 
   /**
-   * Opens a reservation: part of a balance that an export may spend, nothing at first. It is renewed until the scope
-   * closes and its charge is written.
+   * Opens a reservation, which sets aside part of a balance for an export. Its amount is 0 at first. The reservation is
+   * renewed until the scope closes and the export's cost has been written.
    */
   const open = Effect.fnUntraced(function* (account_id: number) {
     const id = SecureRandom.uuidV7Unsafe()
     const holding: Holding = { account_id, amount: 0, users: 1, isEnded: false, validUntil: 0 }
     holdings.set(id, holding)
-    // The export may be recorded after this finalizer, so the holding stays until the next renewal.
+    // The export may be recorded after this finalizer runs, so the entry stays in `holdings` until the next renewal.
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         holding.users -= 1
@@ -367,11 +376,11 @@ const makePrepaidBalances = Effect.gen(function* () {
     )
     return {
       id,
-      /** Returns the reserved amount; 0 once the process may no longer rely on the reservation. */
+      /** Returns the reserved amount, or 0 once this process may no longer rely on the reservation. */
       getAmount: () => now() < holding.validUntil ? holding.amount : 0,
       /**
-       * Sets the reserved amount to `wanted` microdollars, or to what is available if that is at least `needed`.
-       * Otherwise, the amount does not change.
+       * Sets the reserved amount to `wanted` microdollars. If less is available but at least `needed`, reserves what is
+       * available. Otherwise leaves the amount unchanged.
        */
       reserve: (needed: number, wanted: number) => reserve(id, holding, needed, wanted),
     }
@@ -410,12 +419,12 @@ const makePrepaidBalances = Effect.gen(function* () {
   }
 })
 
-/** What accounts with a limit can still spend, and the reservations of their exports. */
+/** What accounts with a spending limit can still spend, and the reservations for their exports. */
 export class PrepaidBalances extends Context.Service<PrepaidBalances, Effect.Success<typeof makePrepaidBalances>>()(
   "tickerline/accounts/PrepaidBalances",
 ) {
   static readonly layer = Layer.effect(PrepaidBalances, makePrepaidBalances)
 }
 
-/** Part of a balance that an export may spend. */
+/** Part of a balance that is set aside for one export. */
 export type BalanceReservation = Effect.Success<ReturnType<PrepaidBalances["Service"]["open"]>>

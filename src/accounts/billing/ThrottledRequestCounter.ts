@@ -1,6 +1,7 @@
 /**
- * Counts requests refused with 429 until they are written (D29, usage). Such requests are free, and a client may send
- * any number of them. Each account therefore has one row per endpoint and minute, instead of one per request.
+ * Counts requests refused with 429 until the counts are written (D29, usage). Such requests are free, and clients may
+ * send any number of them. They are therefore stored as one row per account, endpoint and minute instead of one row per
+ * request.
  */
 import { SecureRandom } from "effect/crypto"
 import type { UsageRecord } from "./UsageRecord.ts"
@@ -9,29 +10,29 @@ import type { ThrottledRequestCount } from "./UsageWriter.ts"
 const minuteMillis = 60_000
 
 /**
- * While this many rows wait to be written, requests in a new minute are added to the row for an earlier minute, so that
- * memory is bounded.
+ * Once this many rows are waiting to be written, requests in a new minute are added to an earlier minute's row. This
+ * limits memory use.
  */
 const maxWaitingRows = 10_000
 
-/** A row of usage: the requests of an account to an endpoint that were refused in one minute. */
+/** A usage row: one account's requests to one endpoint that were refused in one minute. */
 interface MinuteCount {
   readonly id: string
   readonly row: UsageRecord
   readonly minute: number
   requests: number
   bytes: number
-  /** What the database has of these counts. */
+  /** The counts that are already in the database. */
   writtenCounts: ThrottledRequestCount["countsAfter"]
 }
 
 const zero = { requests: 0, bytes: 0 }
 
-/** Creates the counter of a process. */
+/** Creates a process's counter of throttled requests. */
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   /** The newest count for each account and endpoint. */
   const current = new Map<string, MinuteCount>()
-  /** Counts that include requests which are not in the database yet. */
+  /** Rows with requests that are not in the database yet. */
   const waiting = new Set<MinuteCount>()
   let latestMinute = -Infinity
 
@@ -45,7 +46,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     return count
   }
 
-  /** Counts a refused request. The first one of a minute starts a new row. */
+  /** Counts a refused request. The first request in a minute starts a new row. */
   const add = (row: UsageRecord) => {
     const minute = Math.floor(row.requested_at / minuteMillis)
     if (minute > latestMinute) {
@@ -61,7 +62,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(count)
   }
 
-  /** Returns the next batch, and a function to call once it is written. A failed write may be repeated. */
+  /** Returns the next batch, and a function to call once the batch has been written. A failed write may be retried. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((count): ThrottledRequestCount => ({
@@ -74,7 +75,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
       for (const [index, count] of taken.entries()) {
         count.writtenCounts = batch[index]?.countsAfter ?? count.writtenCounts
         waiting.delete(count)
-        // Requests may have been added during the write. The count then goes to the end of the queue.
+        // If requests were added during the write, the row goes to the end of the queue.
         if (count.requests > count.writtenCounts.requests) waiting.add(count)
       }
     }
@@ -84,12 +85,12 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   return {
     add,
     takeBatch,
-    /** Returns the rows of an account that are not in the database, or not with their current count. */
+    /** Returns an account's rows whose current counts are not in the database yet. */
     findWaiting: (account_id: number) => Array.from(waiting).filter(({ row }) => row.account_id === account_id),
     countWaitingRows: () => waiting.size,
     countWaitingRequests: () =>
       waiting.values().reduce((sum, { requests, writtenCounts }) => sum + requests - writtenCounts.requests, 0),
-    /** Returns the number of rows in memory, including those that are completely written. */
+    /** Returns the number of rows in memory, including fully written ones. */
     countRows: () => new Set([...current.values(), ...waiting]).size,
   }
 }

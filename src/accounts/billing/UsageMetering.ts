@@ -1,6 +1,6 @@
 /**
- * Records requests in batches, in the background (D29, usage). Requests wait in memory until PostgreSQL has stored
- * them. While too many wait, new requests are refused, because requests that are not recorded cannot be billed.
+ * Records requests in batches, in the background (D29, usage). Requests stay in memory until PostgreSQL has stored
+ * them. When too many are waiting, new requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,28 +18,33 @@ import { maxBatchRows, UsageColumns } from "./UsageColumns.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 import { makeThrottledRequestCountWriter, makeUsageWriter, type UsageBatch } from "./UsageWriter.ts"
 
-/** How many rows of usage may wait to be written. While there are more, requests are refused. */
+/** Maximum number of usage rows waiting to be written. Beyond it, requests are refused. */
 export const UsageBufferSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
 ).pipe(Config.withDefault(100_000))
 
-/** How many empty batches are kept for reuse. Each takes a quarter of a megabyte. */
+/** Maximum number of empty batches retained for reuse. Each takes 0.25 MB. */
 const maxSpareColumns = 8
 
-/** How long rows are collected before they are written. A process that is killed loses less than a second of usage. */
+/**
+ * How long rows are collected before they are written. A process that is killed loses less than one second of usage.
+ */
 const usageDelay = Duration.millis(250)
 const refusalDelay = Duration.millis(500)
 
-/** Time limit for a write. Longer than PostgreSQL's `statement_timeout` of 30 seconds, which usually ends it first. */
+/**
+ * Time limit for one write. It exceeds PostgreSQL's `statement_timeout` of 30 seconds, which normally ends the write
+ * first.
+ */
 const writeTimeout = Duration.seconds(36)
 
 const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
 
-/** If rows have waited for this long and none was written, `/health/ready` says so. */
+/** If rows have been waiting for this long without any being written, `/health/ready` reports it. */
 const lateAfterSeconds = 10
 
-/** Time limit for writing the waiting rows when the process ends. */
+/** Time limit for writing the waiting rows during shutdown. */
 const shutdownTimeout = Duration.seconds(20)
 
 const rowsWrittenTotal = makeCounter("tickerline_usage_rows_written_total", "Requests recorded.")
@@ -48,13 +53,13 @@ const writesFailedTotal = makeCounter(
   "Failed attempts to record requests. They are repeated.",
 )
 
-/** Counts requests that were refused because too many requests waited to be recorded. */
+/** Counts requests refused because too many requests were waiting to be recorded. */
 export const usageBufferRefusalsTotal = makeCounter(
   "tickerline_usage_requests_refused_total",
   "Requests refused because too many requests wait to be recorded.",
 )
 
-/** Counts requests that were lost because the process ended before it could record them. */
+/** Counts requests lost because the process ended before recording them. */
 export const usageRecordsLostTotal = makeCounter(
   "tickerline_usage_rows_lost_total",
   "Requests that a process could not record before it ended.",
@@ -66,21 +71,21 @@ const bufferFull = new DatabasePoolTimeout({
   error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
 })
 
-/** Rows that wait to be written in batches. */
+/** A queue of rows that are written in batches. */
 interface WaitingRows<Batch> {
   readonly count: () => number
   /** How long rows are collected before they are written. */
   readonly delay: Duration.Duration
   readonly takeBatch: () => Batch
-  /** Writes a batch. Writing the same batch again changes nothing. */
+  /** Writes a batch. Must be idempotent. */
   readonly write: (batch: Batch) => Effect.Effect<unknown, { readonly message: string }>
-  /** Removes a batch that was written. Returns how many requests it had. */
+  /** Removes a written batch. Returns how many requests it contained. */
   readonly remove: (batch: Batch) => number
 }
 
 /**
- * Returns a loop that writes waiting rows in batches. A batch that fails is retried until it is written, whatever the
- * error, because usage must not be lost.
+ * Returns a loop that writes waiting rows in batches. A failed batch is retried after any error until it is written,
+ * because usage must not be lost.
  */
 const makeWriteLoop = <Batch>(
   { count, delay, remove, takeBatch, write }: WaitingRows<Batch>,
@@ -88,9 +93,9 @@ const makeWriteLoop = <Batch>(
   reportFailure: (error: unknown) => Effect.Effect<void>,
 ) => {
   const hasRows = Latch.makeUnsafe()
-  /** When rows were last written, or the first waiting row was added. */
+  /** The last time rows were written, or the time when the first waiting row was added, whichever is later. */
   let stalledSince = now()
-  /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
+  /** The batch being written. A retry sends the same batch, so its rows are not counted twice. */
   let batch: Batch | undefined
 
   const writeBatch = Effect.suspend(() => {
@@ -105,7 +110,7 @@ const makeWriteLoop = <Batch>(
       }),
     )
   })
-  /** Retries until the batch is written, after any error or defect. */
+  /** Writes one batch, and retries after any error or defect until it succeeds. */
   const persist = writeBatch.pipe(
     Effect.timeout(writeTimeout),
     Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: describeFailure(defect) }))),
@@ -118,7 +123,7 @@ const makeWriteLoop = <Batch>(
       if (count() === 0) stalledSince = now()
       hasRows.openUnsafe()
     },
-    /** For how long no row has been written although rows wait. */
+    /** Returns for how long rows have been waiting without any being written. */
     readStalledSeconds: () => count() === 0 ? 0 : (now() - stalledSince) / 1000,
     writeRemaining: Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
     writeForever: Effect.gen(function* () {
@@ -130,7 +135,7 @@ const makeWriteLoop = <Batch>(
   }
 }
 
-/** Sums up the requests of an account in some batches, as an object that becomes a row in SQL. */
+/** Sums up an account's requests in the given batches. The resulting object becomes a row in SQL. */
 const summarize = (batches: ReadonlyArray<UsageColumns>, account_id: number, today: string) => {
   const requests = batches.flatMap((rows) =>
     rows.findPlaces(account_id).map((place) => {
@@ -152,7 +157,7 @@ const summarize = (batches: ReadonlyArray<UsageColumns>, account_id: number, tod
   }
 }
 
-/** Keeps requests in memory, writes them in two loops, and tells `PrepaidBalances` what has been written. */
+/** Stores requests in memory, writes them in two loops, and informs `PrepaidBalances` about completed writes. */
 const makeUsageMetering = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const maxWaiting = yield* UsageBufferSizeConfig
@@ -160,7 +165,7 @@ const makeUsageMetering = Effect.gen(function* () {
   const writeRefusals = yield* makeThrottledRequestCountWriter
   const balances = yield* PrepaidBalances
   yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
-  /** The batches to write, oldest first. New rows go into the last one, unless that is being written. */
+  /** Batches to write, oldest first. New rows go into the last batch unless it is already being written. */
   const waiting: Array<UsageColumns> = []
   let waitingRows = 0
   const spare: Array<UsageColumns> = []
@@ -172,7 +177,7 @@ const makeUsageMetering = Effect.gen(function* () {
   })
   const now = yield* makeMonotonicClock
   let isRefusing = false
-  /** The batch that is being written: the first of `waiting`. */
+  /** The batch being written, which is the first one in `waiting`. */
   let sending: UsageBatch | undefined
   let writtenBatches = 0
 
@@ -217,7 +222,7 @@ const makeUsageMetering = Effect.gen(function* () {
       return length
     },
   })
-  // Throttled requests have a separate loop, so that they never delay the recording of billed requests.
+  // Throttled requests are written by a separate loop, so that they never delay the recording of billed requests.
   const refusalLoop = writeInLoop({
     count: refusals.countWaitingRows,
     delay: refusalDelay,
@@ -239,7 +244,7 @@ const makeUsageMetering = Effect.gen(function* () {
     read: readUnwrittenSeconds,
   })
 
-  /** Adds a request, which is normally written within half a second. */
+  /** Adds a request. It is normally written within half a second. */
   const record = (row: UsageRecord) => {
     if (row.status_code === 429) {
       refusalLoop.wake()
@@ -254,19 +259,19 @@ const makeUsageMetering = Effect.gen(function* () {
   }
 
   /**
-   * Returns a subquery for what an account has used and the rest of the statement does not see yet. It selects one row.
-   * If `isCurrent` returns false after the statement, usage was written in the meantime, and the statement must run
+   * Returns a subquery for the account's usage that the surrounding statement cannot see yet. It selects one row. If
+   * `isCurrent` returns false after the statement, usage was written in the meantime, and the statement must be run
    * again.
    */
   const makeUnwrittenSql = (account_id: number, today: string) => {
-    // The database may already have the batch that is being written, which `last` shows. In that case, the subquery
-    // skips the batch.
+    // The batch being written may already be in the database. The subquery detects this by comparing `last` with the
+    // number of the last written batch, and then skips the batch.
     const sent = {
       ...summarize(sending === undefined ? [] : [sending.rows], account_id, today),
       last: sending?.last ?? null,
     }
     const others = { ...summarize(waiting.slice(sending === undefined ? 0 : 1), account_id, today), last: null }
-    // The rest of the unwritten costs comes from streams, which are recorded in installments.
+    // The remaining unwritten costs belong to streams, which are recorded in installments.
     const streamCost = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
     const streams = {
       ...summarize([], account_id, today),
@@ -281,7 +286,7 @@ const makeUsageMetering = Effect.gen(function* () {
     return {
       query: sql`
         select
-          -- The rows of throttled requests may be in the database with an earlier count, which is subtracted.
+          -- Rows for throttled requests may already be in the database with an earlier count, which is subtracted.
           sum(requests_today)::bigint + ${refusedRequests}::float8::bigint - (
             select coalesce(sum(request_count), 0)::bigint from usage
             where usage.account_id = ${account_id}::float8::bigint
@@ -294,7 +299,7 @@ const makeUsageMetering = Effect.gen(function* () {
           last integer, requests_today bigint, cost_today bigint, cost_this_month bigint, cost bigint,
           charged_at timestamptz
         )
-        -- The batch that is being written may be in the database before this process learns that it is.
+        -- The batch being written may be in the database before this process learns that the write succeeded.
         where last is null or last > coalesce(
           (select written from usage_writers where writer = ${usageWriter.getWriter() ?? null}::int), 0
         )
@@ -303,7 +308,7 @@ const makeUsageMetering = Effect.gen(function* () {
     }
   }
 
-  /** Whether another request can be recorded. Unlike `requireCapacity`, this counts and logs nothing. */
+  /** Returns whether another request can be recorded. Unlike `requireCapacity`, it does not count or log refusals. */
   const hasCapacity = () => waitingRows < maxWaiting
 
   /** Fails with 503 while too many requests wait to be recorded. */
@@ -337,14 +342,14 @@ const makeUsageMetering = Effect.gen(function* () {
   const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
   yield* addForkedFinalizer(finish)
   yield* Effect.forEach(loops, ({ writeForever }) => forkUntraced(writeForever))
-  /** Whether rows wait, but none has been written for too long. The log has the reason. */
+  /** Returns whether rows have been waiting for too long without any being written. The reason is in the log. */
   const isLate = () => readUnwrittenSeconds() > lateAfterSeconds
 
   const countFailure = yield* makeFailedRequestCounter
   return { requireCapacity, hasCapacity, isLate, record, makeUnwrittenSql, countFailure }
 })
 
-/** Records the usage of requests, and refuses requests that it cannot record. */
+/** Records usage, and refuses requests whose usage cannot be recorded. */
 export class UsageMetering extends Context.Service<UsageMetering, Effect.Success<typeof makeUsageMetering>>()(
   "tickerline/accounts/UsageMetering",
 ) {

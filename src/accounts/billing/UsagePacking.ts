@@ -1,21 +1,24 @@
 /**
- * Packs the requests in a batch into rows of `usage_batches` (D29, usage). An account has one row per window of five
- * seconds, or several if its requests do not fit into one. In the database, the views `usage_batch_requests` and
- * `usage_batch_groups` unpack them (docs/decisions/0160-usage-in-batches.md).
+ * Packs the requests in a batch into rows of `usage_batches` (D29, usage). There is one row per account and five-second
+ * window, or several if the account's requests do not fit into one. In the database, the views `usage_batch_requests`
+ * and `usage_batch_groups` unpack the rows (docs/decisions/0160-usage-in-batches.md).
  */
 import type { UsageColumns } from "./UsageColumns.ts"
 
-/** All requests in a row belong to the same window. The database function `usage_window` has the same length. */
+/**
+ * All requests in a row belong to the same window. This must match the window length in the database function
+ * `usage_window`.
+ */
 const windowMillis = 5_000
 
 /**
- * Limits of a row. It usually takes a quarter of a PostgreSQL page, with 16 bytes per request, and never more than a
- * page.
+ * Limits for one row. At 16 bytes per request, a row usually takes a quarter of a PostgreSQL page, and never more than
+ * a page.
  */
 const maxPartRequests = 100
 const maxOwnIdCharacters = 1_000
 
-/** The columns of a row that contain packed numbers: one per group, or one per request. */
+/** The columns with packed numbers. Columns named `group_…` have one number per group, the others one per request. */
 interface PackedColumns {
   readonly group_kinds: Uint8Array
   readonly group_keys: Uint8Array
@@ -31,10 +34,10 @@ interface PackedColumns {
   readonly id_numbers: Uint8Array
 }
 
-/** A row of `usage_batches`, without its writer. */
+/** A row of `usage_batches`, without the writer number. */
 export interface PackedUsage extends PackedColumns {
   readonly account_id: number
-  /** Milliseconds since 1970. */
+  /** Time of the newest request in the row (Unix time in milliseconds). */
   readonly moment: number
   readonly sequence: number
   readonly part: number
@@ -46,21 +49,21 @@ export interface PackedUsage extends PackedColumns {
 const emptyColumn = Uint8Array.of(0)
 
 /**
- * Packs whole numbers from 0 to 2^53: one byte with their width in bytes, then each number, most significant byte
- * first. `read` returns the number at an index, so that no array has to be built first.
+ * Packs integers from 0 to 2^53. The first byte is the width of each number in bytes; the numbers follow in big-endian
+ * order. `read` returns the number at an index, which avoids building an array first.
  */
 export const packNumbers = (count: number, read: (at: number) => number): Uint8Array => {
   let max = 0
   for (let at = 0; at < count; at++) max = Math.max(max, read(at))
   if (max === 0) return emptyColumn
   const width = max < 0x100 ? 1 : max < 0x1_0000 ? 2 : max < 0x100_0000 ? 3 : max < 0x1_0000_0000 ? 4 : 7
-  // Small buffers share a larger one, so that V8 has fewer objects to move while PostgreSQL stores them.
+  // Small buffers are allocated from a shared pool, so V8 has fewer objects to move while PostgreSQL stores the rows.
   const packed = Buffer.allocUnsafe(1 + width * count)
   packed[0] = width
   for (let at = 0; at < count; at++) {
     let rest = read(at)
     for (let place = width * (at + 1); place > width * at; place--) {
-      // An array of bytes stores only the last eight bits of a number.
+      // A byte array stores only the lowest eight bits of the number.
       packed[place] = rest
       rest = Math.floor(rest / 0x100)
     }
@@ -68,7 +71,7 @@ export const packNumbers = (count: number, read: (at: number) => number): Uint8A
   return packed
 }
 
-/** The requests in a row that have the same kind and key. The row stores their sums, from which they are charged. */
+/** A row's requests with the same kind and key. The row stores their sums, which are what the account is charged. */
 interface Group {
   readonly index: number
   readonly kind: number
@@ -78,7 +81,7 @@ interface Group {
   cost: number
 }
 
-/** Groups the requests in a row by kind and key. Also returns the index of each request's group. */
+/** Groups a row's requests by kind and key. Also returns the index of each request's group. */
 const groupRequests = (columns: UsageColumns, places: ReadonlyArray<number>, kindIds: ReadonlyArray<number>) => {
   const groups: Array<Group> = []
   const indexes = places.map((place) => {
@@ -98,7 +101,7 @@ const groupRequests = (columns: UsageColumns, places: ReadonlyArray<number>, kin
 
 type RowKey = Pick<PackedUsage, "account_id" | "sequence" | "part">
 
-/** Packs the requests at the given places into one row. */
+/** Packs the requests at the given indexes into one row. */
 const packPart = (
   columns: UsageColumns,
   places: ReadonlyArray<number>,
@@ -132,10 +135,10 @@ const packPart = (
   }
 }
 
-/** Splits the places of an account's requests in a window into parts, each of which fits into a row. */
+/** Splits the indexes of an account's requests in one window into parts that each fit into a row. */
 const splitIntoParts = (columns: UsageColumns, places: ReadonlyArray<number>) => {
   const parts: Array<Array<number>> = []
-  // `Infinity` makes the first request begin a part.
+  // Starting at `Infinity` makes the first request begin a part.
   let [part, characters]: [Array<number>, number] = [[], Infinity]
   for (const place of places) {
     if (part.length === maxPartRequests || characters > maxOwnIdCharacters) {
@@ -152,8 +155,8 @@ const groupByWindow = (columns: UsageColumns) =>
   Map.groupBy(columns.findPlaces(), (place) => Math.floor((columns.times[place] ?? 0) / windowMillis))
 
 /**
- * Packs requests, one row at a time. `kindIds` has the database's number for each of `columns.kinds`. The windows get
- * the numbers that follow `sequence`. The same requests always result in the same rows, so a write may be repeated.
+ * Packs requests, one row at a time. `kindIds` are the database ids of `columns.kinds`. Windows are numbered from
+ * `sequence + 1`. The result is deterministic, so a write can be retried.
  */
 export function* packUsage(columns: UsageColumns, sequence: number, kindIds: ReadonlyArray<number>) {
   for (const ofWindow of groupByWindow(columns).values()) {
@@ -166,5 +169,5 @@ export function* packUsage(columns: UsageColumns, sequence: number, kindIds: Rea
   }
 }
 
-/** Returns how many sequence numbers `packUsage` uses. */
+/** Returns how many sequence numbers `packUsage` assigns. */
 export const countWindows = (columns: UsageColumns) => groupByWindow(columns).size

@@ -1,23 +1,23 @@
 /**
- * Maintains the monthly partitions of the tables `usage_batches` and `usage`, with their indexes: creates them ahead of
- * time, and drops them when their retention ends. PostgreSQL's clock determines the current month.
+ * Maintains the monthly partitions of the tables `usage_batches` and `usage`, including indexes. Partitions are created
+ * in advance and dropped when their retention period ends. PostgreSQL's clock determines the current month.
  */
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
 import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
 
-/** How long the usage of single requests is kept. */
+/** How long individual usage records are retained. */
 export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").pipe(
   Config.withDefault(Duration.days(400)),
 )
 
-/** The months whose partitions must exist, as offsets from the current month. */
+/** The months that must have partitions, as offsets from the current month. */
 const monthOffsets = [0, 1, 2]
 
 /**
- * Drops the partitions that end at or before the given time, one by one, and returns their names. The daily sums in
- * `usage_daily` remain.
+ * Drops partitions that end at or before the given time, one by one, and returns their names. The daily sums in
+ * `usage_daily` are not deleted.
  */
 export const dropUsagePartitionsBefore = (moment: Statement.Fragment) =>
   Effect.flatMap(
@@ -25,7 +25,7 @@ export const dropUsagePartitionsBefore = (moment: Statement.Fragment) =>
     (sql) => dropOldMonths(sql`select name from drop_usage_partitions(${moment}) as name`),
   )
 
-/** Creates the missing partitions for this month and the next two, without blocking reads or writes. */
+/** Creates the missing partitions for the current month and the next two. Does not block reads or writes. */
 export const createUpcomingUsagePartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(
@@ -46,9 +46,8 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 })
 
 /**
- * The background job that maintains the partitions. When it drops one, it waits for a lock for at most a quarter of a
- * second, because new reads and writes of usage queue behind it. If earlier reads take longer, the run fails and is
- * retried soon.
+ * The background job that maintains the partitions. To drop a partition, it waits at most 250 ms for a lock, because
+ * new reads and writes of usage queue behind it. If earlier reads take longer, the run fails and is soon retried.
  */
 export const usagePartitionsJob = {
   name: "usage-partitions",

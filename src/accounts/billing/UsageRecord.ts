@@ -1,8 +1,8 @@
-/** What is recorded about a request (D29, usage). */
+/** What is recorded about each request (D29, usage). */
 
 /** A completed request, or one installment of an endless stream. */
 export interface UsageRecord {
-  /** Milliseconds since 1970. */
+  /** Unix time in milliseconds. */
   readonly requested_at: number
   readonly account_id: number
   readonly key_id: number
@@ -12,25 +12,27 @@ export interface UsageRecord {
   readonly records_returned: number
   readonly bytes: number
   readonly cost_microdollars: number
-  /** The price from which the cost was calculated; 0 if the request costs nothing. */
+  /** The price from which the cost was calculated, or 0 if the request was free. */
   readonly price_per_gb_microdollars: number
   readonly duration_ms: number
   /** Whether the response was a 304. */
   readonly cached: boolean
   readonly deprecated: boolean
-  /** `mcp` if a tool of `/mcp` sent the request; null if it came as an ordinary HTTP request. */
+  /** `mcp` if a tool of `/mcp` sent the request, or null for an ordinary HTTP request. */
   readonly via: "mcp" | null
-  /** The reservation of an export, which ends when this record is written; null if nothing was reserved. */
+  /** The export's reservation, which ends when this record is written. Null if nothing was reserved. */
   readonly reservation_id: string | null
 }
 
-/** The properties that many requests have in common. They are stored once, as a row of `usage_request_kinds`. */
+/**
+ * The properties that many requests share. Each distinct combination is stored once, as a row of `usage_request_kinds`.
+ */
 export type RequestKind = Pick<
   UsageRecord,
   "endpoint" | "status_code" | "cached" | "deprecated" | "via" | "price_per_gb_microdollars"
 >
 
-/** Whether two requests are of the same kind. */
+/** Returns whether two requests are of the same kind. */
 export const isSameKind = (one: RequestKind, other: RequestKind) =>
   one.endpoint === other.endpoint && one.status_code === other.status_code && one.cached === other.cached &&
   one.price_per_gb_microdollars === other.price_per_gb_microdollars && one.via === other.via &&

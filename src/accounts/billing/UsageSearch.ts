@@ -1,7 +1,7 @@
 /**
- * Finds recorded requests by their ids, which have no index (D29, usage). An id that is a UUID version 7 contains the
- * time of its request, so a few seconds of all accounts are searched. For any other id, the usage of one account is
- * searched.
+ * Finds recorded requests by id (D29, usage). Request ids are not indexed. An id that is a version 7 UUID contains the
+ * time of its request, so only a few seconds of all accounts' usage are searched. Any other id can only be searched for
+ * within one account.
  */
 import { Clock, Data, DateTime, Duration, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,26 +13,28 @@ import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
 import { packOwnId } from "./UsageColumns.ts"
 import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 
-/** An id that a request may have (D12). */
+/** A valid request id (D12). */
 export const RequestId = Schema.String.check(
   Schema.makeFilter(isValidRequestId, {
     message: "must have 1 to 128 letters, digits, dots, underscores and hyphens, as in the header X-Request-Id",
   }),
 )
 
-/** What to search for. */
+/** The search parameters. */
 export interface UsageSearch {
   readonly id: string
-  /** The name of the account that sent the request; undefined if it is not known. */
+  /** Name of the account that sent the request. Undefined if it is not known. */
   readonly account?: string | undefined
-  /** The first day to search in the account, in New York as in `/v1/usage/daily`, YYYY-MM-DD. */
+  /**
+   * First day to search within the account (`YYYY-MM-DD`). Days begin at midnight in New York, as in `/v1/usage/daily`.
+   */
   readonly from?: string | undefined
-  /** The last day. */
+  /** Last day to search. */
   readonly to?: string | undefined
   readonly timeLimit?: Duration.Duration
 }
 
-/** A request, or a row that counts requests refused with 429. */
+/** A single request, or a row that counts requests refused with 429. */
 export const FoundRequest = Schema.Struct({
   request_id: Schema.String,
   account_id: Schema.Int,
@@ -62,11 +64,11 @@ export const FoundRequest = Schema.Struct({
 /** The decoded request. */
 export type FoundRequest = typeof FoundRequest.Type
 
-/** What a search has found. */
+/** The result of a search. */
 export interface UsageSearchResult {
-  /** Newest first; at most `maxFoundRequests`. */
+  /** At most `maxFoundRequests` requests, newest first. */
   readonly requests: ReadonlyArray<FoundRequest>
-  /** If the time limit ended the search: the day in New York after which everything was searched. */
+  /** Set if the time limit ended the search: all days after this day (in New York) were searched completely. */
   readonly searchedBackTo: string | undefined
 }
 
@@ -74,38 +76,42 @@ class DaysReversed extends Data.TaggedError("DaysReversed")<{ readonly message: 
 
 class RequestNotFound extends Data.TaggedError("RequestNotFound")<{ readonly message: string }> {}
 
-/** A search by id or by days needs an account. */
+/** The search needs an account, because the id contains no time or because days were given. */
 class AccountRequired extends Data.TaggedError("AccountRequired")<{ readonly message: string }> {}
 
-/** The search was stopped before it had found anything. */
+/** The time limit ended the search before anything was found. */
 class UsageSearchStopped extends Data.TaggedError("UsageSearchStopped")<{ readonly message: string }> {}
 
-/** The maximum number of requests that a search returns. */
+/** Maximum number of requests that a search returns. */
 export const maxFoundRequests = 20
 
-/** Shorter than PostgreSQL's `statement_timeout`. */
+/** Default time limit for a search. It is shorter than PostgreSQL's `statement_timeout`. */
 const defaultTimeLimit = Duration.seconds(20)
 
-/** Maximum number of batches, or rows of `usage`, that one statement reads, which takes less than a second. */
+/**
+ * Maximum number of rows of `usage_batches` and `usage` that one statement reads. Reading that many takes less than a
+ * second.
+ */
 const maxChunkRows = 20_000
 
-/** Maximum number of batches and rows that are searched for the request itself. */
+/** Maximum number of matching batches and rows from which requests are read. */
 const maxPlaces = 100
 
-/** A request that is younger than this may not be recorded yet. */
+/** A request that is less than this old may not have been recorded yet. */
 const recordingMillis = 10_000
 
-/** Where a request is: its account, and the time of the batch, or the row of `usage`, that contains it. */
+/** Locates a request: its account, and the time of the batch or `usage` row that contains it. */
 const Place = Schema.Struct({ account_id: Schema.Int, moment: Schema.String })
 type Place = typeof Place.Type
 
 /**
- * Returns the SQL condition for batches that contain the id. Clients' own ids are in `own_ids`. An id that the service
- * created is not stored: its writer is found by the end of the id, and its number and time are compared with each
- * request of the batch. Cheap conditions come first, so that few batches are unpacked.
+ * Returns the SQL condition that selects the batches containing an id. Ids chosen by clients are in `own_ids`. Ids
+ * generated by the service are not stored. To match such an id, its last part identifies the writer, and its number and
+ * time are compared with each request in the batch. Inexpensive conditions come first, so that few batches have to be
+ * unpacked.
  */
 const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
-  // Spaces separate the ids, so an id with a space on each side is a complete one.
+  // The ids are separated by spaces. Searching for the id with a space on both sides matches complete ids only.
   const own = sql`own_ids <> '' and position(${` ${packOwnId(id)} `} in ' ' || own_ids || ' ') > 0`
   const time = parseRequestIdTime(id)
   if (time === undefined) return sql`(${own})`
@@ -115,7 +121,7 @@ const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
     and ${at} between moment - span_ms * interval '1 millisecond' and moment
     and exists (
       select from generate_series(0, requests - 1) as place
-      -- The number and the age of the request, by which the view \`usage_batch_requests\` restores its id.
+      -- The request's number and age, from which the view \`usage_batch_requests\` reconstructs its id.
       where packed_number(id_numbers, place) = ${Number.parseInt(id.slice(15, 18), 16)}::int
         and packed_number(ages, place) = extract(epoch from moment - ${at}) * 1000
     )
@@ -125,13 +131,15 @@ const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
 const decodePlaces = decodeRows(Place)
 
 /**
- * Finds an id that contains a time, in the usage of one account or of all (null). The index begins with the account, so
- * each account is looked up separately; `offset 0` prevents PostgreSQL from reading the whole month instead.
+ * Searches for an id that contains a time, in one account's usage or in all accounts (null). The account is the first
+ * column of the index, so each account is looked up separately. `offset 0` prevents PostgreSQL from reading the whole
+ * month instead.
  */
 const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number, account_id: number | null) {
   const sql = yield* SqlClient.SqlClient
   const at = sql`${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz`
-  // A batch has the time of its newest request, so it may be up to five seconds later than the request searched for.
+  // A batch has the time of its newest request, which may be up to five seconds later than the request being searched
+  // for.
   const [since, before] = [sql`${at} - interval '5 seconds'`, sql`${at} + interval '10 seconds'`]
   return yield* decodePlaces(sql`
     select distinct accounts.account_id::float8, moment::text from accounts cross join lateral (
@@ -150,23 +158,23 @@ const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number, 
 })
 
 const Chunk = Schema.Struct({
-  /** The times of the batches and rows that contain the id. */
+  /** Times of the batches and rows that contain the id. */
   moments: Schema.Array(Schema.String),
-  /** The oldest time in the chunk; null if it is empty. */
+  /** The oldest time in the chunk, or null if the chunk is empty. */
   oldest: Schema.NullOr(Schema.String),
   oldest_day: Schema.NullOr(Schema.String),
   is_last: Schema.Boolean,
 })
 
 /**
- * Searches the newest batches and rows of an account that are older than `before`, up to `maxChunkRows` of them. `with
- * ties` keeps rows with the same time in one chunk, because the next chunk begins before the oldest time.
+ * Searches an account's newest batches and rows older than `before`, at most `maxChunkRows` of them. `with ties` keeps
+ * rows with equal times in the same chunk, because the next chunk starts before the oldest time in this one.
  */
 const searchChunk = Effect.fnUntraced(
   function* (id: string, account_id: number, { before, since }: { readonly before: string; readonly since: string }) {
     const sql = yield* SqlClient.SqlClient
     const newest = sql.literal(`order by moment desc fetch first ${maxChunkRows} rows with ties`)
-    // Not a prepared statement: PostgreSQL's plan for arbitrary values would sort all batches of the account.
+    // Not a prepared statement, because PostgreSQL's generic plan would sort all of the account's batches.
     const [chunk] = yield* decodeRows(Chunk)(
       sql`
       with batches as (
@@ -181,7 +189,7 @@ const searchChunk = Effect.fnUntraced(
           and requested_at < ${before}::text::timestamptz
         ${newest}
       ), chunk as materialized (
-        -- The newest of both: beyond them, one of the two may have been cut off.
+        -- Only the newest rows of both tables combined, because beyond them, one table's rows may have been cut off.
         select * from (select * from batches union all select * from counts) as every ${newest}
       )
       select coalesce(array_agg(moment::text order by moment desc) filter (where is_match), '{}') as moments,
@@ -194,13 +202,14 @@ const searchChunk = Effect.fnUntraced(
   },
 )
 
-/** Reads the requests with the id at the given places, newest first. */
+/** Reads the requests with the given id from the given batches and rows, newest first. */
 const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyArray<Place>) {
   if (places.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   const accounts = makeArrayParameter(places.map(({ account_id }) => account_id), OID.float8)
   const moments = makeArrayParameter(places.map(({ moment }) => moment), OID.text)
-  // `offset 0` makes both parts of `found` look up each place by itself. PostgreSQL might unpack all batches otherwise.
+  // `offset 0` makes both parts of `found` look up each batch or row individually. Without it, PostgreSQL might unpack
+  // all batches.
   return yield* decodeRows(FoundRequest)(sql`
     with places as materialized (
       select distinct account_id::bigint as account_id, moment::timestamptz as moment
@@ -215,10 +224,11 @@ const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyAr
         offset 0
       ) as request
       union all
-      -- The rows that count requests refused with 429, with their columns in the same order.
+      -- The rows that count requests refused with 429, with the columns in the same order.
       select request.* from places cross join lateral (
         select account_id, key_id, request_id, requested_at, endpoint, status_code, records_returned, bytes,
-          -- They cost nothing, so their price is 0. They are settled at once, so they have no writer and sequence.
+          -- These requests are free, so the price is 0. They are settled immediately, so they have no writer or
+          -- sequence.
           cost_microdollars, 0, duration_ms, cached, deprecated, via, request_count, null::integer, null::integer
         from usage
         where usage.account_id = places.account_id and requested_at = places.moment and request_id = ${id}
@@ -243,14 +253,17 @@ const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyAr
   `)
 })
 
-/** Returns the midnight in New York that begins a day, some days later, as PostgreSQL reads it. */
+/**
+ * Returns midnight in New York at the start of a day, `daysLater` days after the given one, in a format that PostgreSQL
+ * accepts.
+ */
 const formatMidnight = (day: string, daysLater: number) =>
   DateTime.makeUnsafe(`${day}T12:00:00Z`).pipe(DateTime.add({ days: daysLater }), DateTime.formatIsoDate) +
   " 00:00:00 America/New_York"
 
 /**
- * Searches the usage of an account chunk by chunk, newest first, until it is complete, enough is found, or the time
- * limit ends it.
+ * Searches an account's usage in chunks, newest first. Ends when everything has been searched, enough requests have
+ * been found, or the time limit is reached.
  */
 const searchAccount = Effect.fnUntraced(function* (
   { from, id, to }: UsageSearch,
@@ -289,7 +302,7 @@ const whenRecorded = "Requests are recorded within about a second after their re
 
 const throttledIds = "Of requests that are refused with 429, only the first of each minute and endpoint has its id."
 
-/** Explains why a request whose id contains a time was not found. */
+/** Explains why a request was not found, given an id that contains a time. */
 const explainMissingRequest = Effect.fnUntraced(function* (id: string, time: number) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -313,13 +326,13 @@ const explainMissingRequest = Effect.fnUntraced(function* (id: string, time: num
     "wrong clock, add --account NAME."
 })
 
-/** Explains why an id cannot be searched without an account. */
+/** Explains why an id cannot be searched for without an account. */
 const explainUnsearchableId = (id: string) =>
   `The id ${id} does not contain the time of its request: a client has sent it, or it is shortened. Ids that the ` +
   "service makes have 36 characters, such as 01980b5e-7c1a-7003-9f3b-2a6d8c4e5f70. Give the complete id, or add " +
   "--account NAME to search the usage of one account, and --from DAY and --to DAY to search less."
 
-/** Searches one account, or all (null), around the time in the id. */
+/** Searches one account, or all accounts (null), around the time contained in the id. */
 const searchAround = (id: string, time: number, account_id: number | null, timeLimit: Duration.Duration) =>
   Effect.flatMap(findPlacesAround(id, time, account_id), (places) => readRequests(id, places)).pipe(
     Effect.timeoutOrElse({
@@ -340,7 +353,7 @@ const formatDays = ({ from, to }: UsageSearch) =>
 
 const SearchedAccount = Schema.Struct({ account_id: Schema.Int, is_erased: Schema.Boolean })
 
-/** Finds the account to search. Erased accounts have nothing left to find. */
+/** Returns the account to search. Fails for an erased account, because its requests no longer have ids. */
 const findSearchedAccount = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [account] = yield* decodeRows(SearchedAccount)(sql`
@@ -356,7 +369,7 @@ const findSearchedAccount = Effect.fnUntraced(function* (name: string) {
   return account
 })
 
-/** Finds the requests with an id in the usage of one account, however long ago they were sent. */
+/** Searches one account's usage for an id. Without `from` and `to`, it searches back to the oldest usage. */
 const findInAccount = Effect.fnUntraced(
   function* (search: UsageSearch, account_id: number, timeLimit: Duration.Duration) {
     const { account: name, id } = search
@@ -377,7 +390,7 @@ const findInAccount = Effect.fnUntraced(
   },
 )
 
-/** Fails, because an id without an account can only be searched around the time that it contains. */
+/** Always fails. Without an account, an id can only be searched for around the time that it contains. */
 const failWithoutAccount = Effect.fnUntraced(function* (id: string, time: number | undefined, hasDays: boolean) {
   if (time === undefined) return yield* new AccountRequired({ message: explainUnsearchableId(id) })
   if (hasDays) return yield* new AccountRequired({ message: "To search days, add --account NAME." })
@@ -385,8 +398,8 @@ const failWithoutAccount = Effect.fnUntraced(function* (id: string, time: number
 })
 
 /**
- * Finds the requests with an id. If the id contains a time and no days are given, it searches around that time first,
- * which is fast. If that finds nothing, it searches the usage of the given account.
+ * Finds the requests with an id. If the id contains a time and no days are given, first searches around that time,
+ * which is quick. If that finds nothing, searches all of the given account's usage.
  */
 export const findRequests = Effect.fnUntraced(function* (search: UsageSearch) {
   const { account: name, from, id, timeLimit = defaultTimeLimit, to } = search

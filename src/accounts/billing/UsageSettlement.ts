@@ -1,4 +1,4 @@
-/** Settles recorded usage: adds it to the daily sums, and charges it to balances and budgets (D27, D29). */
+/** Settles recorded usage: adds it to the daily sums, and deducts its cost from balances and budgets (D27, D29). */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -6,7 +6,10 @@ import type { Job } from "../../postgres/jobs/Job.ts"
 
 const Settled = Schema.Struct({ batches: Schema.Int })
 
-/** Settles all recorded usage, a few batches at a time. May be interrupted, and may run more than once at a time. */
+/**
+ * Settles all recorded usage, a few batches at a time. It can be interrupted at any time, and concurrent runs are
+ * allowed.
+ */
 export const settleUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const settle = decodeRows(Settled)(sql`select settle_usage()::float8 as batches`)

@@ -1,8 +1,9 @@
 /**
  * Writes usage to the database (D27, D29). One statement records a batch of requests and deletes the reservations of
- * its exports. It locks no account: `settle_usage` of the database adds the batches to the daily sums and charges them
- * later (`UsageSettlement.ts`). Until then, whoever reads a balance or a sum adds the unsettled batches. Counts of
- * requests refused with 429 have a statement of their own, which adds them to the daily sums immediately.
+ * the exports in it. The statement does not lock accounts. Later, the database function `settle_usage` adds the batches
+ * to the daily sums and charges the accounts (`UsageSettlement.ts`). Until then, queries that read a balance or a sum
+ * add the unsettled batches. Counts of requests refused with 429 are written by a separate statement, which updates the
+ * daily sums immediately.
  */
 import { Data, DateTime, Effect, Schema, Semaphore } from "effect"
 import { SqlClient, SqlError, type Statement } from "effect/sql"
@@ -14,21 +15,21 @@ import type { UsageColumns } from "./UsageColumns.ts"
 import { countWindows, type PackedUsage, packUsage } from "./UsagePacking.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
-/** Requests that one write stores. */
+/** The requests stored by one write. */
 export interface UsageBatch {
   readonly rows: UsageColumns
-  /** The number of the previous batch. This one has the numbers that follow, one for each time window. */
+  /** The last sequence number of the previous batch. This batch uses the following numbers, one per time window. */
   readonly after: number
-  /** The last of its numbers. */
+  /** The last sequence number of this batch. */
   readonly last: number
 }
 
-/** A row of `usage` that counts requests refused with 429, with its counts before and after the write. */
+/** A row of `usage` that counts requests refused with 429, with the counts before and after the write. */
 export interface ThrottledRequestCount {
   readonly id: string
-  /** The first throttled request. Its request id, time and other details are stored in the row. */
+  /** The first throttled request. The row stores its request id, time and other details. */
   readonly row: UsageRecord
-  /** The row's counts before the write; zero if the row does not exist yet. */
+  /** The row's counts before the write, or zeros if the row does not exist yet. */
   readonly countsBefore: { readonly requests: number; readonly bytes: number }
   readonly countsAfter: { readonly requests: number; readonly bytes: number }
 }
@@ -36,15 +37,15 @@ export interface ThrottledRequestCount {
 const dayMillis = 86_400_000
 
 /**
- * Packing many requests takes milliseconds, so other fibers may run after this much work. Its unit is a request; a row
- * takes as long as four.
+ * Packing many requests takes several milliseconds, so other fibers get a turn after this much work. One unit is the
+ * time for one request; each row takes as long as four requests.
  */
 const maxWork = 500
 const rowWork = 4
 
 /**
- * A function that creates missing partitions and then runs a write. If a partition was dropped in the meantime, it
- * repeats both.
+ * Builds a function that creates missing partitions and then runs a write. If the write fails because a partition has
+ * been dropped in the meantime, both steps are repeated.
  */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -81,41 +82,41 @@ const StoredKind = Schema.Struct({
 })
 
 /**
- * The database no longer has the writer or a kind of request that this process had stored, for example after a
- * failover.
+ * The database no longer has this process's writer row, or one of the request kinds that this process stored. This can
+ * happen after a failover.
  */
 class WriterLost extends Data.TaggedError("WriterLost")<{
   readonly message: string
-  /** The writer, if the database still has it. */
+  /** The writer number, if the database still has the writer row. */
   readonly writer?: number | undefined
 }> {}
 
-/** Returns the SQL of a table `sent` with the given rows of `usage_request_kinds`. */
+/** Returns SQL for a table `sent` that contains the given rows of `usage_request_kinds`. */
 const makeReadKindsSql = (sql: SqlClient.SqlClient, kinds: ReadonlyArray<object>) =>
   sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
 
-/** Functions that store kinds of requests in the database, and find them with their numbers. */
+/** Builds functions that store request kinds in the database and look up their ids. */
 export const makeRequestKinds = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  /** Stored kinds by endpoint. */
+  /** Stored kinds, grouped by endpoint. */
   let kinds = new Map<string, Array<typeof StoredKind.Type>>()
   const find = (wanted: RequestKind) => kinds.get(wanted.endpoint)?.find((kind) => isSameKind(kind, wanted))
 
-  /** Stores the kinds that this process does not know yet, then reads all of them. */
+  /** Stores the kinds that this process has not loaded yet, and then loads all kinds. */
   const store = Effect.fnUntraced(function* (needed: ReadonlyArray<RequestKind>) {
     const added = needed.filter((kind) => find(kind) === undefined)
     if (added.length === 0) return
     const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
     const stored = yield* decodeRows(StoredKind)(sql`
       with added as (
-        -- \`except\` makes conflicts rare. Each of them would use up a number, and small numbers take less space.
+        -- \`except\` makes conflicts rare. Each conflict would use up an id, and small ids take less space.
         insert into usage_request_kinds (${columns})
         select ${columns} from ${makeReadKindsSql(sql, added)} except select ${columns} from usage_request_kinds
         on conflict do nothing returning *
       )
       select kind_id, endpoint, status_code, cached, deprecated, via,
         price_per_gb_microdollars::float8 as price_per_gb_microdollars
-      -- A statement does not see its own inserts.
+      -- A statement does not see the rows that it inserts.
       from (select * from added union all select * from usage_request_kinds) as kind
     `)
     kinds = Map.groupBy(stored, ({ endpoint }) => endpoint)
@@ -127,7 +128,9 @@ export const makeRequestKinds = Effect.gen(function* () {
   return { store, find, forgetAll }
 })
 
-/** Returns a query for rows of `usage_batches`, without their writer. Each column is sent as one array. */
+/**
+ * Returns a query that selects rows for `usage_batches`, without the writer number. Each column is sent as one array.
+ */
 export const makePackedRowsSql = (sql: SqlClient.SqlClient, packed: ReadonlyArray<PackedUsage>) => {
   const column = <Name extends keyof PackedUsage>(name: Name, type: number) =>
     makeArrayParameter(packed.map((row) => row[name]), type)
@@ -159,13 +162,13 @@ const batchColumns = `account_id, moment, writer, sequence, part, requests, span
   group_requests, group_bytes, group_costs, groups, ages, records, bytes, costs, durations, id_numbers, own_ids`
 
 /**
- * Returns the statement that inserts the rows of `packed`, a query of `makePackedRowsSql`, for the writer in
- * `numbered`.
+ * Returns a statement that inserts the rows of `packed` for the writer in `numbered`. `packed` is a query from
+ * `makePackedRowsSql`.
  */
 export const makeInsertBatchesSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
   sql.literal(`insert into usage_batches (${batchColumns}) select ${batchColumns} from packed cross join numbered`)
 
-/** Packs the requests in a batch like `packUsage`, but lets other fibers run from time to time. */
+/** Packs the requests in a batch like `packUsage`, but regularly yields to other fibers. */
 const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: number, kindIds: ReadonlyArray<number>) {
   const packed: Array<PackedUsage> = []
   let work = 0
@@ -180,9 +183,9 @@ const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: numb
 })
 
 /**
- * Functions that number a batch, and that write it. Writing the same batch again changes nothing, even if the first
- * attempt succeeded without this process learning of it. Batches must be written in the order of their numbers, one at
- * a time.
+ * Builds functions that assign sequence numbers to a batch and write it. Writes are idempotent, even if an earlier
+ * attempt succeeded without this process learning of it. Batches must be written one at a time, in ascending order of
+ * their numbers.
  */
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -198,8 +201,8 @@ export const makeUsageWriter = Effect.gen(function* () {
   }
 
   /**
-   * Registers this process as a writer. Only one attempt runs at a time: a process with two writers would write a batch
-   * twice.
+   * Registers this process as a writer. Only one attempt runs at a time, because a process registered twice would write
+   * a batch twice.
    */
   const findWriter = Semaphore.makeUnsafe(1).withPermits(1)(Effect.gen(function* () {
     if (writer !== undefined) return writer
@@ -211,7 +214,8 @@ export const makeUsageWriter = Effect.gen(function* () {
   }))
 
   /**
-   * Packs a batch and writes it with one statement. Fails with `WriterLost` if the database has lost what it refers to.
+   * Packs a batch and writes it with one statement. Fails with `WriterLost` if the database has lost the writer row or
+   * a request kind.
    */
   const insert = Effect.fnUntraced(function* ({ after, last, rows }: UsageBatch) {
     const writer = yield* findWriter
@@ -219,7 +223,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     const used = rows.kinds.flatMap((kind) => kinds.find(kind) ?? [])
     const packed = yield* packInSteps(rows, after, used.map(({ kind_id }) => kind_id))
     const packedSql = makePackedRowsSql(sql, packed)
-    // Encoding the parameters takes as long as packing, so other fibers may run in between.
+    // Encoding the parameters takes as long as packing, so let other fibers run first.
     yield* Effect.yieldNow
     const reservations = Array.from(rows.reservations.values())
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
@@ -228,15 +232,15 @@ export const makeUsageWriter = Effect.gen(function* () {
       )`
     const [written] = yield* decodeRows(WrittenBatch)(sql`
       with locked as materialized (
-        -- The lock waits for an earlier attempt, and then shows what that has written. has_kinds is false if a kind is
-        -- lost after a failover, and its number may belong to another kind.
+        -- The lock waits for an earlier attempt to end, so written is up to date. has_kinds is false if a kind was lost
+        -- in a failover, in which case its id may belong to another kind.
         select written, (
           select count(*) from ${makeReadKindsSql(sql, used)}
           join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
         ) = ${rows.kinds.length}::int as has_kinds
         from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
       ), numbered as (
-        -- Empty if the batch has already been written, or cannot be. Then the following parts change nothing.
+        -- Empty if the batch has already been written or cannot be written. The following parts then change nothing.
         update usage_writers set written = ${last}::int from locked
         where writer = ${writer}::int and locked.written < ${last}::int and has_kinds
         returning writer
@@ -267,12 +271,12 @@ export const makeUsageWriter = Effect.gen(function* () {
   return {
     makeBatch,
     write: (batch: UsageBatch) => withPartitions(batch.rows.times.subarray(0, batch.rows.length), write(batch)),
-    /** The number of the process, once it has written usage. */
+    /** Returns this process's writer number, or undefined before it has been registered. */
     getWriter: () => writer,
   }
 })
 
-/** A function that writes counts of throttled requests. Writing the same counts again changes nothing. */
+/** Builds a function that writes counts of throttled requests. Its writes are idempotent. */
 export const makeThrottledRequestCountWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
@@ -280,7 +284,7 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
     const floats = (get: (count: ThrottledRequestCount) => number) => makeArrayParameter(batch.map(get), OID.float8)
     const texts = (get: (count: ThrottledRequestCount) => string | null) => makeArrayParameter(batch.map(get), OID.text)
-    // A row is updated only if its count is still `countsBefore`, so sending the same batch again changes nothing.
+    // A row is updated only if its count is still `countsBefore`, so a retry does not count requests twice.
     return sql`
       with sent as materialized (
         select * from unnest(
@@ -299,7 +303,7 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
         ) as refused (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, duration_ms,
           deprecated, via, requests_before, bytes_before, requests_after, bytes_after)
       ), locked as materialized (
-        -- In the order of accounts, to prevent deadlocks.
+        -- Locks accounts in a fixed order, to prevent deadlocks.
         select account_id from accounts where account_id in (select account_id from sent)
         order by account_id for no key update
       ), recorded as (
@@ -307,14 +311,14 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
           records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via, request_count)
         select usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
           0, bytes_after, 0, duration_ms, false, deprecated, via, requests_after
-        -- Always true. It makes PostgreSQL lock the accounts first.
+        -- Always true, but makes PostgreSQL lock the accounts first.
         from sent where (select count(*) from locked) >= 0
         on conflict (account_id, requested_at, usage_id) do update
         set request_count = excluded.request_count, bytes = excluded.bytes
         where existing.request_count = (select requests_before from sent where sent.usage_id = excluded.usage_id)
         returning usage_id
       )
-      -- Only rows that were written add to the daily sums.
+      -- Only rows that were written are added to the daily sums.
       select add_daily_sums(array_agg((
         account_id, (requested_at at time zone 'America/New_York')::date, endpoint, 'refused', 0,
         requests_after - requests_before, requests_after - requests_before, bytes_after - bytes_before, 0

@@ -1,21 +1,21 @@
-/** Parses and formats amounts in USD (D27, prices). */
+/** Parses and formats USD amounts (D27, prices). */
 import { Schema, SchemaTransformation } from "effect"
 
 const decimalPlaces = 6
 
-/** Converts an amount in USD to microdollars, without rounding. */
+/** Converts a USD amount to microdollars without rounding. */
 const parseUsd = (usd: string) => {
   const [, sign = "", integer = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(usd) ?? []
   return BigInt(`${sign}${integer}${fraction.padEnd(decimalPlaces, "0")}`)
 }
 
-/** Formats microdollars as USD with six decimals. */
+/** Formats microdollars as USD with six decimal places. */
 export const formatUsd = (amount: bigint) => {
   const digits = String(amount < 0n ? -amount : amount).padStart(decimalPlaces + 1, "0")
   return `${amount < 0n ? "-" : ""}${digits.slice(0, -decimalPlaces)}.${digits.slice(-decimalPlaces)}`
 }
 
-/** An amount in USD on the command line, decoded to microdollars. It may be negative. */
+/** A USD amount on the command line, decoded to microdollars. It may be negative. */
 export const UsdAmount = Schema.String.check(
   Schema.makeFilter((text: string) => /^-?\d{1,9}(\.\d{1,6})?$/.test(text) && parseUsd(text) !== 0n, {
     message: "must be an amount in USD other than zero, with at most six decimals, such as 25 or 0.5",
@@ -25,7 +25,7 @@ export const UsdAmount = Schema.String.check(
   SchemaTransformation.transform({ decode: parseUsd, encode: formatUsd }),
 ))
 
-/** An amount above 0 in USD on the command line, decoded to microdollars. */
+/** A positive USD amount on the command line, decoded to microdollars. */
 export const PositiveUsdAmount = UsdAmount.check(
   Schema.makeFilter((microdollars: bigint) => microdollars > 0n, { message: "must be above 0" }),
 )

@@ -1,10 +1,10 @@
-/** Checks the networks from which a key may be used (D2, API keys). */
+/** Checks whether a key may be used from a client's address (D2, API keys). */
 import { LRUCache } from "lru-cache"
 import { AddressSet } from "../AddressSet.ts"
 import { toCanonicalAddress } from "../../contract/rules/IpNetworks.ts"
 import type { AllowedNetworks, CurrentAccount } from "../../contract/Authentication.ts"
 
-/** Maximum number of networks in all compiled lists together. A network takes about 500 bytes. */
+/** Maximum number of networks in all cached lists combined. Each network takes about 500 bytes. */
 const maxCompiledNetworks = 20_000
 
 const compileNetworks = (networks: ReadonlyArray<string>): AllowedNetworks => {
@@ -13,8 +13,8 @@ const compileNetworks = (networks: ReadonlyArray<string>): AllowedNetworks => {
 }
 
 /**
- * Returns a function that compiles a list of networks such as `10.0.0.0/8`. It remembers the result, because the same
- * keys are looked up again and again.
+ * Creates a function that compiles a list of networks such as `10.0.0.0/8`. Results are cached, because the same keys
+ * are looked up repeatedly.
  */
 export const makeNetworkCompiler = () => {
   const compiled = new LRUCache<string, AllowedNetworks>({
@@ -30,8 +30,8 @@ export const makeNetworkCompiler = () => {
 }
 
 /**
- * Whether the key may be used from the client's address. If the key is limited to networks, an unknown address is
- * refused.
+ * Returns whether the key may be used from the client's address. An unknown address is refused if the key is restricted
+ * to certain networks.
  */
 export const canKeyUseAddress = ({ networks }: typeof CurrentAccount.Service, address: string | undefined) => {
   if (networks === null) return true

@@ -1,4 +1,4 @@
-/** The format of an API key, its digest and its hint (D2, API keys). */
+/** Defines the format of API keys, their digest and their hint (D2, API keys). */
 import { Effect, Redacted } from "effect"
 import { Digest, SecureRandom } from "effect/crypto"
 import { crc32 } from "node:zlib"
@@ -16,7 +16,10 @@ const computeChecksum = (random: string) => {
   return text
 }
 
-/** Returns a format of secrets, which consist of a prefix, 32 random characters and a checksum. */
+/**
+ * Returns functions that generate and check secrets. A secret consists of a prefix, 32 random characters and a
+ * checksum.
+ */
 export const makeSecretFormat = (prefix: string) => {
   const format = new RegExp(`^${prefix}([0-9A-Za-z]{32})([0-9A-Za-z]{6})$`)
   return {
@@ -26,7 +29,10 @@ export const makeSecretFormat = (prefix: string) => {
       const random = indexes.map((index) => alphabet.charAt(index)).join("")
       return Redacted.make(prefix + random + computeChecksum(random))
     }),
-    /** Whether format and checksum are correct. If not, the secret can be refused without a database query. */
+    /**
+     * Returns whether the secret's format and checksum are correct. A malformed secret can be refused without a
+     * database query.
+     */
     isWellFormed: (secret: Redacted.Redacted) => {
       const parts = format.exec(Redacted.value(secret))
       return parts?.[1] !== undefined && computeChecksum(parts[1]) === parts[2]
@@ -34,15 +40,15 @@ export const makeSecretFormat = (prefix: string) => {
   }
 }
 
-/** Generate and check API keys. */
+/** Functions that generate and check API keys. */
 export const { generate: generateApiKey, isWellFormed: isWellFormedApiKey } = makeSecretFormat("tl_live_")
 
-/** A function that computes the SHA-256 of a key, in hexadecimal digits. Only this digest and the hint are stored. */
+/** Builds a function that computes a key's SHA-256 in hexadecimal. Only this digest and the hint are stored. */
 export const makeApiKeyHasher = Effect.map(
   Digest.Digest,
   (digest) => (key: Redacted.Redacted) =>
     digest.digestHex(Digest.sha256, new TextEncoder().encode(Redacted.value(key))),
 )
 
-/** Returns the first 12 characters of a key, which help its owner recognize it. */
+/** Returns the first 12 characters of a key, so that its owner can recognize it. */
 export const getApiKeyHint = (key: Redacted.Redacted) => Redacted.value(key).slice(0, 12)

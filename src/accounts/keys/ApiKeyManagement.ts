@@ -1,4 +1,7 @@
-/** Creates, lists, changes, rotates and revokes API keys, and defines the SQL for their status (D2, API keys). */
+/**
+ * Creates, lists, changes, rotates and revokes API keys, and defines the SQL expression for their status (D2, API
+ * keys).
+ */
 import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTransformation } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -8,16 +11,17 @@ import { findAccount, noSuchAccount, unlessErased } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../contract/rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
-/** There is no key with the given id. */
+/** No key has the given id. */
 export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
 /**
- * The key is not in a state that allows the change: a key that is not active cannot be rotated, and a revoked key
- * cannot be enabled or disabled.
+ * The key's state does not allow the change. Only an active key can be rotated, and a revoked key cannot be changed.
  */
 export class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
 
-/** The key has already been replaced, and only works until its grace period ends. The message names the new key. */
+/**
+ * The key has already been replaced, and works only until its grace period ends. The message identifies the new key.
+ */
 export class KeyAlreadyReplaced extends Data.TaggedError("KeyAlreadyReplaced")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
@@ -28,20 +32,20 @@ type Networks = Array.NonEmptyReadonlyArray<string>
 export interface NewApiKey {
   readonly account: string
   readonly name: string
-  /** The last day on which the key works (New York time), or null if it never expires. Format: `YYYY-MM-DD`. */
+  /** The last day on which the key works (`YYYY-MM-DD`, New York time). Null if it never expires. */
   readonly expires: string | null
-  /** Paths that the key may use; null if it may use all paths. */
+  /** The paths that the key may use. Null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
-  /** The networks from which the key may be used; null if it may be used from anywhere. */
+  /** The networks from which the key may be used. Null if it may be used from anywhere. */
   readonly networks: Networks | null
 }
 
-/** Maximum number of networks of a key. The table has the same limit. */
+/** Maximum number of networks per key. The database table enforces the same limit. */
 export const maxNetworksPerKey = 100
 
 /**
- * A network such as `10.0.0.0/8`, or a single address. It decodes to canonical form, in which an IPv4-mapped IPv6
- * network is an IPv4 network.
+ * A network such as `10.0.0.0/8`, or a single address. Decoding converts it to canonical form; for example, an
+ * IPv4-mapped IPv6 network becomes an IPv4 network.
  */
 export const Network = Schema.String.check(
   Schema.makeFilter((text: string) => Result.isSuccess(parseNetwork(text)), {
@@ -55,7 +59,7 @@ export const Network = Schema.String.check(
   }),
 ))
 
-/** The SQL expression for the status of a row in `api_keys`. To customers, a revoked key is just disabled. */
+/** SQL expression for the status of a row in `api_keys`. Customers see a revoked key as disabled. */
 export const apiKeyStatusSql = `
   case
     when revoked_at is not null or disabled_at is not null then 'disabled'
@@ -64,8 +68,8 @@ export const apiKeyStatusSql = `
   end`
 
 /**
- * A function that returns the SQL expression for a list of texts as an array. The list is sent as JSON; `with
- * ordinality` keeps its order. Null stays null.
+ * Builds a function that returns the SQL expression for an array of strings. The strings are sent as JSON, and `with
+ * ordinality` preserves their order. Null remains null.
  */
 const makeTextArraySql = Effect.map(
   SqlClient.SqlClient,
@@ -81,7 +85,7 @@ const makeTextArraySql = Effect.map(
 const decodeCreated = decodeRows(Schema.Struct({ key_id: Schema.Int }))
 
 /**
- * Creates a key for an existing account, and returns it with its id. The key cannot be retrieved later, because only
+ * Creates a key for an existing account. Returns the key and its id. The key cannot be retrieved later, because only
  * its digest is stored.
  */
 export const createApiKey = Effect.fnUntraced(function* (
@@ -102,7 +106,7 @@ export const createApiKey = Effect.fnUntraced(function* (
   return created === undefined ? yield* noSuchAccount(account) : { ...created, key: Redacted.value(key) }
 }, (write, { account }) => unlessErased(account)(write))
 
-/** Fails because a key cannot be changed. The error has the given message, unless there is no such key. */
+/** Always fails, because the key cannot be changed. Uses the given message unless the key does not exist. */
 const failUnchangeable = Effect.fnUntraced(function* (id: number, message: string) {
   const sql = yield* SqlClient.SqlClient
   const existing = yield* sql`select from api_keys where key_id = ${id}`
@@ -112,9 +116,9 @@ const failUnchangeable = Effect.fnUntraced(function* (id: number, message: strin
 const ReplacedKey = Schema.Struct({ replaced_by: Schema.Int, expires_at: PrintedTime })
 
 /**
- * Replaces a key with a new one that has the same account, name, limits and expiry. The old key works until the grace
- * period ends. It cannot be rotated again: its own expiry is now the end of the grace period, which a further
- * replacement must not inherit.
+ * Replaces a key with a new one that has the same account, name, restrictions and expiry. The old key works until the
+ * grace period ends, and its expiry becomes the end of that period. The old key cannot be rotated again, because the
+ * new key would inherit that expiry.
  */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
@@ -158,7 +162,7 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
   )
 })
 
-/** Replaces the networks of a key; null allows all addresses. Every process applies them within a second. */
+/** Replaces a key's networks; null allows all addresses. All processes apply the change within a second. */
 export const setApiKeyNetworks = Effect.fnUntraced(function* (id: number, networks: Networks | null) {
   const sql = yield* SqlClient.SqlClient
   const toTextArray = yield* makeTextArraySql
@@ -169,7 +173,7 @@ export const setApiKeyNetworks = Effect.fnUntraced(function* (id: number, networ
   if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)
 })
 
-/** A key as the admin API and the command line show it. */
+/** A key as shown by the admin API and the command line. */
 export const ListedApiKey = Schema.Struct({
   key_id: Schema.Int,
   account: Schema.String,
@@ -180,7 +184,7 @@ export const ListedApiKey = Schema.Struct({
   created_at: PrintedTime,
   expires_at: Schema.NullOr(PrintedTime),
   last_used_at: Schema.NullOr(PrintedTime),
-  /** The last known address of a client that used the key. */
+  /** The last known client address from which the key was used. */
   last_used_address: Schema.NullOr(Schema.String),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
   /** A single address has no prefix length. */
@@ -190,13 +194,13 @@ export const ListedApiKey = Schema.Struct({
 /** The decoded key. */
 export type ListedApiKey = typeof ListedApiKey.Type
 
-/** Selects keys. */
+/** Selection criteria for keys. */
 export interface ApiKeyFilter {
-  /** The name of an account; null for all. */
+  /** Account name. Null selects keys of all accounts. */
   readonly account: string | null
   /**
-   * Selects keys that are neither revoked nor expired, and whose last use (or creation, if they were never used) is at
-   * least this long ago. Null selects all keys.
+   * Selects keys that are neither revoked nor expired and were last used at least this long ago. For a key that has
+   * never been used, its creation time counts. Null selects all keys.
    */
   readonly unusedFor: Duration.Duration | null
 }
@@ -227,19 +231,19 @@ const readApiKeys = Effect.fnUntraced(function* (
   `)
 })
 
-/** Returns the keys that match, newest first. */
+/** Returns the matching keys, newest first. */
 export const listApiKeys = Effect.fnUntraced(function* (filter: ApiKeyFilter, page: PageRange = {}) {
   if (filter.account !== null) yield* findAccount(filter.account)
   return yield* readApiKeys(filter, page)
 })
 
-/** Returns a key. `isLocked` prevents others from changing it until the transaction ends. */
+/** Returns a key. With `isLocked`, the row is locked until the transaction ends, so that no one else can change it. */
 export const findApiKey = Effect.fnUntraced(function* (id: number, isLocked = false) {
   const [found] = yield* readApiKeys({ account: null, unusedFor: null }, { id, isLocked })
   return found ?? (yield* noSuchKey(id))
 })
 
-/** Revokes a key permanently. Every process refuses it within a second. */
+/** Revokes a key permanently. All processes refuse it within a second. */
 export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
@@ -257,8 +261,8 @@ const setKeyDisabled = Effect.fnUntraced(function* (id: number, isDisabled: bool
   if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)
 })
 
-/** Suspends a key until it is enabled again. */
+/** Disables a key until it is enabled again. */
 export const disableApiKey = (id: number) => setKeyDisabled(id, true)
 
-/** Ends the suspension of a key. */
+/** Enables a disabled key. */
 export const enableApiKey = (id: number) => setKeyDisabled(id, false)

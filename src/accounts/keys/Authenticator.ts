@@ -1,4 +1,4 @@
-/** Finds the account of a request's key (D2, API keys). */
+/** Identifies the account that sent a request by the request's API key (D2, API keys). */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { hash as computeHash } from "node:crypto"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
@@ -11,22 +11,22 @@ import type { CurrentAccount } from "../../contract/Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { apiKeyCacheTtlMillis, type ApiKeyLookupResult, makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
 
-/** What `parseCredential` returns for two or more different credentials. */
+/** What `parseCredential` returns if a request has two or more different credentials. */
 export const conflictingCredentials = Symbol.for("tickerline/accounts/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i
 
 /**
- * Returns the API key of a request, "" if there is none, or `conflictingCredentials`. `Authorization` with a scheme
- * other than Bearer is not a key, but conflicts with one. This reads the raw headers, because Node keeps only the first
- * `Authorization`.
+ * Returns a request's API key, "" if there is none, or `conflictingCredentials`. An `Authorization` header with a
+ * scheme other than Bearer is not treated as a key, but conflicts with one. Reads the raw headers, because Node.js
+ * otherwise discards every `Authorization` header after the first.
  */
 export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
   let key = ""
   let first = ""
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ""
-    // Skips most other headers quickly: "X-API-Key" has 9 characters, and "Authorization" has 13.
+    // Skip most other headers quickly: "X-API-Key" has 9 characters, and "Authorization" has 13.
     if (name.length !== 9 && name.length !== 13) continue
     const value = rawHeaders[index + 1]?.trim() ?? ""
     const header = name.toLowerCase()
@@ -46,15 +46,15 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   return key
 }
 
-/** How long after its last use a valid key is accepted even from a blocked address. */
+/** For how long after its last use a valid key is accepted even from a blocked address. */
 const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
 
-/** Maximum number of networks that the remembered keys have together. A network takes about 500 bytes. */
+/** Maximum number of networks in all cached keys combined. Each network takes about 500 bytes. */
 const maxNetworks = 20_000
 
-/** Whether a lookup ended with a 401, and not with an account or a database failure. */
+/** Returns whether a lookup ended with a 401, as opposed to an account or a database failure. */
 const isRefused = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
   Option.exists(Exit.findErrorOption(exit), ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled")
 
@@ -70,8 +70,8 @@ const differentCredentials = new InvalidApiKey({
 })
 
 /**
- * Remembers recently used keys. It finds their accounts by the key's SHA-256, so that most requests need no lookup.
- * Entries are deleted when they expire, even if no request follows.
+ * Caches recently used keys by the SHA-256 of the key, so that most requests need no lookup. Expired entries are
+ * deleted even if no further requests arrive.
  */
 export const makeRecentKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
@@ -92,13 +92,13 @@ export const makeRecentKeys = Effect.gen(function* () {
   yield* repeatInBackground(deleteExpired, Duration.millis(apiKeyCacheTtlMillis / 2))
 
   return {
-    /** Returns the result of a key's last lookup; undefined if there is none, or if it is too old. */
+    /** Returns the result of the key's last lookup. Returns undefined if there is none or if it has expired. */
     find: (key: string) => {
       if (key === "" || keys.size === 0) return undefined
       const found = keys.get(computeHash("sha256", key, "hex"))
       return found !== undefined && isCurrent(found) ? found : undefined
     },
-    /** `digest` is the hexadecimal SHA-256 of the key. */
+    /** Stores the result of a lookup. `digest` is the key's SHA-256 in hexadecimal. */
     add: (digest: string, key: ApiKeyLookupResult) => {
       remove(digest)
       if (keys.size >= maxKeys || networkCount >= maxNetworks) {
@@ -113,14 +113,15 @@ export const makeRecentKeys = Effect.gen(function* () {
 })
 
 /**
- * Whether the request must update `last_used_at`. A request from an address that the key does not allow does not count
- * as using the key.
+ * Returns whether the request must update `last_used_at`. A request from an address that the key does not allow does
+ * not count as a use.
  */
 const isUnrecordedUse = ({ account, isUseDue }: ApiKeyLookupResult, { address }: ApiRequest) =>
   isUseDue && canKeyUseAddress(account, address)
 
 /**
- * A function that finds the account of a request. Recently used keys are found in memory, all others in the database.
+ * Builds the function that identifies a request's account. Recently used keys are found in memory, all others in the
+ * database.
  */
 const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
@@ -128,14 +129,14 @@ const makeAuthenticator = Effect.gen(function* () {
   const guard = yield* makeBruteForceGuard()
   const recentKeys = yield* makeRecentKeys
   const { lookUp: lookUpDigest, recordUse } = yield* makeApiKeyLookup
-  /** Lookups in progress, and those that ended with a refusal. Successful ones are in `recentKeys`. */
+  /** Lookups in progress, and recent lookups that ended with a 401. Successful lookups are in `recentKeys`. */
   const lookups = yield* Cache.makeWith(lookUpDigest, {
     capacity: maxKeys,
     timeToLive: (exit) => isRefused(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,
   })
   /**
-   * The digests of keys that were valid recently. They are accepted even if another client behind the same address got
-   * it blocked.
+   * Digests of keys that were valid recently. They are accepted even if another client with the same address has caused
+   * that address to be blocked.
    */
   const trusted = yield* Cache.make({
     capacity: maxKeys,
@@ -144,8 +145,8 @@ const makeAuthenticator = Effect.gen(function* () {
   })
 
   /**
-   * Looks up a key. Concurrent requests share one lookup. If it began so long ago that its result has expired, it is
-   * repeated.
+   * Looks up a key. Concurrent requests share one lookup. If a shared lookup began so long ago that its result has
+   * expired, the lookup is repeated.
    */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
@@ -153,7 +154,7 @@ const makeAuthenticator = Effect.gen(function* () {
     return found.asOf > oldest ? found : yield* Cache.get(lookups, digest)
   })
 
-  /** Finds the account of a key that is not remembered, or whose use must be recorded. Wrong keys are counted. */
+  /** Identifies the account of a key that is not cached, or whose use must be recorded. Counts wrong keys. */
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted, request: ApiRequest) {
     const sender = yield* guard.findSender(request)
     if (!isWellFormedApiKey(key)) {
@@ -179,7 +180,7 @@ const makeAuthenticator = Effect.gen(function* () {
   type Identified = ReturnType<typeof identify>
   type Failure = Effect.Error<Identified> | MissingApiKey | InvalidApiKey
 
-  /** Returns an `Exit` if the account is known without a lookup. */
+  /** Identifies a request's account. Returns an `Exit` if no lookup is necessary. */
   return (
     request: ApiRequest,
   ): Effect.Effect<typeof CurrentAccount.Service, Failure, Effect.Services<Identified>> => {
@@ -193,7 +194,7 @@ const makeAuthenticator = Effect.gen(function* () {
   }
 })
 
-/** Finds the account of a request's key, or fails with 401, 429 or 503. */
+/** Identifies the account of a request's key, or fails with 401, 429 or 503. */
 export class Authenticator extends Context.Service<Authenticator, {
   readonly authenticate: Effect.Success<typeof makeAuthenticator>
 }>()("tickerline/accounts/Authenticator") {

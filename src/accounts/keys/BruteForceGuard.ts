@@ -1,6 +1,6 @@
 /**
- * Blocks addresses that send too many wrong keys (D2; D18, rate limits). Each process counts separately:
- * docs/decisions/0011-wrong-keys-per-process.md
+ * Blocks addresses that send too many wrong keys (D2; D18, rate limits). Each process counts separately
+ * (docs/decisions/0011-wrong-keys-per-process.md).
  */
 import { Cache, Clock, Config, Duration, Effect, Metric, Result, Schema } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
@@ -22,8 +22,8 @@ const tooManyWrongKeys = new RateLimitExceeded({
 })
 
 /**
- * Returns the network that is blocked as one: an IPv4 address, or the /64 of an IPv6 address, which usually belongs to
- * one customer.
+ * Returns the network that is blocked as a unit: a single IPv4 address, or the /64 of an IPv6 address, which usually
+ * belongs to one customer.
  */
 const toNetwork = (text: string) =>
   Result.match(NetAddress.ipFromString(text), {
@@ -34,7 +34,7 @@ const toNetwork = (text: string) =>
     },
   })
 
-/** How often a process warns that a trusted proxy does not name its client. */
+/** Minimum interval between warnings about a trusted proxy that does not send the client's address. */
 const warningInterval = Duration.hours(1)
 
 const unnamedClientsTotal = makeCounter(
@@ -43,14 +43,14 @@ const unnamedClientsTotal = makeCounter(
     "not counted.",
 )
 
-/** Creates the guard for a process. It remembers at most `maxNetworks` networks. */
+/** Creates a process's guard. It tracks at most `maxNetworks` networks. */
 export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 100_000) {
   const limit = yield* WrongKeysLimitConfig
   const clock = yield* Clock.Clock
   yield* initializeCounters(unnamedClientsTotal)
   let nextWarningAt = -Infinity
 
-  /** Counts the request, and logs a warning unless the last one was recent. */
+  /** Counts the request, and logs a warning unless one was logged recently. */
   const reportUnnamedClient = Effect.fnUntraced(function* (proxy: string) {
     yield* Metric.update(unnamedClientsTotal, 1)
     if (getMonotonicMillis(clock) < nextWarningAt) return
@@ -62,7 +62,10 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     )
   })
 
-  /** Returns the sender's network; undefined if the sender is a trusted proxy that does not name its client. */
+  /**
+   * Returns the sender's network. Returns undefined if the sender is a trusted proxy that did not send the client's
+   * address.
+   */
   const findSender = ({ address, peerAddress }: ApiRequest): Effect.Effect<string | undefined> => {
     if (address !== undefined) return Effect.succeed(toNetwork(address))
     return peerAddress === undefined ? Effect.undefined : Effect.as(reportUnnamedClient(peerAddress), undefined)
@@ -75,7 +78,7 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     lookup: (_network: string) => Effect.sync(() => ({ wrongKeys: 0, endsAt: newEnd() })),
   })
 
-  /** Fails with 429 if the limit is reached. Restarts the window if it has ended. */
+  /** Fails with 429 if the limit has been reached. If the time window has ended, starts a new one. */
   const checkWindow = Effect.fnUntraced(function* (current: { wrongKeys: number; endsAt: number }) {
     const millisLeft = current.endsAt - getMonotonicMillis(clock)
     if (millisLeft <= 0) Object.assign(current, { wrongKeys: 0, endsAt: newEnd() })
@@ -91,7 +94,10 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     if (current._tag === "Some") yield* checkWindow(current.value)
   })
 
-  /** Counts a wrong key. Fails with 429 if the sender is already blocked, so at most `limit` wrong keys get a 401. */
+  /**
+   * Counts a wrong key. Fails with 429 if the sender is already blocked, so at most `limit` wrong keys per window get a
+   * 401.
+   */
   const countWrongKey = Effect.fnUntraced(function* (sender: string | undefined) {
     if (sender === undefined) return
     const current = yield* Cache.get(windows, sender)

@@ -1,8 +1,8 @@
-/** Validates the expiry of API keys and admin tokens. */
+/** Validates expiry dates of API keys and admin tokens. */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { CalendarDate, todayInNewYork } from "../../contract/rules/Dates.ts"
 
-/** The last day on which a key works. It must be today in New York, or later. */
+/** The last day on which a key works. It must be today (in New York) or later. */
 export const ExpiryDate = CalendarDate.pipe(Schema.decode({
   decode: SchemaGetter.checkEffect((date: string) =>
     Effect.map(

@@ -13,13 +13,16 @@ import { ApiKeyDisabled, InvalidApiKey } from "../../contract/AccountErrors.ts"
 import { makeNetworkCompiler } from "./AllowedNetworks.ts"
 import { CurrentAccount } from "../../contract/Authentication.ts"
 
-/** How long the result of a lookup may be reused, ms. A revoked key must be refused within a second (D2, API keys). */
+/**
+ * How long the result of a lookup may be reused, in milliseconds. A revoked key must be refused within a second (D2,
+ * API keys).
+ */
 export const apiKeyCacheTtlMillis = 500
 
 /** The result of a key lookup. */
 export interface ApiKeyLookupResult {
   readonly account: typeof CurrentAccount.Service
-  /** Whether `last_used_at` must be updated, and no request has done so yet. */
+  /** Whether `last_used_at` is due for an update that no request has triggered yet. */
   readonly isUseDue: boolean
   /** When the lookup began (monotonic clock, ms). */
   readonly asOf: number
@@ -36,11 +39,11 @@ const KeyRow = Schema.Struct({
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
   networks: Schema.NullOr(Schema.Array(Schema.String)),
   is_usable: Schema.Boolean,
-  /** Whether `last_used_at` must be updated: it is null or older than a minute. */
+  /** Whether `last_used_at` is due for an update: it is null or at least a minute old. */
   is_use_due: Schema.Boolean,
 })
 
-/** The error for a key that does not exist. */
+/** The error for an unknown key. */
 export const unknownApiKeyError = new InvalidApiKey({
   error: { message: "The API key is unknown. Check that it was copied completely." },
 })
@@ -49,20 +52,20 @@ const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** The part of the connection pool that only key lookups use, so that they never wait for reads of a locked table. */
+/** The connection pool partition reserved for key lookups, so that they never queue behind reads of a locked table. */
 const poolPartition = "keys"
 
-/** Functions that read keys, convert them to accounts, and record their use. */
+/** Builds functions that read keys, convert them to accounts, and record their use. */
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
   const balances = yield* PrepaidBalances
   const background = yield* FiberSet.make()
   const compileNetworks = makeNetworkCompiler()
-  /** Keys whose use is being recorded. */
+  /** Ids of the keys whose use is currently being recorded. */
   const recording = new Set<number>()
 
-  /** Returns the account in the row of a usable key. */
+  /** Returns the account described by a usable key's row. */
   const toAccount = (row: typeof KeyRow.Type) => {
     const { account_id, endpoints, is_limited_by_budget, key_id, networks, spendable_microdollars, tier } = row
     return CurrentAccount.of({
@@ -77,8 +80,8 @@ const makeKeyReader = Effect.gen(function* () {
   }
 
   /**
-   * Records the use of a key in the background: `last_used_at`, at most once a minute across all processes (§2.5,
-   * account), and the client's address, if it is known.
+   * Records the use of a key in the background. Updates `last_used_at` at most once a minute across all processes
+   * (§2.5, account), together with the client's address if it is known.
    */
   const recordUse = Effect.fnUntraced(function* (key_id: number, address: string | undefined) {
     if (recording.has(key_id)) return
@@ -95,7 +98,7 @@ const makeKeyReader = Effect.gen(function* () {
     )
   })
 
-  /** Reads the keys that meet the condition, and stores what each account can still spend in `PrepaidBalances`. */
+  /** Reads the keys that match the condition, and stores in `PrepaidBalances` what each account can still spend. */
   const readKeys = Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const { store, writtenSql } = balances.beginRead()
     const rows = yield* decodeRows(KeyRow)(reader.query(
@@ -125,14 +128,14 @@ const makeKeyReader = Effect.gen(function* () {
   return { readKeys, recordUse, toAccount }
 })
 
-/** Functions that look up a key, and that record its use. */
+/** Builds functions that look up a key and record its use. */
 export const makeApiKeyLookup = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient
   const { readKeys, recordUse, toAccount } = yield* makeKeyReader
 
   /**
-   * Finds the account for a key, given the key's SHA-256 in hexadecimal digits. Fails with 401 if the key is unknown,
+   * Returns the account of a key, given the key's SHA-256 in hexadecimal. Fails with 401 if the key is unknown,
    * disabled, revoked or expired.
    */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
@@ -146,8 +149,8 @@ export const makeApiKeyLookup = Effect.gen(function* () {
 })
 
 /**
- * A function that reads the accounts of keys with open streams or exports, and records that these keys are in use. The
- * result does not contain keys that no longer work.
+ * Builds a function that reads the accounts of keys with open streams or exports, and records that these keys are in
+ * use. Its result omits keys that no longer work.
  */
 export const makeAccountsByKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

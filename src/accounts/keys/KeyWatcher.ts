@@ -1,6 +1,6 @@
 /**
- * Repeatedly checks the keys of open streams and exports, so that revoking a key ends them within a second (D2, API
- * keys).
+ * Repeatedly checks the keys of open streams and exports, so that they end within a second after their key is revoked
+ * (D2, API keys).
  */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
@@ -17,13 +17,13 @@ interface WatchedKey {
   readonly onCheck: (current: Account | undefined) => void
 }
 
-/** Checks all watched keys with one statement, twice a second. */
+/** Builds the watcher. It checks all watched keys twice a second. */
 const makeKeyWatcher = Effect.gen(function* () {
   const readKeysInUse = yield* makeAccountsByKeyReader
   const watched = new Set<WatchedKey>()
   const hasWatched = yield* Latch.make()
 
-  /** Checks all keys with one statement. */
+  /** Checks all watched keys with one statement. */
   const checkKeys = Effect.gen(function* () {
     yield* hasWatched.await
     const checked = Array.from(watched)
@@ -43,8 +43,8 @@ const makeKeyWatcher = Effect.gen(function* () {
   }
   return {
     /**
-     * Calls `onCheck` twice a second until the scope closes, with the current account of the key, or with undefined if
-     * the key is revoked, disabled or expired. While the database is unreachable, it is not called.
+     * Calls `onCheck` twice a second until the scope closes, with the key's current account, or with undefined if the
+     * key has been revoked or disabled or has expired. Does not call it while the database is unreachable.
      */
     watch: ({ key_id: keyId }: Account, onCheck: WatchedKey["onCheck"]) =>
       Effect.asVoid(Effect.acquireRelease(
@@ -54,7 +54,7 @@ const makeKeyWatcher = Effect.gen(function* () {
   }
 })
 
-/** Watches the keys of streams and exports. */
+/** Watches the keys of open streams and exports. */
 export class KeyWatcher extends Context.Service<KeyWatcher, Effect.Success<typeof makeKeyWatcher>>()(
   "tickerline/accounts/KeyWatcher",
 ) {

@@ -1,4 +1,4 @@
-/** Limits an account's requests per minute (D18, rate limits), with a token bucket that all processes share. */
+/** Limits each account's requests per minute (D18, rate limits), using a token bucket shared by all processes. */
 import { Config, Context, Duration, Effect, Exit, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
@@ -13,13 +13,13 @@ const RequestsPerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximu
 const makeLimitConfig = (name: string, requestsPerMinute: number) =>
   Config.schema(RequestsPerMinute, name).pipe(Config.withDefault(requestsPerMinute))
 
-/** Requests per minute of an account with the tier `basic`. */
+/** Requests per minute for accounts with the tier `basic`. */
 export const BasicTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_BASIC", 200)
 
-/** Requests per minute of an account with the tier `pro`. */
+/** Requests per minute for accounts with the tier `pro`. */
 export const ProTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_PRO", 1_000)
 
-/** Requests per minute of an account with the tier `ultimate`. */
+/** Requests per minute for accounts with the tier `ultimate`. */
 export const UltimateTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_ULTIMATE", 5_000)
 
 /** Requests per minute by tier. */
@@ -34,16 +34,16 @@ const countedLocallyTotal = makeCounter(
   "Requests that this process counted on its own because the shared counts could not be written.",
 )
 
-/** Returns the seconds until the given number of tokens has been refilled, rounded up; at least 1. */
+/** Returns how many seconds it takes to refill the given number of tokens, rounded up and at least 1. */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
 
 interface RateLimitResult {
-  /** By lower-case name. */
+  /** Rate limit headers, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly refusal: RateLimitExceeded | undefined
 }
 
-/** Returns the headers of a counted request and, if it must be refused, the error. */
+/** Returns the headers for a counted request, and the error if the request must be refused. */
 const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): RateLimitResult => {
   const headers = {
     "x-ratelimit-limit": String(limit),
@@ -59,14 +59,14 @@ const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): Ra
   }
 }
 
-/** Counts requests with the shared buckets or, while these are unavailable, in this process. */
+/** Counts requests with the shared buckets. While they are unavailable, requests are counted by this process alone. */
 const makeAccountRateLimiter = Effect.gen(function* () {
   const limits = yield* RateLimitsByTierConfig
   yield* initializeCounters(countedLocallyTotal)
   const memory = yield* Effect.provide(RateLimiter.RateLimiterStore, RateLimiter.layerStoreMemory)
   const buckets = yield* makeSharedTokenBuckets
 
-  /** Takes a token from a bucket in this process, because the shared one is unavailable. */
+  /** Takes a token from a bucket in this process's memory while the shared bucket is unavailable. */
   const consumeLocally = Effect.fnUntraced(function* (account_id: number, limit: number) {
     yield* Metric.update(countedLocallyTotal, 1)
     const refillRate = Duration.divideUnsafe(Duration.minutes(1), limit)
@@ -79,8 +79,8 @@ const makeAccountRateLimiter = Effect.gen(function* () {
   })
 
   /**
-   * Takes a token, or refuses the request if there is none. Must be called once per request: if the process holds a
-   * token, it is taken by the call itself, even if the effect never runs.
+   * Takes a token, or refuses the request if there is none. Must be called exactly once per request: if this process
+   * holds a token, the call itself takes it, even if the returned effect never runs.
    */
   const countRequest = ({ account_id, tier }: typeof CurrentAccount.Service) => {
     const limit = limits[tier]
@@ -94,12 +94,12 @@ const makeAccountRateLimiter = Effect.gen(function* () {
   return {
     getRequestsPerMinute: (tier: Tier) => limits[tier],
     countRequest,
-    /** Whether PostgreSQL is unavailable, so that each process only counts its own requests. */
+    /** Returns whether PostgreSQL is unavailable. Each process then counts only its own requests. */
     isCountingLocally: buckets.isUnavailable,
   }
 })
 
-/** Counts requests and refuses those that exceed the account's limit. */
+/** Counts requests, and refuses those that exceed the account's limit. */
 export class AccountRateLimiter
   extends Context.Service<AccountRateLimiter, Effect.Success<typeof makeAccountRateLimiter>>()(
     "tickerline/accounts/AccountRateLimiter",

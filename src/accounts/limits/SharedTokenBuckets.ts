@@ -1,7 +1,7 @@
 /**
  * Manages this process's share of the token buckets (D18, rate limits). Requests take tokens that the process already
- * holds. A background fiber gets more from PostgreSQL, for many accounts at once:
- * docs/decisions/0010-rate-limit-buckets.md
+ * holds. A background fiber gets more tokens from PostgreSQL, for many accounts at the same time
+ * (docs/decisions/0010-rate-limit-buckets.md).
  */
 import { Context, Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
@@ -9,14 +9,14 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { makeTokenBucketRequester, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
 
-/** How long a share may be used before it must be synchronized with PostgreSQL again, ms. */
+/** How long a share may be used before it must be synchronized with PostgreSQL again, in milliseconds. */
 const shareTtlMillis = 500
 
-/** Time limits for PostgreSQL. Tests that count tokens raise them, because a busy machine may be slower. */
+/** Time limits for PostgreSQL. Tests that count tokens increase them, because a busy machine may take longer. */
 export const TokenBucketStoreTimeouts = Context.Reference("tickerline/accounts/TokenBucketStoreTimeouts", {
   defaultValue: () => ({
     query: Duration.seconds(1),
-    /** Time limit for a request to get its token, including connection attempts that hang. */
+    /** Time limit for getting a token for a request. Includes connection attempts that hang. */
     request: Duration.millis(1_500),
   }),
 })
@@ -27,31 +27,31 @@ const maxAccountsPerQuery = 100
 
 class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
 
-/** Whether a request may take a token. */
+/** Whether a request is allowed, and the tokens left afterwards. */
 export interface TokenBucketResult {
   readonly isAllowed: boolean
-  /** Tokens left in the account's bucket, possibly with a fraction. */
+  /** Tokens left in the account's bucket. May be fractional. */
   readonly tokens: number
 }
 
-/** This process's share of one bucket. */
+/** This process's share of one account's bucket. */
 class Share {
   readonly account_id: number
   limit: number
   /** Whole tokens that this process may spend. */
   held = 0
   /**
-   * Tokens left in PostgreSQL at `syncedAt`. Negative if another process still has a higher limit and has used more
-   * than `limit`.
+   * Tokens left in PostgreSQL at `syncedAt`. Negative if another process still applies a higher limit and has used more
+   * than `limit` tokens.
    */
   shared = 0
-  /** When the last query succeeded (monotonic clock, ms). */
+  /** When the last successful query ended (monotonic clock, ms). */
   syncedAt = -Infinity
   /** Tokens spent since `syncedAt`. */
   spent = 0
-  /** How many tokens the last query requested in advance, for later requests. */
+  /** How many tokens the last query requested in advance for later requests. */
   prefetch = 0
-  /** How many requests wait for the next query. */
+  /** How many requests are waiting for the next query. */
   waiting = 0
   /** Completes when the next query ends. */
   nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
@@ -63,7 +63,7 @@ class Share {
 }
 
 /**
- * Allows or refuses a request without asking PostgreSQL. Returns undefined if the share is too old or too small to
+ * Allows or refuses a request without querying PostgreSQL. Returns undefined if the share is too old or too small to
  * decide.
  */
 const decideLocally = (share: Share, limit: number, now: number): TokenBucketResult | undefined => {
@@ -75,19 +75,22 @@ const decideLocally = (share: Share, limit: number, now: number): TokenBucketRes
     share.spent += 1
     return { isAllowed: true, tokens: tokens - 1 }
   }
-  // A refusal is certain only until PostgreSQL refills the next token.
+  // The refusal is reliable only until PostgreSQL refills the next token.
   const nextToken = (1 - share.shared) * 60_000 / limit
   if (share.shared >= 1 || age >= nextToken) return undefined
   return { isAllowed: false, tokens }
 }
 
-/** Whether the share should be synchronized in the background: it is half expired, or few of its tokens are left. */
+/**
+ * Returns whether the share should be synchronized in the background, because half of its lifetime has passed or few of
+ * its tokens are left.
+ */
 const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) =>
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
 /**
- * Returns a share's next request to PostgreSQL, and updates the share. The share keeps enough tokens for half a second
- * at the current rate. It requests the tokens that it lacks, and returns the tokens that it does not need.
+ * Returns a share's next request to PostgreSQL, and updates the share. At the current request rate, a share should hold
+ * enough tokens for half a second. The request asks for missing tokens and returns excess tokens.
  */
 const makeTokenRequest = (share: Share, now: number): TokenBucketRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
@@ -106,8 +109,8 @@ const applyGrant = (share: Share, { granted, used }: TokenBucketGrant, now: numb
 }
 
 /**
- * Functions that take tokens from the buckets of accounts. While PostgreSQL does not respond, `consume` fails without
- * waiting.
+ * Builds functions that take tokens from accounts' buckets. While PostgreSQL does not respond, `consume` fails
+ * immediately.
  */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const timeouts = yield* TokenBucketStoreTimeouts
@@ -116,7 +119,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   const shares = new Map<number, Share>()
   const queue = yield* Queue.unbounded<Share>()
   let unavailable: TokenStoreUnavailable | undefined
-  /** The shares whose last synchronization failed. */
+  /** Shares whose last synchronization failed. */
   let failed: ReadonlyArray<Share> = []
 
   const requestSync = (share: Share) => {
@@ -135,7 +138,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   }
 
   /**
-   * Synchronizes shares. Retries once, because the connection may have been lost. The retry returns no tokens,
+   * Synchronizes shares. Retries once, because the connection may have been lost. The retry does not return tokens,
    * because the first attempt may already have returned them.
    */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
@@ -170,12 +173,12 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return error
   })
 
-  /** Uses one query to synchronize all shares that are waiting. */
+  /** Synchronizes all waiting shares with one query. */
   const worker = Effect.gen(function* () {
     const batch = yield* Queue.takeBetween(queue, unavailable === undefined ? 1 : 0, maxAccountsPerQuery)
-    // While PostgreSQL is unavailable, this also runs without a request, and repeats the failed shares: a statement for
-    // other accounts, or for none, may succeed although the failed one would fail again, for example because the disk
-    // is full.
+    // While PostgreSQL is unavailable, this loop also runs when no request is waiting, and always retries the shares
+    // that failed. A statement for other accounts, or for none, could succeed although the failed statement would fail
+    // again, for example because the disk is full.
     const attempted = [...batch, ...failed.filter((share) => !batch.includes(share))].slice(0, maxAccountsPerQuery)
     yield* sync(attempted).pipe(
       Effect.catchDefect(Effect.fail),
@@ -193,10 +196,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     )
   })
 
-  /**
-   * Gives the tokens of idle accounts back to their buckets in PostgreSQL. Their shares are deleted once they hold
-   * none.
-   */
+  /** Returns the tokens of idle accounts to their buckets in PostgreSQL. Deletes a share once it holds no tokens. */
   const releaseIdleShares = Effect.sync(() => {
     const now = getMillis()
     for (const share of shares.values()) {
@@ -216,7 +216,10 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return share
   }
 
-  /** Takes a token that this process holds. Returns undefined if only PostgreSQL can allow or refuse the request. */
+  /**
+   * Takes a token that this process holds. Returns undefined if PostgreSQL has to be queried to allow or refuse the
+   * request.
+   */
   const consumeHeld = (account_id: number, limit: number) => {
     const now = getMillis()
     const share = getShare(account_id, limit)
@@ -225,7 +228,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return result
   }
 
-  /** Takes a token, after waiting for PostgreSQL if necessary. Fails if PostgreSQL does not respond in time. */
+  /** Takes a token, and waits for PostgreSQL if necessary. Fails if PostgreSQL does not respond in time. */
   const consume = (account_id: number, limit: number): Effect.Effect<TokenBucketResult, TokenStoreUnavailable> =>
     Effect.suspend(() => {
       const result = consumeHeld(account_id, limit)
@@ -245,8 +248,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
       )
     })
 
-  // This empty query opens the connection, so that the first request does not have to wait for it. A failure is
-  // ignored: later queries connect again.
+  // This empty query opens the connection, so that the first request does not have to wait for it. A failure can be
+  // ignored, because later queries reconnect.
   yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
   yield* forkUntraced(Effect.forever(worker))
   yield* repeatInBackground(releaseIdleShares, Duration.millis(shareTtlMillis / 2))

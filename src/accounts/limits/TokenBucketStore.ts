@@ -1,28 +1,28 @@
-/** Keeps the accounts' token buckets in PostgreSQL, where all processes share them (D18, rate limits). */
+/** Stores accounts' token buckets in PostgreSQL, where all processes share them (D18, rate limits). */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 
-/** A process's request for tokens of one account. */
+/** A process's request for tokens from one account's bucket. */
 export interface TokenBucketRequest {
   readonly account_id: number
-  /** Size of the bucket: requests per minute. */
+  /** Bucket size, in requests per minute. */
   readonly limit: number
-  /** Tokens for requests that are waiting: granted until the bucket is empty. */
+  /** Tokens for waiting requests. Granted until the bucket is empty. */
   readonly needed: number
-  /** Tokens for later requests: at most a sixteenth of the tokens in the bucket is granted. */
+  /** Tokens for later requests. Limited to one sixteenth of the tokens in the bucket. */
   readonly prefetch: number
-  /** Unused tokens that go back into the bucket. */
+  /** Unused tokens to put back into the bucket. */
   readonly returned: number
 }
 
-/** What PostgreSQL grants. */
+/** The tokens granted by PostgreSQL. */
 const TokenBucketGrant = Schema.Struct({
   account_id: Schema.Finite,
   /** Whole tokens taken from the bucket. */
   granted: Schema.Finite,
-  /** Tokens missing from a full bucket. More than `limit` if a process with a higher limit has used that many. */
+  /** Tokens missing from a full bucket. Exceeds `limit` if a process with a higher limit has used more. */
   used: Schema.Finite,
 })
 
@@ -32,8 +32,8 @@ export type TokenBucketGrant = typeof TokenBucketGrant.Type
 const decode = decodeRows(TokenBucketGrant)
 
 /**
- * A function that requests tokens. It uses a separate connection, so it never queues behind reads. The statement locks
- * buckets in the order of accounts, which prevents deadlocks, and refills them by PostgreSQL's clock.
+ * Builds a function that requests tokens. It uses a separate connection, so it never queues behind reads. The statement
+ * locks buckets in account order, which prevents deadlocks, and refills them by PostgreSQL's clock.
  */
 export const makeTokenBucketRequester = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient
@@ -48,14 +48,15 @@ export const makeTokenBucketRequester = Effect.gen(function* () {
         from unnest(${column("account_id")}, ${column("limit")}, ${column("needed")}, ${column("prefetch")},
           ${column("returned")}) as request (account_id, capacity, needed, prefetch, returned)
       )
-      -- An account without a bucket has a full one.
+      -- An account without a row has a full bucket.
       insert into rate_limit_buckets as bucket (account_id, used, refilled_at, granted)
       select account_id, granted, now(), granted
       from requests, lateral (
         select floor(least(capacity, greatest(needed, least(prefetch, capacity / 16)))) as granted
       ) as new_grant
       order by account_id
-      -- Otherwise: takes back returned tokens, refills the bucket for the time since the last refill, then grants.
+      -- For an existing row, takes back returned tokens, refills the bucket for the time since the last refill, and
+      -- then grants tokens.
       on conflict (account_id) do update set (used, refilled_at, granted) = (
         select refilled.used + new_grant.granted, greatest(bucket.refilled_at, now()), new_grant.granted
         from requests,

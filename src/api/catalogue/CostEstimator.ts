@@ -1,5 +1,5 @@
 /**
- * Estimates the cost of a request: D28 (estimates). The request runs through the whole pipeline, but is marked as an
+ * Estimates the cost of a request (D28, estimates). The request runs through the entire pipeline, but is marked as an
  * estimate, so that it is not counted, charged or recorded.
  */
 import { Effect, Option, Schema } from "effect"
@@ -27,7 +27,7 @@ const selfParametersReason = "is /estimate itself, which is free and whose estim
 
 const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
-/** Returns the query string without the parameter `endpoint`, otherwise unchanged. */
+/** Returns the query string without the `endpoint` parameter. All other parameters are unchanged. */
 const removeEndpointParameter = (target: string) => {
   const isForwarded = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
   return getQueryString(target).split("&").filter(isForwarded).join("&")
@@ -37,11 +37,11 @@ const decodeTickers = Schema.decodeOption(TickerListParameter)
 
 const countSymbols = (target: string) => {
   const ticker = new URLSearchParams(getQueryString(target)).get("ticker")
-  // Some free endpoints ignore parameters, so `ticker` may be invalid. It then counts as zero symbols.
+  // `ticker` may be invalid, because some free endpoints ignore parameters. An invalid value counts as zero symbols.
   return ticker === null ? 0 : Option.match(decodeTickers(ticker), { onNone: () => 0, onSome: ({ length }) => length })
 }
 
-/** The fixed response to an estimate of `/estimate` itself, which is not run. */
+/** The fixed estimate for `/estimate` itself, which is not run. */
 const selfEstimate = {
   count: 1,
   results: [{
@@ -58,7 +58,7 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Returns the error response that the estimated request would get. */
+/** Returns the error response of the estimated request as the response to the estimate. */
 const makeErrorResponse = ({ body, headers, status }: FinishedResponse): PlainResponse => ({
   _tag: "Plain",
   status,
@@ -76,7 +76,7 @@ const getMessage = (isPriced: boolean, total: Total | undefined) =>
 
 const encode = makeObjectEncoder(CostEstimates)
 
-/** Handles `GET /estimate`. `path` is the endpoint whose cost is estimated. */
+/** Handles `GET /estimate`. `path` is the path of the endpoint whose cost is estimated. */
 export const estimateCost = Effect.fnUntraced(function* (path: string, { account, request, run }: AdmittedRequest) {
   const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
   const parameters = removeEndpointParameter(request.target)
@@ -88,7 +88,7 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
     return yield* findAccessError(account, access) ?? makeFieldError("endpoint", endlessStreamReason)
   }
   const target = `${endpoint.row.path}?${parameters}`
-  // Without these headers, the response has the complete, uncompressed body, which determines the cost.
+  // Without these headers, the response has the complete, uncompressed body, whose size determines the cost.
   const { "accept-encoding": _, "if-none-match": __, ...headers } = request.headers
   const response = yield* run({
     ...request,

@@ -1,4 +1,4 @@
-/** The endpoints that read each dataset, derived from their `TablesReadByEndpoint` annotations. */
+/** Lists the endpoints that read each dataset, based on their `TablesReadByEndpoint` annotations. */
 import { Array, Order } from "effect"
 import { catalogueEndpoints } from "./Endpoints.ts"
 
@@ -9,7 +9,7 @@ interface DatasetEndpoints {
 
 const reads = catalogueEndpoints.flatMap(({ row: { path }, tables }) => tables.map((dataset) => ({ dataset, path })))
 
-/** Each dataset with the paths of the endpoints that read it, ordered by the name of the dataset. */
+/** All datasets with the paths of the endpoints that read them, sorted by dataset name. */
 export const endpointsByDataset: ReadonlyArray<DatasetEndpoints> = Array
   .sort(
     Object.entries(Array.groupBy(reads, ({ dataset }) => dataset)).map(([dataset, readers]) => ({

@@ -1,4 +1,4 @@
-/** All endpoints, derived from the contract `Api`: §2.5 (fields), D25 (/endpoints). */
+/** Lists all endpoints, derived from the contract `Api` (§2.5, fields; D25, /endpoints). */
 import { Context, Option, type Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { BillingMiddleware } from "../../contract/Authorization.ts"
@@ -15,27 +15,27 @@ import { findNearestName, formatSuggestion } from "../../contract/rules/Suggesti
 import { ResultUnit } from "../../contract/rules/Paging.ts"
 import type { CatalogueEndpointRow } from "../../contract/endpoints/catalogue.ts"
 
-/** An endpoint: its row in `GET /endpoints`, and what else the service derives from its declaration. */
+/** An endpoint: its row in `GET /endpoints`, and other properties derived from its declaration. */
 export interface CatalogueEndpoint {
-  /** The name of the endpoint. Unlike `row.label`, it does not say that the endpoint is deprecated. */
+  /** The endpoint's name. Unlike `row.label`, it is not marked as deprecated. */
   readonly title: string
   readonly row: typeof CatalogueEndpointRow.Type
   readonly deprecation: Option.Option<Deprecation>
-  /** Whether responses cost money: D27 (prices). */
+  /** Whether responses are charged (D27, prices). */
   readonly isPriced: boolean
   /** Whether the endpoint responds with an endless stream. */
   readonly isEndless: boolean
-  /** The unit in which the results are counted: D28 (estimates). */
+  /** The unit in which results are counted (D28, estimates). */
   readonly unit: typeof ResultUnit.Service
   /** The tables that the endpoint reads. */
   readonly tables: ReadonlyArray<string>
-  /** The columns whose text comes from third parties, such as news titles. */
+  /** Columns that contain text from third parties, such as news titles. */
   readonly thirdPartyText: ReadonlyArray<string>
   readonly annotations: Context.Context<never>
   readonly query: Schema.Top | undefined
 }
 
-/** The documentation, which is part of the catalogue, but not of the contract or the OpenAPI document. */
+/** The documentation. It is listed by `GET /endpoints`, but is not part of the contract or the OpenAPI document. */
 const documentationPage: CatalogueEndpoint = {
   title: "Documentation",
   row: {
@@ -90,22 +90,25 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
   return found
 }
 
-/** The endpoints that the contract declares. */
+/** The endpoints declared in the contract. */
 export const declaredEndpoints = listDeclaredEndpoints()
 
-/** Everything that `GET /endpoints` lists: the endpoints of the contract, and the documentation. */
+/** Everything listed by `GET /endpoints`: the endpoints in the contract, and the documentation. */
 export const catalogueEndpoints: ReadonlyArray<CatalogueEndpoint> = [...declaredEndpoints, documentationPage]
 
-/** The paths of the endpoints whose responses cost money (D27). */
+/** Paths of the endpoints whose responses are charged (D27). */
 export const pricedEndpointPaths = catalogueEndpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 
-/** Finds the endpoint at a path, with or without a trailing slash. */
+/** Returns the endpoint at a path. A trailing slash is ignored. */
 export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => {
   const normalized = path.length > 1 ? path.replace(/\/$/, "") : path
   return Option.fromUndefinedOr(catalogueEndpoints.find(({ row }) => row.path === normalized))
 }
 
-/** Returns the name to compare: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` all become `news`. */
+/**
+ * Returns the part of a path that is compared to find similar endpoints. For example, `/v1/news`, `/v2/news?limit=1`,
+ * `/api/v1/news` and `/news` all become `news`.
+ */
 const toName = (path: string) =>
   path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 
@@ -113,8 +116,8 @@ const paths = new Map(catalogueEndpoints.map(({ row }) => [toName(row.path), row
 const names = Array.from(paths.keys())
 
 /**
- * Returns the path of the endpoint that a client probably meant. The requested path may be misspelled, have another
- * version, or continue the path of an endpoint, such as `/v1/news/1`.
+ * Returns the path of the endpoint that a client probably meant. The requested path may be misspelled, have a different
+ * version, or extend an endpoint's path, such as `/v1/news/1`.
  */
 const findSimilarPath = (path: string): Option.Option<string> => {
   const name = toName(path)
@@ -124,8 +127,8 @@ const findSimilarPath = (path: string): Option.Option<string> => {
   )
 }
 
-/** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if no path is similar. */
+/** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if there is no similar path. */
 export const formatEndpointSuggestion = (path: string) => formatSuggestion(findSimilarPath(path))
 
-/** The endpoints to which a key can be limited. */
+/** Paths of the endpoints to which a key can be restricted. */
 export const keyEndpointPaths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)

@@ -1,6 +1,7 @@
 /**
- * Names the enumerations in the OpenAPI document. For a named enumeration, code generators create one type; for unnamed
- * ones, they would create a type for every field and parameter with the same values.
+ * Defines the names of enumerations in the OpenAPI document. Code generators create a single type for a named
+ * enumeration. Without a name, they would create a separate type for every field and parameter that uses the same
+ * values.
  */
 import { changelogEntryTypes } from "../../contract/ChangelogEntry.ts"
 import { listFormats } from "../../contract/rows/ListFormats.ts"
@@ -21,7 +22,7 @@ import { screenerSorts } from "../../contract/endpoints/screener.ts"
 import { splitActions } from "../../contract/endpoints/split-status.ts"
 import { timelineEventTypes } from "../../contract/endpoints/timeline.ts"
 
-/** The values of each named enumeration, by name. */
+/** The values of each named enumeration. */
 export const enumerations: Readonly<Record<string, ReadonlyArray<string>>> = {
   ApiKeyStatus: apiKeyStatuses,
   ChangeDataset: changeFeedDatasets,

@@ -13,7 +13,7 @@ import { makeOpenApiDocument } from "./OpenApiDocument.ts"
 import { makeReadinessCheck } from "./Readiness.ts"
 
 /**
- * Creates the page for a document. It is encoded and compressed only once, because the document changes only in
+ * Creates a page from a document. The document is encoded and compressed only once, because it changes only between
  * releases.
  */
 const makeDocumentPage = (document: unknown, records = 0) =>
@@ -27,12 +27,13 @@ const makeDocumentPage = (document: unknown, records = 0) =>
 const encodeHealth = makeObjectEncoder(Health)
 const encodeReadiness = makeObjectEncoder(Readiness)
 
-/** The handlers of the endpoints that describe the API, estimate costs and check the health of the service. */
+/** Handlers for the endpoints that describe the API, estimate costs and check the service's health. */
 export const catalogueHandlers = Effect.gen(function* () {
   const ready = yield* makeReadinessCheck
   const results = catalogueEndpoints.map(({ row }) => row)
   const catalogue = makeDocumentPage({ count: results.length, results }, results.length)
-  // Without BASE_URL, the server in the document is `/`: the origin from which a client fetched the document.
+  // If `BASE_URL` is not set, the server URL in the document is `/`, which means the origin from which the client
+  // fetched the document.
   const baseUrl = (yield* BaseUrl) || "/"
   const openapi = yield* Effect.cached(Effect.sync(() => makeDocumentPage(makeOpenApiDocument(baseUrl))))
   const live = Exit.succeed(encodeHealth({ status: "ok" }, 0))

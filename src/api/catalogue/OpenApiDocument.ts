@@ -1,6 +1,6 @@
 /**
- * Builds the OpenAPI 3.1 document of the API. Effect generates it from the contract; this file adds file formats,
- * headers, undeclared statuses and examples, and simplifies the schemas for code generators.
+ * Builds the API's OpenAPI 3.1 document. Effect generates the basic document from the contract. This file adds file
+ * formats, headers, undeclared statuses and examples, and simplifies the schemas for code generators.
  */
 import { Array, Context, Option, Predicate, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
@@ -17,7 +17,7 @@ import { enumerations } from "./Enumerations.ts"
 
 type JsonObject = Record<string, unknown>
 
-/** Reads the value at a path of keys; undefined if there is none. */
+/** Returns the nested value at a path of keys, or undefined if it does not exist. */
 const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((inner, key) => Predicate.isObject(inner) ? Reflect.get(inner, key) : undefined, value)
 
@@ -25,11 +25,11 @@ const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
 // Facts about endpoints
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Returns the JSON Schema of each decoded query parameter, by name. */
+/** Returns the JSON Schemas of the decoded query parameters, by name. */
 const describeQuery = ({ query }: CatalogueEndpoint) =>
   query === undefined ? undefined : getIn(Schema.toJsonSchemaDocument(Schema.toType(query)).schema, "properties")
 
-/** Returns the properties of an endpoint that determine its responses and their headers. */
+/** Returns the properties of an endpoint that determine its responses and response headers. */
 const findFacts = (
   { annotations, deprecation, isEndless, isPriced, row }: CatalogueEndpoint,
   parameters: unknown,
@@ -38,21 +38,21 @@ const findFacts = (
   hasEtag: !isEndless && (isPriced || Context.get(annotations, FreeEndpointHasEtag)),
   /** Whether the endpoint responds with an endless stream. */
   isEndless,
-  /** Whether the endpoint returns a list, with pages and file formats. */
+  /** Whether the endpoint returns a list, which has pages and file formats. */
   isList: getIn(parameters, "format") !== undefined,
-  /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
+  /** Whether invalid symbols in `ticker` are dropped (D5, ticker lists). */
   dropsTickers: getIn(parameters, "ticker", "type") === "array",
-  /** Whether the endpoint can follow the lineage of a symbol. */
+  /** Whether the endpoint can follow a symbol's lineage. */
   followsLineages: getIn(parameters, "follow_lineage") !== undefined,
-  /** Whether the response for a symbol may have rows that are stored under another symbol of the same company. */
+  /** Whether a response for one symbol may include rows stored under another symbol of the same company. */
   hasCompanyRows: Context.get(annotations, HasCompanyRows),
   /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
   supportsAsOf: getIn(parameters, "as_of") !== undefined,
-  /** Whether a client continues after a cursor, with the parameter `after` instead of `page`. */
+  /** Whether clients read further results with a cursor (`after`) instead of `page`. */
   hasCursor: getIn(parameters, "after") !== undefined && getIn(parameters, "page") === undefined,
-  /** Whether responses omit events of a type whose endpoint the account may not use. */
+  /** Whether responses omit events of types that belong to endpoints the account may not use. */
   omitsTypes: getIn(parameters, "types") !== undefined,
-  /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
+  /** Whether the endpoint accepts the parameters of other endpoints (D28, estimates). */
   takesAnyParameter: row.path === estimatePath,
   deprecation,
 })
@@ -72,8 +72,8 @@ type Declarations = ReturnType<typeof readDeclarations>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns a parameter's length limits and pattern. They come from the schema of its text or, if it has none, from the
- * schema of the decoded value or list item. A list has only `minLength`.
+ * Returns a parameter's length limits and pattern. They come from the schema of the encoded string or, if it does not
+ * define them, from the schema of the decoded value or list item. For lists, only `minLength` is returned.
  */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
@@ -82,7 +82,10 @@ const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   return Object.fromEntries(names.map((name) => [name, getIn(schema, name) ?? getIn(limits, name)]))
 }
 
-/** Documents a parameter with the type and limits of its decoded value, because every value in a URL is a string. */
+/**
+ * Documents a parameter with the type and limits of its decoded value, because every value in a URL is encoded as a
+ * string.
+ */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")
   const description = getIn(schema, "description")
@@ -92,8 +95,9 @@ const describeParameter = (parameter: JsonObject, decoded: unknown) => {
     const items = { type: "string", enum: values }
     return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items, minItems: 1 } }
   }
-  // A comma-separated list without fixed values is documented as a string. So is a decimal: a generated client with the
-  // type `number` may round it, and some generators cannot set a parameter with several types.
+  // A comma-separated list is documented as a string unless its values are fixed. A decimal is also documented as a
+  // string: a generated client might round a `number`, and some generators do not support parameters with several
+  // types.
   const limits = getIn(schema, "format") === undefined ? describeLimits(schema, decoded) : {}
   return { ...parameter, description, schema: { ...Object(schema), description: undefined, ...limits } }
 }
@@ -111,7 +115,7 @@ const describeParameters = (spec: JsonObject, declarations: Declarations) => {
   }
 }
 
-/** Documents that `/estimate` takes the parameters of every endpoint: D28 (estimates). */
+/** Documents that `/estimate` accepts the parameters of every endpoint (D28, estimates). */
 const describeEstimateParameters = (spec: JsonObject) => {
   const operation = getIn(spec, "paths", "/estimate", "get")
   const parameters = getIn(operation, "parameters")
@@ -143,7 +147,7 @@ const fileContent = (description: string, schema: JsonObject = {}) => ({
   schema: { type: "string", ...schema, description },
 })
 
-/** The content of list responses in formats other than JSON: D8 (pages). */
+/** The content of list responses in formats other than JSON (D8, pages). */
 const fileContents = {
   [listContentTypes.csv]: fileContent(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
@@ -164,18 +168,18 @@ const addFileFormats = (spec: JsonObject, declarations: Declarations) => {
   }
 }
 
-/** A request and the response that it gets with the sample data, from `samples/examples.json`. */
+/** An example request from `samples/examples.json`, and the response to it with the sample data. */
 interface Example {
   readonly name: string
   readonly request: string
   readonly status: number
-  /** Filled in from the sample data by `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples`. */
+  /** Generated from the sample data by `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples`. */
   readonly response?: unknown
 }
 
 /**
- * Adds each example to the documented response with the same path and status. Throws if the document has no such
- * response. Skips examples without a response.
+ * Adds each example to the documented response with the same path and status. Throws if the document does not contain
+ * that response. Skips examples that have no response.
  */
 export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
   for (const { name, request, response, status } of all) {
@@ -195,34 +199,34 @@ export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example
 // Response headers
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Whether all responses of a kind have a header, or only some. Undefined if none has it. */
+/** Whether all responses of a kind have a header, or only some of them. Undefined if none do. */
 type Presence = "always" | "sometimes" | undefined
 
 interface ResponseKind extends EndpointFacts {
   readonly status: number
 }
 
-/** Statuses of requests that do not reach the endpoint. */
+/** Statuses of malformed requests, which do not reach an endpoint. */
 const malformedStatuses = new Set([408, 413, 431])
 
-/** Statuses of responses that are sent before a key is accepted. */
+/** Statuses of responses that are sent before a key has been accepted. */
 const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
 
-/** Statuses that occur both before a key is accepted and afterwards. */
+/** Statuses that can occur both before and after a key has been accepted. */
 const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
 
 const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined
 const sometimesIf = (condition: boolean): Presence => condition ? "sometimes" : undefined
 
 /**
- * Whether the response is a 410 that has two possible reasons: an expired cursor, which is found after the key check,
- * or that the endpoint is removed, which is found before it.
+ * Returns whether the response is a 410 with two possible meanings: the cursor has expired, which is detected after the
+ * key check, or the endpoint has been removed, which is detected before it.
  */
 const hasTwoMeanings = ({ hasCursor, status }: ResponseKind) => hasCursor && status === 410
 
 /**
- * Whether the response is a 410 of `/estimate`, whose reason is that the estimated endpoint is removed. It is sent
- * after the key check, and lacks the headers that announce the removal.
+ * Returns whether the response is a 410 from `/estimate`, which means that the estimated endpoint has been removed. It
+ * is sent after the key check, and does not have the headers that announce the removal.
  */
 const isAboutOtherEndpoint = ({ status, takesAnyParameter }: ResponseKind) => takesAnyParameter && status === 410
 
@@ -236,17 +240,17 @@ const rateLimitPresence = (response: ResponseKind): Presence => {
 
 const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
 
-/** Presence of a header that all responses of deprecated endpoints have. */
+/** Presence of headers that every response from a deprecated endpoint has. */
 const deprecationPresence = ({ deprecation }: ResponseKind): Presence => alwaysIf(Option.isSome(deprecation))
 
 const sunsetPresence = (response: ResponseKind) =>
   Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined) ? deprecationPresence(response) : undefined
 
-/** Presence of the headers with which a removed endpoint responds: `Deprecation`, `Sunset` and `Link`. */
+/** Presence of the headers that a removed endpoint sends: `Deprecation`, `Sunset` and `Link`. */
 const removalPresence = (response: ResponseKind): Presence =>
   hasTwoMeanings(response) ? "sometimes" : alwaysIf(response.status === 410 && !isAboutOtherEndpoint(response))
 
-/** Which responses have each header: D14, D17, D18, D27 and §9.4 (headers). */
+/** Defines which responses have each header (D14, D17, D18, D27 and §9.4, headers). */
 const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKind) => Presence>> = {
   "X-API-Version": () => "always",
   "X-Request-Id": () => "always",
@@ -264,7 +268,7 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-RateLimit-Limit": rateLimitPresence,
   "X-RateLimit-Remaining": rateLimitPresence,
   "X-RateLimit-Reset": rateLimitPresence,
-  // With `limit=all`, the cost is a trailer, so list responses do not always have this header.
+  // With `limit=all`, the cost is sent as a trailer, so list responses do not always have this header.
   "X-Cost-Microdollars": (response) =>
     response.isEndless && response.status === 200
       ? undefined
@@ -281,7 +285,7 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
         ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
         : takesAnyParameter && status === 200,
     ),
-  // Errors can have this header too, because a request may fail after its lineage is resolved.
+  // Errors can also have this header, because a request may fail after its lineage has been resolved.
   "X-Lineage": ({ followsLineages, status }) =>
     sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
   "X-Primary-Tickers": ({ hasCompanyRows, status }) =>
@@ -299,7 +303,9 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
 
 const isHeaderName = (name: string): name is ResponseHeaderName => name in openApiResponseHeaders
 
-/** Describes each header with a reference to its shared definition, or repeats the definition if `required` differs. */
+/**
+ * Describes each header by a reference to the shared definition, or by a copy of the definition if `required` differs.
+ */
 const describeHeaders = (response: ResponseKind): JsonObject =>
   Object.fromEntries(
     Object.keys(openApiResponseHeaders).filter(isHeaderName).flatMap((name) => {
@@ -322,8 +328,8 @@ const describeError = (schema: string, description: string) => ({
 })
 
 /**
- * Responses that no endpoint declares, because they are sent before the request reaches an endpoint: D10 (methods), D13
- * (malformed requests).
+ * Responses that endpoints do not declare, because they are sent before a request reaches an endpoint (D10, methods;
+ * D13, malformed requests).
  */
 const undeclaredResponses: Readonly<Record<number, JsonObject>> = {
   400: describeError("BadRequest", "The URL cannot be decoded, or the `Host` header is missing."),
@@ -337,7 +343,7 @@ const notModified = {
   description: "The response has not changed: the client sent its `ETag` as `If-None-Match`.",
 }
 
-/** Adds the headers to a response, and tidies its description. */
+/** Adds the headers to a response, and cleans up its description. */
 const describeResponse = (response: JsonObject, kind: ResponseKind): JsonObject => {
   const { content, description } = response
   // Effect joins the descriptions of several errors with " | ".
@@ -352,19 +358,19 @@ interface EndpointResponse {
   readonly response: JsonObject
 }
 
-/** Lists all responses of an endpoint: those that it declares, and those that no endpoint declares. */
+/** Lists all of an endpoint's responses, including those that endpoints do not declare. */
 const listResponses = (path: string, facts: EndpointFacts, declared: unknown): ReadonlyArray<EndpointResponse> =>
   Object.entries<JsonObject>({
     ...Object(declared),
     ...undeclaredResponses,
     ...(facts.hasEtag ? { 304: notModified } : {}),
-    // Health checks ignore parameters (D4), so no request to them is invalid.
+    // Health checks ignore parameters (D4), so they never respond with 422.
   }).filter(([code]) => code !== "422" || !path.startsWith("/health/")).map(([code, response]) => {
     const status = Number(code)
     return { path, status, facts, response: describeResponse(response, { ...facts, status }) }
   })
 
-/** The names of responses that several operations share, by status. */
+/** Names of responses shared by several operations, by status. */
 const sharedResponseNames: Readonly<Record<number, string>> = {
   304: "NotModified",
   400: "BadRequest",
@@ -384,11 +390,14 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
   503: "Unavailable",
 }
 
-/** Distinguishes shared responses of the same status, such as `NotModified` and `NotModifiedWithoutKey`. */
+/**
+ * Returns a suffix that distinguishes shared responses with the same status, such as `NotModified` and
+ * `NotModifiedWithoutKey`.
+ */
 const nameSuffix = ({ hasCompanyRows, dropsTickers, needsKey }: EndpointFacts) =>
   hasCompanyRows ? "OfCompanies" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
-/** Names the responses that several operations share, so that the document describes each of them only once. */
+/** Assigns names to responses shared by several operations, so that the document describes each of them only once. */
 const nameSharedResponses = (
   responses: ReadonlyArray<EndpointResponse>,
 ): ReadonlyMap<EndpointResponse, string> => {
@@ -408,7 +417,7 @@ const nameSharedResponses = (
   return new Map(named.flatMap(({ group, name }) => group.map((response) => [response, name] as const)))
 }
 
-/** Adds the undeclared responses and all headers, and moves shared responses to `components`. */
+/** Adds the undeclared responses and all headers. Moves shared responses to `components`. */
 const completeResponses = (spec: JsonObject, declarations: Declarations) => {
   const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>
     listResponses(path, facts, getIn(spec, "paths", path, "get", "responses"))
@@ -435,7 +444,7 @@ const completeResponses = (spec: JsonObject, declarations: Declarations) => {
 // Schemas
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Removes `additionalProperties: false`, because later releases may add fields: §9.3 (compatible changes). */
+/** Removes `additionalProperties: false`, because later releases may add fields (§9.3, compatible changes). */
 const allowUnknownFields = (schema: unknown): void => {
   if (Array.isArray(schema)) return schema.forEach(allowUnknownFields)
   if (!Predicate.isObject(schema)) return
@@ -443,7 +452,7 @@ const allowUnknownFields = (schema: unknown): void => {
   Object.values(schema).forEach(allowUnknownFields)
 }
 
-/** Applies `change` to every object inside a value, innermost first. */
+/** Applies `change` to every object in a nested value, starting with the innermost. */
 const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject): unknown =>
   Array.isArray(value)
     ? value.map((inner) => mapObjects(inner, change))
@@ -451,7 +460,7 @@ const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject):
     ? change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapObjects(inner, change)])))
     : value
 
-/** Removes the suffix `Encoded`, which Effect adds to the name of a class for its JSON form. */
+/** Removes the suffix `Encoded`, which Effect appends to a class name for the class's JSON form. */
 const publicName = (name: string) => name.replace(/Encoded$/, "")
 
 const withPublicReference = (object: JsonObject): JsonObject => {
@@ -461,7 +470,7 @@ const withPublicReference = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Describes a one-element array with `items`, which code generators understand better than `prefixItems`. */
+/** Describes a one-element array with `items`, which code generators support better than `prefixItems`. */
 const withItems = (object: JsonObject): JsonObject => {
   const { prefixItems, ...rest } = object
   return Array.isArray(prefixItems) && prefixItems.length === 1 && rest["maxItems"] === 1
@@ -469,7 +478,9 @@ const withItems = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Replaces an `allOf` that only adds a description to a reference. Some generators accept `allOf` only for objects. */
+/**
+ * Replaces an `allOf` that only adds a description to a reference. Some generators support `allOf` only for objects.
+ */
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
@@ -481,8 +492,8 @@ const withAnnotatedReference = (object: JsonObject): JsonObject => {
 const isReference = (schema: unknown) => getIn(schema, "$ref") !== undefined
 
 /**
- * Replaces `anyOf` with `oneOf`, which more generators support, if all alternatives are references. A value then always
- * matches exactly one.
+ * Replaces `anyOf` with `oneOf`, which more generators support, if all alternatives are references. A value always
+ * matches exactly one of them.
  */
 const withOneOf = (object: JsonObject): JsonObject => {
   const { anyOf, ...rest } = object
@@ -491,7 +502,7 @@ const withOneOf = (object: JsonObject): JsonObject => {
 
 const enumerationNames = new Map(Object.entries(enumerations).map(([name, values]) => [values.join(), name]))
 
-/** Replaces an enumeration that has a name with a reference to it. */
+/** Replaces a named enumeration with a reference to its definition. */
 const withNamedEnumeration = (object: JsonObject): JsonObject => {
   const { enum: values, type: _, ...rest } = object
   const name = Array.isArray(values) ? enumerationNames.get(values.join()) : undefined
@@ -499,8 +510,8 @@ const withNamedEnumeration = (object: JsonObject): JsonObject => {
 }
 
 /**
- * States the size of numbers, because generators otherwise choose 32 bits. Removes bounds that only state which
- * integers are exact in JSON (±2^53), because they say nothing about the field.
+ * Adds a number format, because generators assume 32 bits by default. Removes bounds of ±2^53: they only define which
+ * integers JSON represents exactly, and say nothing about the field.
  */
 const withNumberFormat = (object: JsonObject): JsonObject => {
   const { maximum, minimum, ...rest } = object
@@ -514,15 +525,18 @@ const withNumberFormat = (object: JsonObject): JsonObject => {
   }
 }
 
-/** Returns the name of a value in generated code, such as `ChangeKindAdded` or `ScreenerSortPriceDescending`. */
+/**
+ * Returns the name of an enumeration value in generated code, such as `ChangeKindAdded` or
+ * `ScreenerSortPriceDescending`.
+ */
 const nameEnumerationValue = (enumeration: string, value: string) =>
   enumeration +
   value.split(/[^A-Za-z0-9]+/).map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") +
   (value.startsWith("-") ? "Descending" : "")
 
 /**
- * Gives a schema another name in Go if a security scheme has the same name, because the generator ogen declares a type
- * for both.
+ * Renames a schema in Go if a security scheme has the same name. The code generator ogen declares a type for both, and
+ * the names would conflict.
  */
 const withDistinctGoName = (securitySchemes: unknown, name: string): JsonObject =>
   Object.keys(Object(securitySchemes)).some((scheme) => scheme.toLowerCase() === name.toLowerCase())
@@ -530,7 +544,7 @@ const withDistinctGoName = (securitySchemes: unknown, name: string): JsonObject 
     : {}
 
 /**
- * Adds the named enumerations. Their values get unique names, because Go declares the values of all enumerations in one
+ * Adds the named enumerations. All values get unique names, because in Go, the values of all enumerations share one
  * scope.
  */
 const addEnumerations = (spec: JsonObject) => {
@@ -548,7 +562,7 @@ const addEnumerations = (spec: JsonObject) => {
   return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
 }
 
-/** Gives all schemas their public names, and throws if two of them get the same name. */
+/** Gives all schemas their public names. Throws if two schemas would get the same name. */
 const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])
   const schemas = Object.entries(Object(components["schemas"])).map(([name, schema]) =>
@@ -560,18 +574,18 @@ const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
   return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
 }
 
-/** Returns the name of the component that a reference points to. */
+/** Returns the name of the component that a reference refers to. */
 const nameOfReference = (schema: unknown) => String(getIn(schema, "$ref")).replace("#/components/schemas/", "")
 
-/** Replaces the property `error` in the schema of an error body. */
+/** Replaces the `error` property in an error body's schema. */
 const withError = (body: unknown, error: JsonObject): JsonObject => ({
   ...Object(body),
   properties: { ...Object(getIn(body, "properties")), error },
 })
 
 /**
- * Moves the alternatives from an error body to its property `error`: `A | B` becomes `{ error: AError | BError }`. The
- * property `code` of `error` then distinguishes the alternatives, which the generator ogen requires.
+ * Moves the alternatives from an error body to its `error` property: `A | B` becomes `{ error: AError | BError }`. The
+ * property `error.code` then distinguishes the alternatives, as required by the code generator ogen.
  */
 const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])
@@ -638,14 +652,14 @@ const generateSpec = () => OpenApi.fromApi(Api.annotate(OpenApi.Transform, compl
 
 let generatedSpec: ReturnType<typeof generateSpec> | undefined
 
-/** Generates the document on first use, because generating it takes a fifth of a command's startup time. */
+/** Generates the document on first use, because generating it takes one fifth of a command's startup time. */
 const getSpec = () => generatedSpec ??= generateSpec()
 
-/** The address of a service with the default settings: D1 (address). */
+/** The URL of a service with default settings (D1, address). */
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
 /**
- * Returns the document for a service at `baseUrl`. If that is `/`, clients send requests to the origin from which they
+ * Returns the document for a service at `baseUrl`. With `/`, clients send requests to the origin from which they
  * fetched the document.
  */
 export const makeOpenApiDocument = (baseUrl: string) => {
@@ -655,5 +669,5 @@ export const makeOpenApiDocument = (baseUrl: string) => {
   return { ...spec, info: { ...spec.info, contact }, servers }
 }
 
-/** Returns the document for a service at the default address. */
+/** Returns the document for a service at the default URL. */
 export const getDefaultOpenApiDocument = () => makeOpenApiDocument(defaultServerUrl)

@@ -1,4 +1,6 @@
-/** Reads prices from the settings: D27 (prices). `ENDPOINT_PRICES` overrides the default price for single endpoints. */
+/**
+ * Reads prices from the settings (D27, prices). `ENDPOINT_PRICES` overrides the default price for individual endpoints.
+ */
 import { Config, Effect, Layer, Schema } from "effect"
 import { PriceLookup } from "../../accounts/billing/Pricing.ts"
 import { RateLimitsByTierConfig } from "../../accounts/limits/AccountRateLimiter.ts"
@@ -8,7 +10,7 @@ import { pricedEndpointPaths } from "./Endpoints.ts"
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
 
 /**
- * The setting `ENDPOINT_PRICES`: prices per gigabyte by path, such as
+ * The setting `ENDPOINT_PRICES`, which lists prices per gigabyte by path, such as
  * `/v1/news=20000000,/v1/research-reports=50000000`.
  */
 const PriceList = Schema.String.check(
@@ -35,17 +37,17 @@ const parsePrices = (text: string) =>
     return [path.trim(), Number(price)] as const
   })
 
-/** The setting `PRICE_PER_GB_MICRODOLLARS`: the price of endpoints that `ENDPOINT_PRICES` does not name. */
+/** The setting `PRICE_PER_GB_MICRODOLLARS`, which is the price of endpoints not listed in `ENDPOINT_PRICES`. */
 export const DefaultPricePerGbConfig = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(
   Config.withDefault(10_000_000),
 )
-/** The setting `ENDPOINT_PRICES`, parsed: pairs of a path and its price. */
+/** The setting `ENDPOINT_PRICES`, parsed into pairs of path and price. */
 export const EndpointPricesConfig = Config.schema(PriceList, "ENDPOINT_PRICES").pipe(
   Config.map(parsePrices),
   Config.withDefault([]),
 )
 
-/** The settings that determine what customers pay and how many requests they may send. */
+/** Settings that determine what customers pay and how many requests they may send. */
 export const customerSettings = Config.all({
   rate_limits: RateLimitsByTierConfig,
   price_per_gb_microdollars: DefaultPricePerGbConfig,
@@ -63,7 +65,7 @@ export const CustomerSettings = Schema.Struct({
 
 const priceSettings = Config.all({ defaultPrice: DefaultPricePerGbConfig, endpointPrices: EndpointPricesConfig })
 
-/** Provides the prices from the settings to everything that charges for responses. */
+/** Provides the prices from the settings to all code that charges for responses. */
 export const priceListLayer = Layer.effect(
   PriceLookup,
   Effect.map(priceSettings, ({ defaultPrice, endpointPrices }) => {

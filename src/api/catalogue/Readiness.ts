@@ -1,4 +1,6 @@
-/** The readiness check for load balancers: whether the service can serve data, and if not, which part prevents it. */
+/**
+ * The readiness check for load balancers. It reports whether the service can serve data, and if not, what prevents it.
+ */
 import { Context, Effect } from "effect"
 import { UsageMetering } from "../../accounts/billing/UsageMetering.ts"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
@@ -6,14 +8,17 @@ import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { HealthProbe } from "../../postgres/health/HealthProbe.ts"
 import { NotReadyError } from "../../contract/rules/NotReadyError.ts"
 
-/** Whether a shutdown has begun. The check then fails, so that load balancers stop sending requests to the service. */
+/**
+ * Whether a shutdown has begun. The readiness check then fails, so that load balancers stop sending requests to the
+ * service.
+ */
 export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/api/ShutdownState", {
   defaultValue: () => ({ begun: false }),
 })
 
 /**
- * Creates the readiness check. It reads the last known state of each part instead of querying the database, so that a
- * busy service stays ready.
+ * Builds the readiness check. It uses the last known state of each subsystem instead of querying the database, so that
+ * a busy service remains ready.
  */
 export const makeReadinessCheck = Effect.gen(function* () {
   const healthProbe = yield* HealthProbe

@@ -1,6 +1,7 @@
 /**
- * Renders changelog entries as an Atom feed (RFC 4287). Why without a library: docs/decisions/0050-atom-feed-as-text.md
- * The ids of entries never change, because feed readers recognize the entries that they have already shown by them.
+ * Renders changelog entries as an Atom feed (RFC 4287). For the reasons not to use a library, see
+ * docs/decisions/0050-atom-feed-as-text.md. Entry ids must never change, because feed readers use them to recognize
+ * entries that they have already shown.
  */
 import { hash } from "node:crypto"
 import { newestReleaseDate } from "./Changelog.ts"
@@ -14,17 +15,17 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 }
 
-/** Control characters (except tab, LF and CR), U+FFFE and U+FFFF. `escapeXml` removes them. */
+/** Control characters (except tab, LF and CR), U+FFFE and U+FFFF, which `escapeXml` removes. */
 const forbiddenCharacters = /[^\t\n\r\P{Cc}]|[\ufffe\uffff]/gu
 
-/** Escapes text for XML and HTML, in elements and in attributes. */
+/** Escapes text for use in XML and HTML elements and attributes. */
 export const escapeXml = (text: string) =>
   text.toWellFormed().replaceAll(forbiddenCharacters, "").replaceAll(
     /[&<>"']/g,
     (character) => entities[character] ?? character,
   )
 
-/** Returns a URN with a version 8 UUID (RFC 9562), which is derived from the SHA-256 of the name. */
+/** Returns a URN with a version 8 UUID (RFC 9562) derived from the SHA-256 of the name. */
 const makeUrn = (name: string) => {
   const digest = hash("sha256", `tickerline changelog ${name}`)
   const variant = ((parseInt(digest.slice(16, 17), 16) & 3) | 8).toString(16)
@@ -54,13 +55,13 @@ const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
 }
 
 interface AtomFeedOptions {
-  /** The URL of the service, without a trailing slash. */
+  /** The service's URL, without a trailing slash. */
   readonly baseUrl: string
-  /** The query string of the feed, without the question mark. It determines the id of the feed. */
+  /** The feed's query string, without the question mark. It determines the feed's id. */
   readonly search: string
 }
 
-/** Returns the XML of a feed with the given entries. */
+/** Returns the XML of a feed that contains the given entries. */
 export const renderAtomFeed = (
   entries: ReadonlyArray<ChangelogEntry>,
   { baseUrl, search }: AtomFeedOptions,

@@ -1,7 +1,7 @@
 /**
- * The changelog: §9.6 (notification), D24 (lifecycle). It consists of the entries in `entries.json`, newest release
- * first, and of an entry for each deprecation that an endpoint declares. Add a new entry to the release that will
- * contain it.
+ * The changelog (§9.6, notification; D24, lifecycle). It contains the entries in `entries.json`, newest release first,
+ * and one entry for each deprecation declared by an endpoint. Add new entries to the release that will include the
+ * change.
  */
 import { Option, Schema } from "effect"
 import packageJson from "../../../package.json" with { type: "json" }
@@ -16,21 +16,21 @@ const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), 
 })
 
 /**
- * The releases in `entries.json`. If an entry is invalid, importing this file throws, so neither the tests nor the
+ * The releases in `entries.json`. If an entry is invalid, importing this module throws, so neither the tests nor the
  * service can start.
  */
 export const changelogReleases = decodeReleases(source)
 
-/** Whether an entry is released in the given version, or was released in an earlier one. */
+/** Returns whether an entry was released in the given version or an earlier one. */
 export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEntry, "release">) =>
   release.localeCompare(version, "en", { numeric: true }) <= 0
 
 const isReleased = isReleasedIn(packageJson.version)
 
-/** The date of the newest release that is not still in preparation. */
+/** The date of the newest published release. Releases in preparation do not count. */
 export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-28"
 
-/** Describes a release. While it is in preparation, it gets the date of the newest release. */
+/** Returns a release's properties. A release in preparation has the date of the newest published release. */
 const describeRelease = (release: string, date = newestReleaseDate) => {
   const released = isReleased({ release })
   return { date: released ? date : newestReleaseDate, release, released }
@@ -51,7 +51,7 @@ const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSou
   names: entry.names ?? [],
 })
 
-/** Returns the version of the first release on or after the day, or the newest version if there is none. */
+/** Returns the version of the first release on or after the given day, or the newest version if there is none. */
 const findRelease = (day: string) =>
   changelogReleases.findLast(({ date }) => date === undefined || date >= day)?.release ??
     changelogReleases[0]?.release ?? ""
@@ -85,10 +85,10 @@ const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
   return entries
 }
 
-/** Order of entries with the same date: changes that clients must act on come first. */
+/** Sort order of entries with the same date. Changes that require clients to act come first. */
 const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
-/** All entries: first those that are not released yet, then the others, newest first. */
+/** All entries. Unreleased entries come first, followed by the others, newest first. */
 export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
   ...changelogReleases.flatMap((release) => release.entries.map(fromSource(release))),
   ...deprecations,
@@ -102,13 +102,16 @@ const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )
 
-/** Whether the entry can break existing clients. Then even customers who unsubscribed from news emails get an email. */
+/**
+ * Returns whether the entry can break existing clients. Such entries are emailed even to customers who have
+ * unsubscribed from news.
+ */
 export const isEmailMandatory = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 
 /**
- * Whether an email announces the entry (§9.6): a deprecation, a removal, a breaking change or an entry that is marked
- * as significant.
+ * Returns whether the entry is announced by email (§9.6). This applies to deprecations, removals, breaking changes, and
+ * entries marked as significant.
  */
 export const isEntryAnnouncedByEmail = (entry: ChangelogEntry) =>
   isEmailMandatory(entry) || significantIds.has(entry.id)

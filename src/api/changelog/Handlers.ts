@@ -19,7 +19,7 @@ const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): Readonl
 const makeTextPage = (text: string, contentType: string, records = 0) =>
   makeStaticPage(new TextEncoder().encode(text), contentType, staticCacheHeaders, records)
 
-/** The handlers of the changelog: as JSON, and as an Atom feed. */
+/** Handlers for the changelog as JSON and as an Atom feed. */
 export const changelogHandlers = Effect.map(BaseUrl, (baseUrl) => ({
   list: makePublicHandler(ChangelogQuery, (query) => {
     const results = filterEntries(query)

@@ -1,4 +1,4 @@
-/** Builds the SQL of the timeline. Each table is a source, whose rows are events of one or two types. */
+/** Builds the timeline's SQL. Each table is an event source, and its rows are events of one or two types. */
 import { type SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
 import type { PageClauses } from "../../query/lists/DeepPages.ts"
@@ -15,16 +15,16 @@ type Fragment = Statement.Fragment
 /** The parameters of the timeline statement. */
 export interface TimelineStatementParameters {
   readonly types: ReadonlyArray<TimelineEventType>
-  /** The requested symbol and, if it is not the company's primary symbol, the primary one too. */
+  /** The requested symbol, and also the company's primary symbol if that is a different one. */
   readonly ticker: ListStatementParameter<string | ReadonlyArray<string>>
   readonly date_from?: ListStatementParameter<string>
   readonly date_to?: ListStatementParameter<string>
-  /** The current date in Chicago. Later ticker changes are not yet in effect (D19). */
+  /** The current date in Chicago. Ticker changes with a later date are not yet in effect (D19). */
   readonly today: ListStatementParameter<string>
 }
 
 interface SourceClauses {
-  /** Builds `order by` and `limit` for one source. The limit covers the page and all pages before it. */
+  /** Builds `order by` and `limit` for one source. The limit covers all rows up to the end of the page. */
   readonly orderUpToPage: PageClauses["orderUpToPage"]
   /**
    * Whether the table `period` contains the gaps between the company's periods instead of the periods themselves.
@@ -33,57 +33,62 @@ interface SourceClauses {
   readonly areGaps: boolean
 }
 
-/** A table whose rows are events. Its statement reads the table `period (lineage_ticker, symbol, starts, ends)`. */
+/**
+ * A table whose rows are events. Its statement reads from the table `period (lineage_ticker, symbol, starts, ends)`.
+ */
 interface EventSource {
   readonly types: readonly [TimelineEventType, ...ReadonlyArray<TimelineEventType>]
   /**
-   * Builds a statement that selects the newest events. Its column `at_format` is the `to_char` format for `moment`, and
-   * `position` numbers the events in the order of the source.
+   * Builds a statement that selects the newest events. The column `at_format` contains the `to_char` format for
+   * `moment`. The column `position` numbers the events in the source's order.
    */
   readonly build: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
-/** SQL expressions that turn a row into an event. */
+/** SQL expressions that convert a row to an event. */
 interface EventColumns {
-  /** The day or time of the event. */
+  /** The date or time of the event. */
   readonly moment: Fragment
   readonly format?: Fragment
   readonly type?: Fragment
   readonly title: Fragment
   readonly key: Fragment
-  /** A total order of the rows of a ticker, newest first. An index on the ticker and `moment` supports it. */
+  /** A total order for a ticker's rows, newest first. It is supported by an index on the ticker and `moment`. */
   readonly order: Fragment
-  /** The SQL that follows `select`: `from` and the conditions. It reads the rows of `period.symbol`. */
+  /** The SQL after the `select` list: the `from` clause and the conditions. It reads the rows for `period.symbol`. */
   readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
 const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
   const name = sql.literal
 
-  // The dates are in subqueries. Otherwise PostgreSQL would plan the statement again for the values of each request.
+  // The dates are in subqueries. Otherwise PostgreSQL would plan the statement again for each request's values.
   const isNotBefore = (moment: Fragment, { date_from }: TimelineStatementParameters) =>
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
-  /** Returns the date range of the period. `date` is the column by which `follow_lineage` assigns a row to a period. */
+  /**
+   * Returns the period's date range. `date` is the column that determines to which period `follow_lineage` assigns a
+   * row.
+   */
   const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
   const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriod(date))
 
-  /** SQL condition: the event is within the requested dates, and its row belongs to the period. */
+  /** SQL condition: the event is in the requested date range, and its row belongs to the period. */
   const during = (query: TimelineStatementParameters, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
     sql.and([isOfPeriod, ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
-  /** Returns `from` and the conditions for a source whose events are rows of one table, with `moment` as their date. */
+  /** Returns the `from` clause and conditions for a source with one row per event. `moment` is the event's date. */
   const fromTable =
     (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: TimelineStatementParameters) =>
       sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
 
-  /** Percent-encodes text for an event's key, which is a query string. */
+  /** Percent-encodes text for an event's `key`, which is a query string. */
   const encode = (column: Fragment) =>
     sql`case when ${column} ~ '^[A-Za-z0-9._~-]*$' then ${column}
       else regexp_replace(encode(convert_to(${column}, 'UTF8'), 'hex'), '(..)', '%\\1', 'g') end`
 
-  // An event's key is the query string of a request to the endpoint that has the full row of the event.
+  // An event's `key` is the query string with which the event's full row can be requested from its endpoint.
   const parameter = (parameter: string, value: Fragment) => sql`${name(`'${parameter}='`)} || ${value}`
   const day = (column: Fragment) => sql`to_char(${column}, 'YYYY-MM-DD')`
   const onDay = (column: Fragment) => parameter("date", day(column))
@@ -94,19 +99,19 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
     sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
   const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.symbol`, ...parameters)
-  /** Raises the page size from 10 to 100 rows, so that the key of a day finds all rows for that day. */
+  /** Increases the page size from 10 to 100 rows, so that the `key` for a day selects all rows for that day. */
   const allOfDay = sql`'limit=100'`
 
-  /** Puts the form type before text that does not already begin with it. */
+  /** Prepends the form type to text that does not already begin with it. */
   const withFormType = (text: Fragment) =>
     sql`case when starts_with(${text}, form_type) then ${text}
       else concat_ws(': ', form_type, nullif(${text}, '')) end`
 
-  /** Formats a value as words: `split_announced` becomes `Split announced`. */
+  /** Formats a value as words. For example, `split_announced` becomes `Split announced`. */
   const sentence = (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`
   const shorten = (number: Fragment) => sql`trim_scale(${number})`
 
-  /** Creates a source that selects the events of each period separately, with the order and limit of the page. */
+  /** Creates a source that selects each period's events separately, with the page's order and limit. */
   const makeSource = (
     types: EventSource["types"],
     { format = sql`'YYYY-MM-DD'`, key, moment, order, rows, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
@@ -124,7 +129,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
 
   const [filed_at, date, created_at] = [sql`filed_at`, sql`date`, sql`created_at`]
 
-  /** News and filings are in the same table, so one scan finds both. */
+  /** News and filings are stored in the same table, so a single scan finds both. */
   const news = makeSource(["filing", "news"], {
     moment: created_at,
     format: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
@@ -142,7 +147,8 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: (query, { areGaps }) => {
       const isOfPeriod = buildDateRangeConditionForOtherOrder(sql, toPeriod(filed_at), areGaps)
       const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
-      // These must be written as in /v1/news: PostgreSQL uses the partial index on filings only for the same condition.
+      // These conditions must be written exactly as in /v1/news. Otherwise PostgreSQL would not use the partial index
+      // on filings.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
       return sql`from news where ${
         sql.and([sql`ticker = period.symbol`, during(query, created_at, isOfPeriod), ...conditions])
@@ -194,7 +200,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: fromTable("gap_stats", date),
   })
 
-  /** Every runner has a ratio above 9, so a ratio that would be rounded to 9 is printed as `more than 9`. */
+  /** Every runner has a ratio above 9, so a ratio that would be rounded to 9 is shown as `more than 9`. */
   const formatVolumeRatio = sql`case when round(daily_volume_ratio, 1) > 9
     then ${shorten(sql`round(daily_volume_ratio, 1)`)}::text else 'more than 9' end`
 
@@ -208,12 +214,12 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   })
 
   const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
-  /** Reads all reports of the company up to `date_to`, because each report is compared with the previous one. */
+  /** Reads all of the company's reports up to `date_to`, because each report is compared with the previous one. */
   const floatChanges: EventSource = {
     types: ["float_change"],
     build: (query, { areGaps, orderUpToPage }) => {
       const reported_date = sql`reported_date`
-      // Reports in different gaps are not compared, because they may be from different companies.
+      // Reports in different gaps are not compared, because they may belong to different companies.
       const comparable = areGaps ? sql`partition by symbol, starts` : sql.literal("")
       return sql`
         select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as moment,
@@ -252,26 +258,26 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const tickerChanges = makeSource(["ticker_change"], {
     moment: sql`effective_date`,
     title: sql`old_ticker || ' became ' || new_ticker`,
-    // /v1/ticker-changes accepts symbols of at most six characters (D6). For a longer symbol, the key names the shorter
-    // one of the two symbols of the change.
+    // /v1/ticker-changes accepts symbols of at most six characters (D6). If the requested symbol is longer, `key`
+    // contains the shorter one of the change's two symbols.
     key: makeKeyOf(
       sql`case when length(period.symbol) <= 6 then period.symbol
         else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
-      // Selects the lineage that contains the event if the symbol is ambiguous (D35).
+      // If the symbol is ambiguous, `cik` selects the lineage that contains the event (D35).
       parameter("cik", sql`cik`),
     ),
     order: sql`effective_date desc, old_ticker, new_ticker, cik`,
     rows: (query) => {
       const columns = sql`old_ticker, new_ticker, effective_date, cik`
       const isEligible = isEligibleTickerChange(sql, sql`${query.today}::text::date`)
-      // A change that is recorded both with and without a CIK is one event: the record with the CIK (D20).
+      // If a change is recorded both with and without a CIK, only the record with the CIK becomes an event (D20).
       const isOnlyRecord = sql`(cik is not null or not exists (
         select from ticker_changes as known
         where known.old_ticker = recorded.old_ticker and known.new_ticker = recorded.new_ticker
           and known.effective_date = recorded.effective_date and cik is not null and ${isEligible}
       ))`
       const condition = sql`${isEligible} and ${during(query, sql`effective_date`)} and ${isOnlyRecord}`
-      // A union instead of `old_ticker = … or new_ticker = …`, so that each half uses the index on its column.
+      // `union all` instead of `old_ticker = … or new_ticker = …`, so that each part can use the index on its column.
       return sql`from (
         select ${columns} from ticker_changes as recorded where old_ticker = period.symbol and ${condition}
         union all
@@ -295,14 +301,14 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
 }
 
 /**
- * Returns a function that builds the statement of the timeline: the union of the newest events of all sources, sorted,
- * from which the page is taken.
+ * Returns a function that builds the timeline statement. The statement combines the newest events from all sources,
+ * sorts them, and selects the page.
  */
 export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
   const sources = makeEventSources(sql)
   const literal = (text: string) => sql.literal(`'${text}'`)
 
-  /** A subquery without rows, for an account that may see no events. PostgreSQL needs the type of each column. */
+  /** A subquery without rows, for accounts that may not see any events. PostgreSQL needs to know each column's type. */
   const none = sql`
     select null::text as lineage_ticker, null::text as symbol, null::date as starts, null::timestamp as moment,
       null::text as at_format, null::text as type, null::text as full_title, null::text as key,
@@ -310,7 +316,7 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
     where false
   `
 
-  /** For each symbol, one period without start and end, because its lineage is not followed. */
+  /** One unbounded period per symbol, for requests that do not follow the symbol's lineage. */
   const unboundedPeriod = ({ ticker }: TimelineStatementParameters) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
@@ -319,8 +325,8 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // Ticker changes are not counted in gaps. A change always lies outside the period of its old symbol, so it
-    // would be counted there, although the list contains it.
+    // Ticker changes are not counted in gaps. A change is always outside the period of its old symbol, so it would be
+    // counted in a gap although it is in the list.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []

@@ -1,4 +1,4 @@
-/** Handles `GET /v1/account`, and the lists of the account's keys, invoices and invoice lines. */
+/** Handles `GET /v1/account` and the lists of the account's keys, invoices and invoice lines. */
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { makeHandler } from "../../query/EndpointHandler.ts"
@@ -18,7 +18,7 @@ import {
   InvoicesQuery,
 } from "../../contract/endpoints/account.ts"
 
-/** The handlers with which customers read about their own account. */
+/** Handlers for what customers can read about their own account. */
 export const accountHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader

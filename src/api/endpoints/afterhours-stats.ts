@@ -4,7 +4,7 @@ import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { ExtendedHoursStatsQuery } from "../../contract/endpoints/premarket-stats.ts"
 import { AfterhoursStat, AfterhoursStatsApiGroup } from "../../contract/endpoints/afterhours-stats.ts"
 
-/** The handler of the list of after-hours statistics, newest first. */
+/** Handler for the list of after-hours statistics, newest first. */
 export const afterhoursStatsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(AfterhoursStatsApiGroup.endpoints.list, {
     Query: ExtendedHoursStatsQuery,

@@ -32,7 +32,7 @@ const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangeFeedDataset>())
 
 const textEncoder = new TextEncoder()
 
-/** Builds the JSON of a page from the JSON of its changes. */
+/** Builds a page's JSON from the JSON of its changes. */
 const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
   const [comma, start] = [textEncoder.encode(","), textEncoder.encode(`{"count":${changes.length},"results":[`)]
   const end = textEncoder.encode(`],"cursor":"${cursor}","has_more":${hasMore}}`)
@@ -42,11 +42,11 @@ const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
 
 type AccessEndpoints = Readonly<Record<ChangeFeedDataset, ReadonlyArray<AnnotatedEndpoint>>>
 
-/** Lists the endpoints that an account must be allowed to use in order to read the changes of a dataset. */
+/** Returns the endpoints that an account must be allowed to use to read a dataset's changes. */
 const accessOf = (dataset: ChangeFeedDataset, endpoints: AccessEndpoints) =>
   endpoints[dataset].map((endpoint) => getEndpointAccess(endpoint))
 
-/** Returns the datasets among `requested` (by default, all datasets) that the account may read. */
+/** Returns those of the `requested` datasets (by default, all datasets) that the account may read. */
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<ChangeFeedDataset> = changeFeedDatasets,
@@ -55,8 +55,8 @@ const listUsableDatasets = (
   requested.filter((dataset) => accessOf(dataset, endpoints).every((access) => canAccountUseEndpoint(account, access)))
 
 /**
- * Returns the requested datasets or, if none are requested, all that the account may read. Fails with 403 if the
- * account may not read one of the requested datasets.
+ * Returns the requested datasets, or all datasets that the account may read if none are requested. Fails with 403 if
+ * the account may not read a requested dataset.
  */
 export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,
@@ -75,7 +75,7 @@ const streamHead = {
   contentType: eventStreamContentType,
   headers: {
     "cache-control": "no-store",
-    // Tells proxies such as nginx to pass on each event immediately.
+    // Tells proxies such as nginx to forward each event immediately.
     "x-accel-buffering": "no",
   },
 }
@@ -89,8 +89,8 @@ const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamResult => 
 })
 
 /**
- * Returns the place in the feed at which to start. `Last-Event-ID` takes precedence over `after`, because a client that
- * reconnects repeats the URL of its first request.
+ * Returns the feed position at which to start. `Last-Event-ID` takes precedence over `after`, because a client that
+ * reconnects repeats its original URL.
  */
 const resolveFeedStart = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
@@ -101,16 +101,18 @@ const resolveFeedStart = (lastEventId: string | undefined, after: string | undef
   return Effect.succeed(after === undefined ? undefined : parseChangeFeedStart(after))
 }
 
-/** An estimate counts changes in pages of this size, and stops after this number of pages. */
+/** For an estimate, changes are counted in pages of this size, up to `maxCountedPages` pages. */
 const countedPageSize = 5_000
 const maxCountedPages = 20
 
-/** The handlers of the change feed and of its stream. */
+/** Handlers for the change feed and the change stream. */
 export const changesHandlers = Effect.gen(function* () {
   const { readPage, summarizePage } = yield* ChangeFeedReader
   const { open: openStream } = yield* ChangeStream
 
-  /** Counts the changes on all pages for an estimate (D28): those on the first page, and those after its cursor. */
+  /**
+   * Counts the changes on all pages for an estimate (D28), starting with the first page and continuing from its cursor.
+   */
   const countAll = Effect.fnUntraced(function* (first: ChangeFeedPage, filter: ChangeFeedFilter) {
     let page: ChangeFeedPage<unknown> = first
     let total = first.changes.length

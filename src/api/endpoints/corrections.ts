@@ -5,7 +5,7 @@ import { CorrectionCountReader } from "../../query/history/CorrectionCounts.ts"
 import { makeStaticPage } from "../StaticPages.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"
 
-/** The handler of the counts of corrected rows, which any cache may keep for a minute. */
+/** Handler for the counts of corrected rows. Any cache may store the response for a minute. */
 export const correctionsHandlers = Effect.map(CorrectionCountReader, ({ read }) => ({
   list: makePublicHandler(NoParameters, () =>
     Effect.map(read, (counts) =>

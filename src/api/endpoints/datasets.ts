@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { DatasetRow, DatasetsQuery } from "../../contract/endpoints/datasets.ts"
 
-/** Creates the handlers. `endpointsByDataset` lists, for each dataset, the paths of the endpoints that read it. */
+/** Builds the handler. `endpointsByDataset` lists the paths of the endpoints that read each dataset. */
 export const makeDatasetsHandlers = Effect.fnUntraced(function* (
   endpointsByDataset: ReadonlyArray<{ readonly dataset: string; readonly endpoints: ReadonlyArray<string> }>,
 ) {
@@ -14,7 +14,7 @@ export const makeDatasetsHandlers = Effect.fnUntraced(function* (
 
   const list = makeAccountEndpoint(DatasetsQuery, {
     Row: DatasetRow,
-    // `max`, because concurrent changes to a dataset add several rows to `dataset_versions`.
+    // `max` is needed because concurrent changes to a dataset add several rows to `dataset_versions`.
     select: (_, { columns, orderAndLimit }) =>
       sql`
           select ${columns}

@@ -15,7 +15,9 @@ import {
 const select = (_: object, { selectPage }: ListClauses) =>
   selectPage({ table: "dilution_data", order: "filed_at desc, id" })
 
-/** The handlers of both lists of warrants and convertibles. They read the same rows, but show different columns. */
+/**
+ * Handlers for the two lists of warrants and convertibles. Both lists read the same rows, but return different columns.
+ */
 export const dilutionDataHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(DilutionDataApiGroup.endpoints.list, {
     Query: DilutionDataQuery,

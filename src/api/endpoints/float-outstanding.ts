@@ -12,13 +12,13 @@ import {
 const columns = getColumnNames(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
 
-/** Whether an ownership figure of the row is missing. A reported 0 is not missing (§2.5, fields). */
+/** Returns whether any ownership figure in the row is missing. A reported 0 is not missing (§2.5, fields). */
 const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(index))
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
 
-/** The handler of the list of floats, which adds a message if ownership figures are missing. */
+/** Handler for the list of floats. Adds a message to the response if ownership figures are missing. */
 export const floatOutstandingHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
     Query: FloatOutstandingQuery,

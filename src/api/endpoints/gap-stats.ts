@@ -7,7 +7,7 @@ import { GapStat, GapStatAdvanced, GapStatsApiGroup, GapStatsQuery } from "../..
 const select = (_: object, { selectPage }: ListClauses) =>
   selectPage({ table: "gap_stats", order: "date desc, ticker" })
 
-/** The handlers of both lists of gaps. They read the same rows, but show different columns. */
+/** Handlers for the two lists of gaps. Both lists read the same rows, but return different columns. */
 export const gapStatsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(GapStatsApiGroup.endpoints.list, { Query: GapStatsQuery, Row: GapStat, select }),
   listAdvanced: makeEndpoint(GapStatsApiGroup.endpoints.listAdvanced, {

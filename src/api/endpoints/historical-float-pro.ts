@@ -15,28 +15,33 @@ import {
   tradableFloatSql,
 } from "../../contract/endpoints/historical-float-pro.ts"
 
-/** All columns except market_cap, which needs lookups for each row and is added last. */
+/** All columns except market_cap, which requires lookups for each row and is added last. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
-/** A symbol with a close at most this number of days before or after a day is taken to be used on that day. */
+/** A symbol is considered in use on a day if it has a close at most this many days before or after that day. */
 const maxDaysWithoutClose = 30
 
-/** `today` is the date in Chicago up to which ticker changes count (D19). */
+/**
+ * Builds the SQL fragments. `today` is the current date in Chicago; later ticker changes are not yet in effect (D19).
+ */
 const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
   const isEligible = isEligibleTickerChange(sql, sql`${today}::text::date`)
 
   const usedWithin = sql.literal(String(maxDaysWithoutClose))
 
-  /** Whether no symbol has a close on `reported_date`. With `exists` instead of `limit 1`, PostgreSQL would scan. */
+  /**
+   * SQL condition: no symbol has a close on `reported_date`. Uses `limit 1`, because PostgreSQL would choose a scan for
+   * `exists`.
+   */
   const isNoTradingDay = sql`filing.reported_date is distinct from (
             select traded.date from daily_prices as traded
             where traded.date >= filing.reported_date order by traded.date limit 1
           )`
 
   /**
-   * The close of a symbol that only one company has ever used. The close on the day itself is looked up separately,
-   * because a search for the last of several days reads a whole page of the index.
+   * The close for a symbol that has only ever been used by one company. The close on the day itself is looked up
+   * separately, because searching for the latest of several days reads an entire index page.
    */
   const closeOfSymbol = sql`coalesce(
           (
@@ -51,8 +56,8 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
         )`
 
   /**
-   * The close of the symbol that the row's security used. The CIK is normalized once per row: with `offset 0`,
-   * PostgreSQL does not repeat the expression wherever it is used.
+   * The close for the symbol that the row's security used at the time. `offset 0` makes PostgreSQL normalize the CIK
+   * only once per row. Otherwise it would repeat the expression wherever the CIK is used.
    */
   const closeOfSecurity = sql`(
           select case when price.date = filing.reported_date or ${isNoTradingDay} then price.close end
@@ -85,15 +90,16 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
         )`
 
   /**
-   * market_cap (§2.6, D32) at the close on `reported_date`, or at the last close before it if no symbol has one then.
+   * market_cap (§2.6, D32), calculated with the close on `reported_date`. If no symbol has a close on that day, the
+   * last close before it is used.
    */
   const marketCap = sql`round(filing.outstanding_shares * case
           when (select by_key from row_periods) ? filing.ticker::text
           then ${closeOfSecurity} else ${closeOfSymbol} end, 2)`
 
   /**
-   * All rows, with the computed column tradable_float, and with market_cap if a filter needs it. With `offset 0`,
-   * PostgreSQL computes it once per row, although the filter and the result both use it.
+   * All rows, with the computed column tradable_float, and with market_cap if a filter needs it. `offset 0` makes
+   * PostgreSQL compute market_cap once per row, although both the filter and the result use it.
    */
   const computed = (hasMarketCap: boolean) =>
     sql`
@@ -104,14 +110,16 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
         `
 
   /**
-   * The table `row_periods`: the periods that `find_row_periods` returns for all symbols of the statement, by key.
-   * Hundreds of companies may have used a symbol, so a row reads only those that can be its own:
+   * The table `row_periods`, which contains the periods returned by `find_row_periods` for all symbols in the
+   * statement, grouped by key. Hundreds of companies may have used the same symbol, so each row reads only those
+   * periods that can apply to it. A symbol `X` can have these keys:
    *
-   * - `X` has the periods for rows of any company. Each symbol with a ticker change has this key, if only with null.
-   * - `X 0000320193` has those for rows of this company.
-   * - `X `, with a space, has those for rows without a CIK.
+   * - `X`: periods that apply to rows of any company. Every symbol with a ticker change has this key, although its
+   *   value may be null.
+   * - `X 0000320193`: periods that apply to rows of the company with this CIK.
+   * - `X `, with a trailing space: periods that apply to rows without a CIK.
    *
-   * The values are JSON as text, which takes PostgreSQL a third of the time of `jsonb`.
+   * The values are JSON stored as text, which takes PostgreSQL one third of the time of `jsonb`.
    */
   const rowPeriods = (symbols: Statement.Fragment) =>
     sql`row_periods as materialized (
@@ -151,7 +159,9 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           ) as grouped
         )`
 
-  /** Every distinct ticker, from a loose index scan: one lookup per ticker instead of reading all rows. */
+  /**
+   * All distinct tickers, from a loose index scan. It looks up one index entry per ticker instead of reading all rows.
+   */
   const everyTicker = sql`(
             with recursive leap as (
               (select ticker from historical_float_pro order by ticker limit 1)
@@ -175,7 +185,7 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
   const { makeResolvedEndpoint } = yield* ListEndpointFactory
   const baseColumns = sql.literal(withoutMarketCap.map((column) => `"${column}"`).join(", "))
 
-  /** Selects the newest matching row of each ticker (D33, latest). */
+  /** Selects each ticker's newest matching row (D33, latest). */
   const selectNewest = (
     tickers: ListStatementParameter | undefined,
     matching: Statement.Fragment,
@@ -189,7 +199,7 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
         ) as newest
       `
 
-  /** Selects the matching rows of each period; with `latest`, only the newest row of each period. */
+  /** Selects each period's matching rows, or only its newest matching row with `latest`. */
   const selectPeriods = (
     period: SymbolPeriodClauses,
     isLatest: boolean,
@@ -208,7 +218,7 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
       Query: HistoricalFloatProQuery,
       Row: HistoricalFloat,
       shapedBy: ["latest", "provenance"],
-      // Without a filter on market_cap, computes it only for the rows on the page.
+      // Without a filter on market_cap, the column is computed only for the rows on the page.
       select: (query, { columns, isExport, orderAndLimit, orderBy, period, where }) => {
         const fragments = makeFragments(sql, query.today)
         const { computed, everyTicker, marketCap, order, rowPeriods } = fragments
@@ -230,7 +240,7 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
           : query.ticker === undefined
           ? sql`select ticker from ${everyTicker} as every`
           : sql`select unnest(${query.ticker}::text[])`
-        // An export is not kept in a table of the statement, because its cursor stores the rows anyway.
+        // For an export, the page is not materialized, because the cursor stores the rows anyway.
         const [tables, rows] = isExport || isFilteredByCap
           ? [rowPeriods(requested), sql`(${page})`]
           : [sql`page as materialized (${page}), ${rowPeriods(sql`select distinct ticker from page`)}`, sql`page`]

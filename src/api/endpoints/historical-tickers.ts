@@ -20,13 +20,13 @@ import {
   type HistoricalTickersResponse,
 } from "../../contract/endpoints/historical-tickers.ts"
 
-/** Sorts by date, with undated symbols last, then by ticker: §2.3 (historical tickers). */
+/** Sorts by date and then by ticker. Symbols without a date come last (§2.3, historical tickers). */
 const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
   Order.mapInput(Order.String, ({ date }: typeof FormerTicker.Type) => date ?? "9999-99-99"),
   Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
 )
 
-/** The handler that lists the former symbols of a company. */
+/** Handler for the list of a company's former symbols. */
 export const historicalTickersHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findEvents = yield* makeLineageEventFinder

@@ -8,7 +8,10 @@ import {
   IntradayRunnersQuery,
 } from "../../contract/endpoints/intraday-runners.ts"
 
-/** The handler of the list of intraday runners. Not every row of the table is one, hence the condition. */
+/**
+ * Handler for the list of intraday runners. The table also contains rows that are not runners, so a condition excludes
+ * them.
+ */
 export const intradayRunnersHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(IntradayRunnersApiGroup.endpoints.list, {
     Query: IntradayRunnersQuery,

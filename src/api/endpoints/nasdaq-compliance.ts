@@ -7,7 +7,7 @@ import {
   NasdaqComplianceQuery,
 } from "../../contract/endpoints/nasdaq-compliance.ts"
 
-/** The handler of the list of compliance notices, newest first. */
+/** Handler for the list of compliance notices, newest first. */
 export const nasdaqComplianceHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(NasdaqComplianceApiGroup.endpoints.list, {
     Query: NasdaqComplianceQuery,

@@ -7,7 +7,7 @@ import { NewsApiGroup, NewsBasicItem, NewsItem, NewsQuery } from "../../contract
 const select = (_: object, { selectPage }: ListClauses) =>
   selectPage({ table: "news", key: ["created_at", "id"], order: "created_at desc, id" })
 
-/** The handlers of both lists of news. They read the same rows, but show different columns. */
+/** Handlers for the two lists of news. Both lists read the same rows, but return different columns. */
 export const newsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(NewsApiGroup.endpoints.list, { Query: NewsQuery, Row: NewsItem, select }),
   listBasic: makeEndpoint(NewsApiGroup.endpoints.listBasic, { Query: NewsQuery, Row: NewsBasicItem, select }),

@@ -10,10 +10,13 @@ import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"
 import { AccountOverview, OverviewResponse } from "../../contract/endpoints/overview.ts"
 
-/** How often the overview is read. Usage is written a few times a second, so the second attempt almost always works. */
+/**
+ * Maximum number of times the overview is read for one request. Usage is written a few times per second, so the second
+ * attempt almost always succeeds.
+ */
 const maxAttempts = 3
 
-/** The handler of the overview of an account: its balance, its budget and its usage today. */
+/** Handler for an account's overview, which includes its balance, budget and today's usage. */
 export const overviewHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
@@ -48,8 +51,8 @@ export const overviewHandlers = Effect.gen(function* () {
   })
 
   /**
-   * Reads the overview, which adds usage in the memory of this process to usage in the database. If this process writes
-   * usage during the query, reads again, because the overview may lack what was written.
+   * Reads the overview, and adds usage that is still in this process's memory to usage in the database. If this process
+   * writes usage during the query, the result may lack what was written, so the overview is read again.
    */
   const read = Effect.fnUntraced(function* (account_id: number, now: number, route: string) {
     const today = getDateInNewYork(now)

@@ -19,8 +19,8 @@ import {
 } from "../../contract/endpoints/ownership.ts"
 
 /**
- * Creates an encoder that groups consecutive rows with the same ticker and filing. In CSV, every owner is a record of
- * its own.
+ * Creates an encoder that groups consecutive rows with the same ticker and filing. In CSV, each owner is a separate
+ * record.
  */
 const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
   const row = addOptInColumns(OwnershipRow, added)
@@ -31,9 +31,9 @@ const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
   const writeFiling = makeJsonRowWriter(filing, columns)
   const writeOwner = makeJsonRowWriter(owner, columns)
 
-  /** Writes the filing as a JSON object, with its owners as the last field. */
+  /** Writes a filing as a JSON object that has its owners as the last field. */
   const writeGroup = (owners: ResultRows, position: number) => {
-    // The next write overwrites the brace that closes the filing.
+    // The next write overwrites the closing brace of the filing.
     const filingEnd = writeFiling(owners[0], position) - 1
     let end = rowOutputBuffer.writeText(`,"owner_count":${owners.length},"owners":`, filingEnd)
     for (const [index, owner] of owners.entries()) {
@@ -46,15 +46,15 @@ const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
   return makeGroupResultEncoder(row, isSameFiling, writeGroup)
 }
 
-/** The parts of the statement that do not depend on `per_holder`. */
+/** The parts of the statement that are the same with and without `per_holder`. */
 interface OwnershipClauses {
   /** SQL condition: the row is a holder that matches the filters. */
   readonly isShown: Statement.Fragment
-  /** SQL condition: the row is a holder in the requested filing or, if none is requested, in any filing. */
+  /** SQL condition: the row is a holder in the requested filing or, if no filing is requested, in any filing. */
   readonly isRequested: Statement.Fragment
   /**
-   * The requested tickers or, with `follow_lineage`, the periods of their lineages. `lineage` is a column to select,
-   * and `owner` the column that says to which ticker or lineage a row belongs.
+   * The requested tickers or, with `follow_lineage`, the periods in their lineages. `lineage` is an additional column
+   * to select. `owner` is the column that identifies the ticker or lineage a row belongs to.
    */
   readonly requested: {
     readonly lineage: Statement.Fragment
@@ -62,11 +62,11 @@ interface OwnershipClauses {
     readonly from: Statement.Fragment
     readonly where: Statement.Fragment
   }
-  /** Builds the order and limit of the filings on the page. */
+  /** Builds the order and limit for the filings on the page. */
   readonly filingClauses: (order: Statement.Fragment) => Statement.Fragment
 }
 
-/** The handler of the list of holders, grouped by filing. */
+/** Handler for the list of holders, grouped by filing. */
 export const ownershipHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
@@ -78,8 +78,8 @@ export const ownershipHandlers = Effect.gen(function* () {
   const filingColumns = sql`ticker, reported_date, filed_at, form_type, accession_number, document_url`
 
   /**
-   * Selects the newest filing for each ticker or period, and its holders. Like `selectNewestOfHolders`, it defines two
-   * tables for the final `select`: `filing` with the filings of the page, and `holding` with their holders.
+   * Selects the newest filing for each ticker or period, and the holders in it. Like `selectNewestOfHolders`, it
+   * defines two tables for the final `select`: `filing` for the filings on the page, and `holding` for their holders.
    */
   const selectNewestFilings = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`
@@ -100,8 +100,8 @@ export const ownershipHandlers = Effect.gen(function* () {
         )`
 
   /**
-   * Selects the newest filing of each holder of a ticker or lineage. A holder without a CIK is identified by name,
-   * ignoring punctuation, spaces and case, in which filings differ.
+   * Selects each holder's newest filing for a ticker or lineage. A holder without a CIK is identified by name.
+   * Punctuation, spaces and case are ignored, because they differ between filings.
    */
   const selectNewestOfHolders = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`

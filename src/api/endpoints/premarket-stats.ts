@@ -7,7 +7,7 @@ import {
   PremarketStatsApiGroup,
 } from "../../contract/endpoints/premarket-stats.ts"
 
-/** The handler of the list of premarket statistics, newest first. */
+/** Handler for the list of premarket statistics, newest first. */
 export const premarketStatsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(PremarketStatsApiGroup.endpoints.list, {
     Query: ExtendedHoursStatsQuery,

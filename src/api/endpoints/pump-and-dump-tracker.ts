@@ -7,7 +7,7 @@ import {
   PumpAndDumpTrackerQuery,
 } from "../../contract/endpoints/pump-and-dump-tracker.ts"
 
-/** The handler of the list of suspected pump-and-dump stocks, newest IPO first. */
+/** Handler for the list of suspected pump-and-dump stocks, newest IPO first. */
 export const pumpAndDumpTrackerHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(PumpAndDumpTrackerApiGroup.endpoints.list, {
     Query: PumpAndDumpTrackerQuery,

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { Registration, RegistrationsApiGroup, RegistrationsQuery } from "../../contract/endpoints/registrations.ts"
 
-/** The handler of the list of registration statements, newest first. */
+/** Handler for the list of registration statements, newest first. */
 export const registrationsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(RegistrationsApiGroup.endpoints.list, {
     Query: RegistrationsQuery,

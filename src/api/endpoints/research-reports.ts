@@ -12,7 +12,7 @@ import {
 const select = (_: object, { selectPage }: ListClauses) =>
   selectPage({ table: "research_reports", order: "created_at desc, report_id" })
 
-/** The handlers of both lists of research reports. They read the same rows, but show different columns. */
+/** Handlers for the two lists of research reports. Both lists read the same rows, but return different columns. */
 export const researchReportsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(ResearchReportsApiGroup.endpoints.list, {
     Query: ResearchReportsQuery,

@@ -9,12 +9,12 @@ import {
   type ScreenerSortOrder,
 } from "../../contract/endpoints/screener.ts"
 
-/** The handler of the screener, whose order depends on `sort`. */
+/** Handler for the screener, whose order depends on `sort`. */
 export const screenerHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
-  /** `sort` has been validated. Quoting the field name is a second line of defense against SQL injection. */
+  /** `sort` has already been validated. Quoting the field name is a second line of defense against SQL injection. */
   const order = (sort: ScreenerSortOrder) =>
     sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { SplitStatus, SplitStatusApiGroup, SplitStatusQuery } from "../../contract/endpoints/split-status.ts"
 
-/** The handler of the list of announced and effective splits, newest filing first. */
+/** Handler for the list of announced and effective splits, newest filing first. */
 export const splitStatusHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(SplitStatusApiGroup.endpoints.list, {
     Query: SplitStatusQuery,

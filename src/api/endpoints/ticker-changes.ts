@@ -26,10 +26,10 @@ const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded
   return encodeUnpagedResponse(response, 1)
 }
 
-/** The parameters, with the symbol as the tables spell it (`stored`) and the current date in Chicago. */
+/** The query parameters, with the symbol as spelled in the tables (`stored`) and the current date in Chicago. */
 type StoredQuery = typeof TickerChangesQuery.Type & { readonly stored: string; readonly today: string }
 
-/** The handler that resolves the lineage of one symbol: §2.1 (ticker changes). */
+/** Handler that resolves a symbol's lineage (§2.1, ticker changes). */
 export const tickerChangesHandlers = Effect.gen(function* () {
   const findEvents = yield* makeLineageEventFinder
   const { find: findSpellings } = yield* SymbolSpellings

@@ -18,7 +18,7 @@ import { makeTimelineStatementBuilder } from "./EventSources.ts"
 
 type Account = typeof CurrentAccount.Service
 
-/** Splits the requested types of events into those that the account may see, and those that the list omits. */
+/** Divides the requested event types into those that the account may see and those that are omitted from the list. */
 export const splitEventTypesByAccess = (
   account: Account,
   requested: typeof TimelineQuery.Type["types"] = timelineEventTypes,
@@ -31,7 +31,7 @@ export const splitEventTypesByAccess = (
 
 type Query = typeof TimelineQuery.Type
 
-/** The handler of the timeline, which merges the events of many tables into one list. */
+/** Handler for the timeline, which merges events from many tables into a single list. */
 export const timelineHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeResolvedEndpoint } = yield* ListEndpointFactory

@@ -15,7 +15,7 @@ import {
 
 type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
 
-/** The handlers of the requests that an account has made, and of their totals per day. */
+/** Handlers for an account's recorded requests and their daily totals. */
 export const usageHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
@@ -25,11 +25,11 @@ export const usageHandlers = Effect.gen(function* () {
   )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
-  /** The place of a row in the order of the list, as text. `readUsagePlace` parses it. */
+  /** A row's position in the list order, encoded as text. `readUsagePlace` parses it. */
   const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
     usage_id)`
 
-  /** Builds SQL that compares rows with the place `after`; undefined if the list is read from its start. */
+  /** Builds SQL that compares rows with the position `after`. Returns undefined if the list is read from the start. */
   const makePlaceSql = (after: UsageShape["after"]) => {
     if (after === undefined) return undefined
     const parsed = after.map(flow(readUsagePlace, Option.getOrThrow))
@@ -43,7 +43,10 @@ export const usageHandlers = Effect.gen(function* () {
     const usageId = sql`${parsed.map(({ usage_id }) => usage_id)}::text::uuid`
     return {
       moment,
-      /** The end of the window with the place: later batches have no request after it. */
+      /**
+       * The end of the time window that contains the position. Newer batches contain no requests that come after the
+       * position in the list.
+       */
       windowEnd: sql`usage_window(${moment}) + interval '5 seconds'`,
       isPackedUpTo: sql`(requested_at, writer, sequence, part, place) >= (${sql.csv(parts)})`,
       isUnpackedAfter: sql`requested_at <= ${moment} and (requested_at, -1, 0, 0, 0, usage_id)
@@ -51,7 +54,7 @@ export const usageHandlers = Effect.gen(function* () {
     }
   }
 
-  /** Builds the conditions of the request: the time from which and before which it was made, and its filters. */
+  /** Builds the request's conditions: the range of request times, and the filters. */
   const makeRequestConditions = (
     { endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
     begin: ReturnType<typeof makePlaceSql>,
@@ -70,7 +73,7 @@ export const usageHandlers = Effect.gen(function* () {
     return { since, before, filters }
   }
 
-  /** Counts the requests up to the place `after`, in the batches that may contain requests on both sides of it. */
+  /** Counts the requests up to the position `after`, in those batches that may contain requests on both sides of it. */
   const countSkipped = (
     begin: NonNullable<ReturnType<typeof makePlaceSql>>,
     account_id: UsageShape["account_id"],
@@ -79,7 +82,7 @@ export const usageHandlers = Effect.gen(function* () {
   ) =>
     sql`
         skipped as materialized (
-          -- Only the requests of a batch that has the time of the place are unpacked.
+          -- A batch is unpacked only if its time range contains the time of the position.
           select coalesce(sum(
             case when moment - span_ms * interval '1 millisecond' > ${begin.moment} then requests else (
               select count(*) from usage_batch_requests as request
@@ -94,9 +97,10 @@ export const usageHandlers = Effect.gen(function* () {
         ),`
 
   /**
-   * Adds to each batch the places that its requests may have in the list. `sources` lists the batches and the single
-   * counts. `least_place` counts the requests that certainly come before the batch, and `greatest_place` those that may
-   * come before its end: as batches overlap, a batch may be mixed with all that lie within the longest span.
+   * Adds to each batch the range of list positions that its requests may have. `sources` contains the batches and the
+   * rows that count requests refused with 429. `least_place` is the number of requests that certainly precede the
+   * batch. `greatest_place` is the number of requests that may precede the batch's end. Because batches overlap, a
+   * batch may be interleaved with all batches within the longest span.
    */
   const placedBatches = sql`
         longest as (
@@ -112,8 +116,9 @@ export const usageHandlers = Effect.gen(function* () {
         )`
 
   /**
-   * Lists the requests of the batches and counts that are in `shown`. The columns of the union are matched by position,
-   * so those after `union all` must have the order of `usage_batch_requests`.
+   * Lists the individual requests of the batches in `shown`, and the rows in `shown` that count requests refused with
+   * 429. A union matches columns by position, so the columns after `union all` must be in the order of
+   * `usage_batch_requests`.
    */
   const listShownRequests = (account_id: UsageShape["account_id"], filters: ReadonlyArray<Statement.Fragment>) =>
     sql`
@@ -122,7 +127,7 @@ export const usageHandlers = Effect.gen(function* () {
             select * from usage_batch_requests as request
             where account_id = ${account_id} and request.moment = shown.moment
               and (request.writer, request.sequence, request.part) = (shown.writer, shown.sequence, shown.part)
-            -- Without this, PostgreSQL could merge the subquery, and unpack batches that are not in shown.
+            -- Without this, PostgreSQL could flatten the subquery, and unpack batches that are not in shown.
             offset 0
           ) as request
           where ${sql.and([sql`true`, ...filters])}
@@ -134,9 +139,9 @@ export const usageHandlers = Effect.gen(function* () {
             and usage.usage_id = shown.usage_id`
 
   /**
-   * Selects a page. The batches of a window overlap, so the page's first and last request are somewhere in the batches
-   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md). With `after`, the batches begin
-   * with the window of that place, whose requests up to the place are skipped.
+   * Selects a page. Batches in the same window overlap, so the page's first and last requests may be in any batch whose
+   * range of possible positions includes theirs (docs/decisions/0160-usage-in-batches.md). With `after`, the batches
+   * start with the window that contains that position, and the requests up to the position are skipped.
    */
   const select = (query: UsageShape, { columns, end: pageEnd, limit, offset }: ListClauses) => {
     const { account_id, after } = query
@@ -176,7 +181,7 @@ export const usageHandlers = Effect.gen(function* () {
           select * from listed
           order by ${newestFirst}
           limit ${limit} offset ${start} - (
-            -- The requests of batches before the page, which are not in listed.
+            -- The requests in batches before the page, which are not in listed.
             select coalesce(sum(requests), 0)::bigint from placed where greatest_place <= ${start}
           )
         ) as usage cross join lateral (

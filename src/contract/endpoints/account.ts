@@ -13,7 +13,7 @@ import * as Filter from "../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters, ResultCount } from "../rules/Paging.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 
-/** The account that `/v1/account` describes. */
+/** The account returned by `/v1/account`. */
 export class AccountRow extends Model.Class<AccountRow>("Account")({
   account_id: Column.integer("Account id."),
   name: Column.text("Account name."),
@@ -22,7 +22,7 @@ export class AccountRow extends Model.Class<AccountRow>("Account")({
   created_at: InstantColumn,
 }) {}
 
-/** The states of an API key. */
+/** The possible states of an API key. */
 export const apiKeyStatuses = ["active", "disabled", "expired"] as const
 
 /** A row of `/v1/account/api-keys`. */
@@ -36,13 +36,13 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   }),
   created_at: InstantColumn,
   expires_at: Column.nullable(InstantColumn),
-  /** Updated at most once a minute, so the time may lag by up to a minute (§2.5). */
+  /** Updated at most once a minute, so it may be up to a minute behind (§2.5). */
   last_used_at: Column.nullable(InstantColumn),
 }) {}
 
 const month = Column.text("Month in New York, `YYYY-MM`.")
 
-/** A row of `/v1/account/invoices`: one closed month. */
+/** A row of `/v1/account/invoices`: the invoice for one closed month. */
 export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
   month,
   closed_at: InstantColumn,
@@ -53,12 +53,12 @@ export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
   digest: Column.text("SHA-256 of the lines as exported CSV, in hexadecimal digits."),
 }) {}
 
-/** What an invoice line sums up. */
+/** What an invoice line summarizes: requests with a cost, requests without one, rejected requests, or a correction. */
 export const invoiceLineKinds = ["charged", "free", "refused", "unitemized"] as const
 
 /**
- * A row of `/v1/account/invoice-lines`. It must never get another field, because the digest of a closed invoice is that
- * of these columns as CSV.
+ * A row of `/v1/account/invoice-lines`. Never add a field: the digest of a closed invoice is computed from these
+ * columns as CSV.
  */
 export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
   month,
@@ -97,13 +97,13 @@ export const InvoiceLinesQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
-/** The `/v1/account` response. */
+/** The response of `/v1/account`. */
 export const AccountResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([Column.getRowJsonSchema(AccountRow)]).annotate({ description: "Exactly one object." }),
 })
 
-/** The endpoints below `/v1/account`. */
+/** The `/v1/account` endpoint and all endpoints below it. */
 export class AccountApiGroup extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("show", "/account", {
     query: Filter.NoParameters,

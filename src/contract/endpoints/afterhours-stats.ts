@@ -1,4 +1,4 @@
-/** `GET /v1/afterhours-stats`, which has the fields and filters of `/v1/premarket-stats`. */
+/** `GET /v1/afterhours-stats`, which has the same fields and filters as `/v1/premarket-stats`. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
@@ -10,7 +10,7 @@ import { extendedHoursFields, ExtendedHoursStatsQuery } from "./premarket-stats.
 /** A row of `/v1/afterhours-stats`. */
 export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat")(extendedHoursFields) {}
 
-/** The endpoint `/v1/afterhours-stats`. */
+/** The `/v1/afterhours-stats` endpoint. */
 export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats").add(
   HttpApiEndpoint.get("list", "/afterhours-stats", {
     query: ExtendedHoursStatsQuery,

@@ -1,4 +1,4 @@
-/** `GET /endpoints`, `/estimate`, `/v1/openapi.json` and the health checks. Only `/estimate` needs a key (D2). */
+/** `GET /endpoints`, `/estimate`, `/v1/openapi.json` and the health checks. Only `/estimate` requires a key (D2). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { AuthorizationMiddleware } from "../Authorization.ts"
@@ -49,7 +49,7 @@ export const CostEstimate = Schema.Struct({
   }),
 }).annotate({ identifier: "Estimate" })
 
-/** The `/estimate` response. */
+/** The response of `/estimate`. */
 export const CostEstimates = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([CostEstimate]).annotate({ description: "Exactly one object." }),
@@ -58,7 +58,10 @@ export const CostEstimates = Schema.Struct({
   ),
 })
 
-/** The parameters of `/estimate`. It accepts any, because the estimated endpoint validates all except `endpoint`. */
+/**
+ * The parameters of `/estimate`. Any parameter besides `endpoint` is accepted here, because the estimated endpoint
+ * validates the others.
+ */
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({
@@ -74,10 +77,10 @@ export const Health = Schema.Struct({
   status: Schema.Literal("ok").annotate({ description: "The service can do what the check asks." }),
 })
 
-/** The response of the readiness check if the service is ready. */
+/** The response of the readiness check when the service is ready. */
 export const Readiness = Schema.Struct({ ...Health.fields, parts: ReadinessParts })
 
-/** The endpoints about the service itself. */
+/** Endpoints that describe the service itself. */
 export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,

@@ -1,4 +1,7 @@
-/** `GET /v1/changelog` and `/v1/changelog.atom`: §9.6 (notification). Free, no key required: D2 (credentials). */
+/**
+ * `GET /v1/changelog` and `/v1/changelog.atom` (§9.6, notification). Both are free and require no key (D2,
+ * credentials).
+ */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
@@ -8,7 +11,7 @@ import * as Filter from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "../ChangelogEntry.ts"
 
-/** The filters of the changelog. Only entries that match all of them are returned. */
+/** The changelog filters. An entry is returned only if it matches all of them. */
 export const ChangelogQuery = Schema.Struct({
   type: Filter.makeEnum(changelogEntryTypes),
   ...Filter.makeBooleans("breaking"),
@@ -26,13 +29,13 @@ export const ChangelogQuery = Schema.Struct({
   ),
 }).check(checkParameterCombinations)
 
-/** The decoded filters. */
+/** The decoded type of the `ChangelogQuery` schema. */
 export type ChangelogQuery = typeof ChangelogQuery.Type
 
 /** The media type of the Atom feed. */
 export const atomContentType = "application/atom+xml; charset=utf-8"
 
-/** The endpoints that list the changelog. */
+/** The endpoints that return the changelog. */
 export class ChangelogApiGroup extends HttpApiGroup.make("changelog").add(
   HttpApiEndpoint.get("list", "/v1/changelog", {
     query: ChangelogQuery,

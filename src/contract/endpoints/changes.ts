@@ -1,4 +1,4 @@
-/** `GET /v1/changes` and `/v1/changes/stream`: what each transaction changed in the datasets, oldest first. */
+/** `GET /v1/changes` and `/v1/changes/stream`: what each database transaction changed in the datasets, oldest first. */
 import { flow, Option, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { TooManyStreams } from "../AccountErrors.ts"
@@ -35,15 +35,15 @@ import { ScreenerApiGroup } from "./screener.ts"
 import { SplitStatusApiGroup } from "./split-status.ts"
 import { TickerChangesApiGroup } from "./ticker-changes.ts"
 
-/** What happened to a row. */
+/** What can happen to a row. */
 export const changeKinds = ["added", "corrected", "removed"] as const
 
-/** One of `changeKinds`. */
+/** An element of `changeKinds`. */
 export type ChangeKind = typeof changeKinds[number]
 
 /**
- * For each dataset, the endpoints that together show all columns of its changes. An account that may not use all of
- * them gets no changes of that dataset.
+ * For each dataset, the endpoints that together return every column in its changes. An account that lacks access to any
+ * of these endpoints receives no changes to that dataset.
  */
 export const requiredEndpointsByDataset = {
   ticker_changes: [TickerChangesApiGroup.endpoints.resolve],
@@ -66,49 +66,51 @@ export const requiredEndpointsByDataset = {
 } satisfies Readonly<Record<string, ReadonlyArray<AnnotatedEndpoint>>>
 
 /**
- * The datasets in the change feed: all of `loadableDatasets` except `daily_prices`, which no endpoint shows (§2.6,
- * D36). `test/query/history/changes.test.ts` checks this.
+ * The datasets in the change feed: every loadable dataset except `daily_prices`, which no endpoint returns (§2.6, D36).
+ * `test/query/history/changes.test.ts` verifies this.
  */
 export const changeFeedDatasets = Struct.keys(requiredEndpointsByDataset)
 
 /** The name of a dataset in the change feed. */
 export type ChangeFeedDataset = typeof changeFeedDatasets[number]
 
-/** The place in the change feed at which a request starts to read: after a cursor, after a moment, or now. */
+/** Where a request starts to read the change feed: after a cursor, after a timestamp, or now. */
 export type ChangeFeedStart =
   | {
     readonly _tag: "Cursor"
     readonly transaction: string
-    /** Undefined after the last change of the transaction. */
+    /** The position of a change within the transaction. Undefined: start after the transaction's last change. */
     readonly position: string | undefined
     readonly mark: string
   }
   | { readonly _tag: "Moment"; readonly moment: string }
   | { readonly _tag: "Now" }
 
-/** Formats a cursor that `readChangeFeedStart` reads. */
+/** Formats a cursor. `readChangeFeedStart` parses it. */
 export const formatChangeFeedCursor = (
   { mark, position = "", transaction }: Omit<ChangeFeedStart & { _tag: "Cursor" }, "_tag">,
 ) => `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
 /**
- * Reads a cursor. It consists of the id of a transaction, the position of a change in it (empty: after its last
- * change), and a random mark. The mark distinguishes transactions that have the same id because the database was
- * restored to a state before the first of them.
+ * Parses a cursor, which consists of a transaction id, the position of a change within the transaction (empty: after
+ * its last change), and a random mark. The mark is needed because transaction ids can be reused after the database is
+ * restored to an earlier state.
  */
 const readCursor = makeCursorReader(
   /^(?<transaction>\d{1,18})\.(?<position>\d{1,15})?\.(?<mark>[0-9a-f]{32})$/,
   ({ mark = "", position, transaction = "" }): ChangeFeedStart => ({ _tag: "Cursor", transaction, position, mark }),
 )
 
-/** Reads a value of the parameter `after`, or the `id` of an event, which is a cursor. */
+/** Parses the parameter `after`, or the `id` of a server-sent event, which is a cursor. */
 export const readChangeFeedStart = (text: string): Option.Option<ChangeFeedStart> => {
   if (text === "now") return Option.some({ _tag: "Now" })
   const moment = normalizeTimestamp(text)
   return moment === undefined ? readCursor(text) : Option.some({ _tag: "Moment", moment })
 }
 
-/** Reads a value that has already been validated or that the service created. Throws if it is not valid after all. */
+/**
+ * Parses text that has already been validated or that the service itself has created. Throws if the text is invalid.
+ */
 export const parseChangeFeedStart = flow(readChangeFeedStart, Option.getOrThrow)
 
 const changeFilters = {
@@ -138,7 +140,7 @@ export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParamet
 
 const Values = Schema.Record(Schema.String, Schema.Json)
 
-/** A change of one row. */
+/** A change to a single row. */
 export const Change = Schema.Struct({
   cursor: Schema.String.annotate({ description: "Send it as `after` to continue after this change." }),
   recorded_at: Schema.toEncoded(InstantColumn.schemas.json),
@@ -160,7 +162,7 @@ export const Change = Schema.Struct({
   }),
 }).annotate({ identifier: "Change" })
 
-/** The `/v1/changes` response. */
+/** The response of `/v1/changes`. */
 export const ChangesResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Array(Change).annotate({ description: "The changes, oldest first." }),
@@ -172,7 +174,7 @@ export const ChangesResponse = Schema.Struct({
   }),
 })
 
-/** The endpoints of the change feed. */
+/** The change feed endpoints. */
 export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
   HttpApiEndpoint.get("list", "/changes", {
     query: ChangesQuery,

@@ -1,4 +1,4 @@
-/** `GET /v1/corrections`: how often the rows of each dataset were corrected, how late, and in which fields. */
+/** `GET /v1/corrections`: how often rows in each dataset were corrected, after what delay, and in which fields. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
@@ -23,10 +23,10 @@ const CorrectionDelays = Schema.Struct({
   }),
 }).annotate({ identifier: "CorrectionDelays", description: "How late the corrections were. The sum is `corrected`." })
 
-/** The class of a correction by its delay. */
+/** A range of correction delays, such as `within_hour`. */
 export type CorrectionDelayClass = keyof typeof CorrectionDelays.Type
 
-/** The upper limit of each delay class, in seconds. */
+/** The upper limit of each delay range, in seconds. */
 const delayLimits: ReadonlyArray<readonly [CorrectionDelayClass, number]> = [
   ["within_hour", 3_600],
   ["within_day", 86_400],
@@ -35,15 +35,15 @@ const delayLimits: ReadonlyArray<readonly [CorrectionDelayClass, number]> = [
   ["later", Infinity],
 ]
 
-/** All classes, from the shortest delay to the longest, then `unknown`. */
+/** All delay ranges, from shortest to longest, followed by `unknown`. */
 export const correctionDelayClasses: ReadonlyArray<CorrectionDelayClass> = [
   ...delayLimits.map(([delay]) => delay),
   "unknown",
 ]
 
 /**
- * Returns the class of a correction that came the given time after its row was recorded. Null means that this time is
- * unknown.
+ * Returns the delay range for a correction made `seconds` after the row was recorded. `seconds` is null if the time of
+ * recording is unknown.
  */
 export const classifyCorrectionDelay = (seconds: number | null): CorrectionDelayClass =>
   seconds === null ? "unknown" : delayLimits.find(([, limit]) => seconds <= limit)?.[0] ?? "later"
@@ -71,7 +71,7 @@ const DatasetCorrections = Schema.Struct({
 
 const Instant = Schema.toEncoded(InstantColumn.schemas.json)
 
-/** The `/v1/corrections` response. */
+/** The response of `/v1/corrections`. */
 export const CorrectionsResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Array(DatasetCorrections).annotate({ description: "One object per dataset." }),
@@ -79,7 +79,7 @@ export const CorrectionsResponse = Schema.Struct({
   counted_until: Schema.NullOr(Instant),
 })
 
-/** The endpoint `/v1/corrections`. */
+/** The `/v1/corrections` endpoint. */
 export class CorrectionsApiGroup extends HttpApiGroup.make("corrections").add(
   HttpApiEndpoint.get("list", "/v1/corrections", {
     query: Filter.NoParameters,

@@ -1,4 +1,4 @@
-/** `GET /v1/datasets`: the time of the last change to each dataset. */
+/** `GET /v1/datasets`: when each dataset last changed. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -19,7 +19,7 @@ export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
 /** The parameters of `/v1/datasets`. */
 export const DatasetsQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
 
-/** The endpoint `/v1/datasets`. */
+/** The `/v1/datasets` endpoint. */
 export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
   HttpApiEndpoint.get("list", "/datasets", {
     query: DatasetsQuery,

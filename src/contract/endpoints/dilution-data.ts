@@ -1,4 +1,6 @@
-/** `GET /v1/dilution-data` and `/v1/dilution-data-advanced`, which read one table: §2.5 (fields), §4.5 (endpoints). */
+/**
+ * `GET /v1/dilution-data` and `/v1/dilution-data-advanced`, which read the same table: §2.5 (fields), §4.5 (endpoints).
+ */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -11,16 +13,16 @@ import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
-/** The values of `security_type` in a warrant. */
+/** The `security_type` values of warrants. */
 export const warrantTypes = ["warrant", "prefunded_warrant"] as const
 
-/** Whether a conversion price is fixed or follows the market. */
+/** Whether a conversion price is fixed or varies with the market price. */
 export const conversionPriceTypes = ["fixed", "variable"] as const
 
-/** The values of `security_type` in a convertible. */
+/** The `security_type` values of convertibles. */
 export const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
 
-/** All values of `security_type`. */
+/** All `security_type` values. */
 export const securityTypes = [...warrantTypes, ...convertibleTypes] as const
 
 const typeDescription = "Type of the security."
@@ -108,7 +110,7 @@ export class ConvertibleWithAdvancedFields extends Model.Class<ConvertibleWithAd
   ...advancedFields,
 }) {}
 
-/** A row of the table `dilution_data`, which has columns for warrants and columns for convertibles. */
+/** A row of the `dilution_data` table, which has columns for both warrants and convertibles. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
   ...keyFields,
   security_type: Column.literal(securityTypes, typeDescription),
@@ -119,10 +121,13 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
   ...advancedFields,
 }) {}
 
-/** The column `security_type`, and the columns that depend on it. */
+/** The `security_type` column and all columns whose use depends on the security type. */
 export const securityTypeColumns = ["security_type", ...Object.keys({ ...warrantFields, ...convertibleFields })]
 
-/** Finds a column that has a value but does not belong to the row type, such as a convertible's column in a warrant. */
+/**
+ * Finds a column that has a value although it does not apply to the row's security type, such as a convertible column
+ * in a warrant row.
+ */
 export const findSecurityTypeMismatch = (row: { readonly [column: string]: unknown }) => {
   const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields
   const column = Object.keys(otherFields).find((name) => row[name] !== null && row[name] !== undefined)
@@ -152,7 +157,7 @@ export const DilutionDataAdvancedQuery = makeListQuery({
   price_protection: Filter.makeSubstring("price_protection"),
 })
 
-/** The endpoints with warrants and convertibles. */
+/** The endpoints that return warrants and convertibles. */
 export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: DilutionDataQuery,

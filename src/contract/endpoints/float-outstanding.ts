@@ -47,7 +47,7 @@ export const FloatOutstandingQuery = makeSourcedListQuery({
   ...Filter.makeNumberRanges("float", "outstanding", "tradable_float", "market_cap"),
 })
 
-/** The endpoint `/v1/float-outstanding`. */
+/** The `/v1/float-outstanding` endpoint. */
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,

@@ -41,7 +41,7 @@ const fields = {
 /** A row of `/v1/gap-stats`. */
 export class GapStat extends Model.Class<GapStat>("GapStat")(fields) {}
 
-/** A row of `/v1/gap-stats-advanced`, with all columns of the table. */
+/** A row of `/v1/gap-stats-advanced`. It has every column of the table. */
 export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanced")({
   ...fields,
   open_to_high_pct: Column.ratio("Change from the open to the high, %."),
@@ -63,7 +63,7 @@ export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanc
   tradable_float: Column.nullable(Column.integer("Freely tradable shares.")),
 }) {}
 
-/** The parameters of both endpoints. */
+/** The parameters of `/v1/gap-stats` and `/v1/gap-stats-advanced`. */
 export const GapStatsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
@@ -73,7 +73,7 @@ export const GapStatsQuery = makeListQuery({
   ...Filter.makeBooleans("closed_over_vwap"),
 })
 
-/** The endpoints with sessions that opened with a gap. */
+/** The endpoints that return sessions that opened with a price gap. */
 export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {
     query: GapStatsQuery,

@@ -14,7 +14,7 @@ import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 /** The SQL expression that computes `tradable_float`. */
 export const tradableFloatSql = `"float" - restricted_shares`
 
-/** A row of the table `daily_prices`, which only serves to compute `market_cap` (§2.6). */
+/** A row of the `daily_prices` table, which is only used to compute `market_cap` (§2.6). */
 export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
   ticker: Column.ticker(),
   date: Column.date("Trading day."),
@@ -40,7 +40,8 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   restricted_shares: Column.nullable(
     Column.integer("Restricted shares as reported at the time, adjusted for ADRs if applicable."),
   ),
-  // The query computes tradable_float and market_cap, so they have no `insert`, and `load` refuses a file with them.
+  // `tradable_float` and `market_cap` are computed by the query. They have no `insert` schema, so `load` rejects files
+  // that contain them.
   tradable_float: Model.Field({ select: tradableFloat.select, json: tradableFloat.json }),
   affiliate_shares: Column.nullable(Column.integer("Shares held by affiliates.")),
   insider_shares: Column.nullable(Column.integer("Shares held by insiders.")),
@@ -68,7 +69,7 @@ export const HistoricalFloatProQuery = makeSourcedListQuery({
   ...Filter.makePastDateRanges("filed_at", "reported_date"),
 })
 
-/** The endpoint `/v1/historical-float-pro`. */
+/** The `/v1/historical-float-pro` endpoint. */
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,

@@ -10,7 +10,7 @@ import { makeDeprecationAnnotations } from "../rules/Deprecation.ts"
 import { LongTickerParameter } from "../rules/Tickers.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
-/** A row of the table `historical_tickers`: a former symbol whose change is not recorded in `ticker_changes`. */
+/** A row of the `historical_tickers` table: a former symbol for which `ticker_changes` has no record of the change. */
 export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
   ticker: Column.ticker("The requested symbol."),
   former_ticker: Column.ticker("A former symbol.", "ZYXB"),
@@ -25,7 +25,7 @@ export const FormerTicker = Schema.Struct({
   }),
 }).annotate({ identifier: "HistoricalTicker" })
 
-/** The `/v1/historical-tickers` response. */
+/** The response of `/v1/historical-tickers`. */
 export const HistoricalTickersResponse = Schema.Struct({
   count: NonNegativeInt.annotate({ description: "The length of `historical_tickers`." }),
   historical_tickers: Schema.Array(FormerTicker).annotate({
@@ -36,7 +36,7 @@ export const HistoricalTickersResponse = Schema.Struct({
 /** The parameters of `/v1/historical-tickers`. */
 export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTickerParameter, ...AsOfParameter })
 
-/** The endpoint `/v1/historical-tickers`. */
+/** The `/v1/historical-tickers` endpoint. */
 export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
     query: HistoricalTickersQuery,

@@ -49,13 +49,13 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   filing_types: Column.textArray("SEC forms filed around the session, such as `8-K` or `10-K`."),
   all_tags: Column.textArray("Tags of the session."),
   last_updated: FixedOffsetTimeColumn,
-  /** Only in data files: the endpoint returns the flagged sessions, without this column. */
+  /** Present in data files only. The endpoint returns only flagged sessions, so it omits this column. */
   anomaly_flagged: Model.Field({ insert: Column.boolean("").schemas.insert }),
 }) {}
 
 /**
- * The SQL condition for sessions that are runners (§2.4). It must be written exactly as in the partial indexes, or
- * PostgreSQL does not use them.
+ * The SQL condition that selects runner sessions (§2.4). It must match the partial indexes' condition exactly, or
+ * PostgreSQL cannot use them.
  */
 export const intradayRunnerSqlCondition = "anomaly_flagged and daily_volume_ratio > 9"
 
@@ -66,7 +66,7 @@ export const IntradayRunnersQuery = makeListQuery({
   ...Filter.makeNumberRanges("gap_percentage"),
 })
 
-/** The endpoint `/v1/intraday-runners`. */
+/** The `/v1/intraday-runners` endpoint. */
 export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: IntradayRunnersQuery,

@@ -25,7 +25,7 @@ export const deficiencyTypes = [
   "other",
 ] as const
 
-/** The types of notices from the exchange. */
+/** The types of notices that the exchange sends. */
 export const noticeTypes = [
   "deficiency",
   "plan_required",
@@ -34,7 +34,7 @@ export const noticeTypes = [
   "compliance_regained",
 ] as const
 
-/** The states of a case. */
+/** The states of a compliance case. */
 export const complianceStatuses = ["active", "extended", "appealed", "resolved", "delisted"] as const
 
 /** A row of `/v1/nasdaq-compliance`. */
@@ -72,7 +72,7 @@ export const NasdaqComplianceQuery = makeListQuery({
   ...Filter.makeDateRanges("compliance_deadline"),
 })
 
-/** The endpoint `/v1/nasdaq-compliance`. */
+/** The `/v1/nasdaq-compliance` endpoint. */
 export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: NasdaqComplianceQuery,

@@ -46,7 +46,7 @@ const Search = Schema.String.check(
   }),
 )
 
-/** The parameters of both endpoints. */
+/** The parameters of `/v1/news` and `/v1/news-basic`. */
 export const NewsQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeDates("filed_at"),
@@ -62,8 +62,9 @@ export const NewsQuery = makeSourcedListQuery({
   hide_news: Schema.optionalKey(
     Schema.Boolean.annotate({
       description: "`true` excludes news, so only filings remain.",
-      // The condition is an SQL literal rather than a parameter, so that PostgreSQL can see that it matches the
-      // condition of the partial index on filings. If both flags are set, it is `false`, and PostgreSQL reads no rows.
+      // The condition is an SQL literal rather than a parameter. This lets PostgreSQL recognize that it matches the
+      // condition of the partial index on filings. If both flags are set, the condition is `false`, and PostgreSQL
+      // reads no rows.
       filter: {
         operator: "literal",
         condition: ({ hide_filings, hide_news }) =>
@@ -82,7 +83,7 @@ export const NewsQuery = makeSourcedListQuery({
   ),
 })
 
-/** The endpoints with news and filings. */
+/** The endpoints that return news and filings. */
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,

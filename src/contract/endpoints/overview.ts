@@ -1,4 +1,4 @@
-/** `GET /v1/overview`: the account at a glance (§2.1, timestamps). */
+/** `GET /v1/overview`: a summary of the account (§2.1, timestamps). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -10,7 +10,7 @@ import { ResultCount } from "../rules/Paging.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
-/** What `/v1/overview` says about an account. */
+/** The account data in the `/v1/overview` response. */
 export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   account_id: Column.integer("Account id."),
   name: Column.text("Account name."),
@@ -39,13 +39,13 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   created_at: InstantColumn,
 }) {}
 
-/** The `/v1/overview` response. */
+/** The response of `/v1/overview`. */
 export const OverviewResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([Column.getRowJsonSchema(AccountOverview)]).annotate({ description: "Exactly one object." }),
 })
 
-/** The endpoint `/v1/overview`. */
+/** The `/v1/overview` endpoint. */
 export class OverviewApiGroup extends HttpApiGroup.make("overview").add(
   HttpApiEndpoint.get("show", "/overview", {
     query: Filter.NoParameters,

@@ -12,7 +12,7 @@ import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
-/** The relationships of an owner to the company. */
+/** The possible relationships between an owner and the company. */
 export const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_owner"] as const
 
 const filing = {
@@ -40,21 +40,21 @@ const holding = {
   event_date: Column.nullable(Column.date("Date of the event that triggered the report.")),
 }
 
-/** The columns about an owner. A row in which all of them are null is a placeholder (§2.7). */
+/** The columns that describe an owner. If all of them are null, the row is a placeholder (§2.7). */
 export const ownershipHoldingColumns = Object.keys(holding)
 
 const holdingTextColumns = new Set(["owner_name", "owner_cik", "title"])
 
 /**
- * The SQL condition that excludes placeholders (§2.7). Its first part must be written exactly as in the partial index,
- * or PostgreSQL does not use the index. The second part treats empty text as null (D16).
+ * The SQL condition that excludes placeholder rows (§2.7). The first part must match the partial index's condition
+ * exactly, or PostgreSQL cannot use the index. The second part treats empty strings as null (D16).
  */
 export const ownershipHolderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0
   and num_nonnulls(${
   ownershipHoldingColumns.map((name) => holdingTextColumns.has(name) ? `nullif(${name}, '')` : name).join(", ")
 }) > 0`
 
-/** A row of the table `ownership`: one owner in one filing, or a placeholder. */
+/** A row of the `ownership` table: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
   ...holding,
@@ -62,10 +62,10 @@ export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   source: Column.sourceForLoading,
 }) {}
 
-/** An owner in a result. */
+/** One of the owners in a result. */
 export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkTimeColumn }) {}
 
-/** The filing of a result, without its owners. */
+/** The filing data in a result, without the owners. */
 export class OwnershipFilingHeader extends Model.Class<OwnershipFilingHeader>("OwnershipFiling")(filing) {}
 
 class Ownership extends Model.Class<Ownership>("Ownership")({
@@ -78,7 +78,8 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 
 /** The parameters of `/v1/ownership`. */
 export const OwnershipQuery = makeSourcedListQuery({
-  // `statement` prevents a generated condition: the handler's statement first selects each ticker's newest filing.
+  // The `statement` operator adds no SQL condition of its own: the handler's SQL first selects the newest filing for
+  // each ticker.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
   accession_number: Schema.optionalKey(
     Schema.String.annotate({
@@ -95,7 +96,7 @@ export const OwnershipQuery = makeSourcedListQuery({
   owner_type: Filter.makeEnum(ownerTypes),
 })
 
-/** The endpoint `/v1/ownership`. */
+/** The `/v1/ownership` endpoint. */
 export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: OwnershipQuery,

@@ -1,4 +1,4 @@
-/** `GET /v1/premarket-stats`, and the fields and filters that it shares with `/v1/afterhours-stats`. */
+/** `GET /v1/premarket-stats`, plus the fields and filters that `/v1/afterhours-stats` shares. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -11,7 +11,7 @@ import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
-/** The columns of a session before the open or after the close. */
+/** The columns for a pre-market or after-hours session. */
 export const extendedHoursFields = {
   ticker: Column.ticker(),
   date: Column.markAsRowDate(Column.date("Date of the session.")),
@@ -45,7 +45,7 @@ export const extendedHoursFields = {
 /** A row of `/v1/premarket-stats`. */
 export class PremarketStat extends Model.Class<PremarketStat>("PremarketStat")(extendedHoursFields) {}
 
-/** The parameters of both endpoints. */
+/** The parameters of `/v1/premarket-stats` and `/v1/afterhours-stats`. */
 export const ExtendedHoursStatsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
@@ -60,7 +60,7 @@ export const ExtendedHoursStatsQuery = makeListQuery({
   tag: Filter.makeArrayElement("all_tags", "Sessions"),
 })
 
-/** The endpoint `/v1/premarket-stats`. */
+/** The `/v1/premarket-stats` endpoint. */
 export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {
     query: ExtendedHoursStatsQuery,

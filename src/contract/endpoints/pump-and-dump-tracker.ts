@@ -11,7 +11,7 @@ import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
-/** The levels of a risk. */
+/** The risk levels, highest first. */
 export const riskLevels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
@@ -76,7 +76,7 @@ export const PumpAndDumpTrackerQuery = makeListQuery({
   ...Filter.makeDateRanges("lock_up_expiration"),
 })
 
-/** The endpoint `/v1/pump-and-dump-tracker`. */
+/** The `/v1/pump-and-dump-tracker` endpoint. */
 export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTracker").add(
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {
     query: PumpAndDumpTrackerQuery,

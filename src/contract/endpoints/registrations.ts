@@ -11,7 +11,7 @@ import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
-/** The types of registration. */
+/** The registration types. */
 export const registrationTypes = ["shelf", "equity_line", "offering", "resale"] as const
 
 /** A row of `/v1/registrations`. */
@@ -64,7 +64,7 @@ export const RegistrationsQuery = makeSourcedListQuery({
   ...Filter.makeDateRanges("expiration_date"),
 })
 
-/** The endpoint `/v1/registrations`. */
+/** The `/v1/registrations` endpoint. */
 export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {
     query: RegistrationsQuery,

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/research-reports` and `/v1/research-reports-tldr`, which return the same rows with different columns: D3
- * (tiers), D30 (tables).
+ * `GET /v1/research-reports` and `/v1/research-reports-tldr`, which return the same rows with different columns (D3,
+ * tiers; D30, tables).
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -40,7 +40,7 @@ export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport"
   report_text: Column.text("The report, in Markdown."),
   volume: Column.nullable(Column.integer("Shares traded.")),
   ...circumstances,
-  /** A column of the table that only /v1/research-reports-tldr returns. */
+  /** The table has this column, but only `/v1/research-reports-tldr` returns it. */
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
 }) {}
 
@@ -54,14 +54,14 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
   ...circumstances,
 }) {}
 
-/** The parameters of both endpoints. */
+/** The parameters of `/v1/research-reports` and `/v1/research-reports-tldr`. */
 export const ResearchReportsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeNumberRanges("gain_percentage"),
   ...Filter.makePastInstantRanges("created_at"),
 })
 
-/** The endpoints with research reports. */
+/** The endpoints that return research reports. */
 export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
     query: ResearchReportsQuery,

@@ -14,8 +14,8 @@ import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 const gain = (days: string) => Column.nullable(Column.ratio(`Price change over ${days}, %.`))
 
 /**
- * The numeric columns with filters `min_` and `max_`. They are in three groups, because responses have other columns
- * between them.
+ * Numeric columns with `min_` and `max_` filters. They are split into three groups because other columns come between
+ * them in responses.
  */
 const sizeColumns = {
   price: Column.nullable(Column.price("Last price, USD.")),
@@ -87,15 +87,18 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
 
 const filtered = Struct.keys({ ...sizeColumns, ...shareColumns, ...tradingColumns })
 
-/** Columns by which rows can be sorted but not filtered (§2.5). */
+/** Columns that rows can be sorted by, but not filtered by (§2.5). */
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
 
-/** The parameter's values `sort`: each column, ascending and, with `-`, descending. */
+/**
+ * The values of the parameter `sort`: the name of each sortable column for ascending order, and the name with a leading
+ * `-` for descending order.
+ */
 export const screenerSorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((
   field,
 ) => [field, `-${field}` as const])
 
-/** One of `screenerSorts`. */
+/** An element of `screenerSorts`. */
 export type ScreenerSortOrder = typeof screenerSorts[number]
 
 /** The parameters of `/v1/screener`. */
@@ -113,7 +116,7 @@ export const ScreenerQuery = makeSourcedListQuery({
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
 })
 
-/** The endpoint `/v1/screener`. */
+/** The `/v1/screener` endpoint. */
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,

@@ -49,7 +49,7 @@ export const SplitStatusQuery = makeListQuery({
   ...Filter.makeDateRanges("vote_date", "effective_date"),
 })
 
-/** The endpoint `/v1/split-status`. */
+/** The `/v1/split-status` endpoint. */
 export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
     query: SplitStatusQuery,

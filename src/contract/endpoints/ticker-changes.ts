@@ -10,7 +10,7 @@ import { CikParameter, TickerParameter } from "../rules/Tickers.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
-/** The states of a ticker change. Only confirmed changes count (§2.2). */
+/** The states of a ticker change. Only confirmed changes take effect (§2.2). */
 export const tickerChangeStatuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
 
 const cik = Model.Field({
@@ -22,7 +22,10 @@ const cik = Model.Field({
 
 const status = Column.literal(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker.")
 
-/** A row of the table `ticker_changes`. Responses show the first five columns, and only three of them in chains. */
+/**
+ * A row of the `ticker_changes` table. Responses contain only the first five columns, and symbol chains only three of
+ * those.
+ */
 export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   old_ticker: Column.ticker("The old symbol."),
   new_ticker: Column.ticker("The new symbol.", "ZYXB"),
@@ -35,7 +38,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   source_links: Column.sourceForLoading,
 }) {}
 
-/** The object in the response: a symbol's chain. */
+/** The single object in the response: the chain of a symbol's changes. */
 export const TickerChangesResult = Schema.Struct({
   query_ticker: Schema.String.annotate({ description: "The normalized requested symbol." }),
   has_changes: Schema.Boolean.annotate({ description: "Whether at least one eligible event involves the symbol." }),
@@ -53,13 +56,13 @@ export const TickerChangesQuery = Schema.Struct({
   ...AsOfParameter,
 })
 
-/** The `/v1/ticker-changes` response. */
+/** The response of `/v1/ticker-changes`. */
 export const TickerChangesResponse = Schema.Struct({
   count: NonNegativeInt.annotate({ description: "The number of events in history, not the length of results." }),
   results: Schema.Tuple([TickerChangesResult]).annotate({ description: "Exactly one object." }),
 })
 
-/** The endpoint `/v1/ticker-changes`. */
+/** The `/v1/ticker-changes` endpoint. */
 export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").add(
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
     query: TickerChangesQuery,

@@ -1,4 +1,4 @@
-/** `GET /v1/timeline`: the events of one company, from the tables of other endpoints. */
+/** `GET /v1/timeline`: all events of one company, collected from the tables of other endpoints. */
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -24,8 +24,8 @@ import { SplitStatusApiGroup } from "./split-status.ts"
 import { TickerChangesApiGroup } from "./ticker-changes.ts"
 
 /**
- * For each event type, the endpoint that returns the full row. An account that may not use that endpoint gets no
- * events of this type.
+ * For each event type, the endpoint that returns the complete row. An account that lacks access to the endpoint
+ * receives no events of that type.
  */
 export const fullRowEndpointsByEventType = {
   filing: NewsApiGroup.endpoints.list,
@@ -41,10 +41,10 @@ export const fullRowEndpointsByEventType = {
   ticker_change: TickerChangesApiGroup.endpoints.resolve,
 } satisfies Readonly<Record<string, AnnotatedEndpoint>>
 
-/** The event types. */
+/** The types of timeline events. */
 export const timelineEventTypes = Struct.keys(fullRowEndpointsByEventType)
 
-/** One of `timelineEventTypes`. */
+/** An element of `timelineEventTypes`. */
 export type TimelineEventType = typeof timelineEventTypes[number]
 
 /** A row of `/v1/timeline`. */
@@ -58,7 +58,8 @@ export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
   tier: Column.literal(tiers, "Tier that `endpoint` requires."),
 }) {}
 
-// `statement` prevents a generated condition: each table has another column for `at`.
+// The `statement` operator adds no SQL condition of its own: `at` comes from a different column in each table, so the
+// handler builds the conditions.
 const filter: FilterDeclaration = { operator: "statement", narrows: true }
 const { date_from, date_to } = Filter.makeDates("at")
 
@@ -74,7 +75,7 @@ export const TimelineQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
-/** The endpoint `/v1/timeline`. */
+/** The `/v1/timeline` endpoint. */
 export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
   HttpApiEndpoint.get("list", "/timeline", {
     query: TimelineQuery,

@@ -19,7 +19,7 @@ const endpoint = Column.text(
 const bytes = Column.integer("Size of the response body before compression.")
 const cost_microdollars = Column.integer("Cost in millionths of a US dollar.")
 
-/** A row of `/v1/usage`: a request, or several that were refused with 429. */
+/** A row of `/v1/usage`: one request, or several requests that were rejected with 429. */
 export class UsageRow extends Model.Class<UsageRow>("Usage")({
   request_id: Column.text("`X-Request-Id` of the response."),
   requested_at: InstantColumn,
@@ -52,9 +52,10 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
 const noUsageId = "00000000-0000-0000-0000-000000000000"
 
 /**
- * Reads a place in `/v1/usage`: the time of a request in milliseconds since 1970, and what orders requests with the
- * same time. That is the position in the batches for a packed request, and the id of the row in the table `usage` for a
- * count of requests refused with 429. Such counts come last. All parts are text, because they become SQL parameters.
+ * Parses a cursor for `/v1/usage`. It contains the time of a request in milliseconds since 1970 and a tiebreaker for
+ * requests with the same time. For a request that is stored in a usage batch, the tiebreaker is its position in the
+ * batches. For a count of requests rejected with 429, it is the row id in the table `usage`; these counts come last.
+ * All parts are strings, because they are passed to SQL as parameters.
  */
 export const readUsagePlace = makeCursorReader(
   new RegExp(
@@ -66,7 +67,7 @@ export const readUsagePlace = makeCursorReader(
   ),
 )
 
-/** Reads a place in `/v1/usage/daily`: the day and the endpoint of a row, such as `2026-06-01/v1/news`. */
+/** Parses a cursor for `/v1/usage/daily`: the day and endpoint of a row, such as `2026-06-01/v1/news`. */
 export const readDailyUsagePlace = makeCursorReader(
   /^(?<usage_date>\d{4}-\d{2}-\d{2})(?<endpoint>\/[\x21-\x7e]{0,255})$/,
   ({ endpoint = "", usage_date = "" }) => isInCalendar(usage_date) ? { usage_date, endpoint } : undefined,
@@ -89,7 +90,7 @@ export const DailyUsageQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
-/** The endpoints with the account's requests and what they cost. */
+/** The endpoints that list the account's requests and their cost. */
 export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("list", "/usage", {
     query: UsageQuery,

@@ -1,6 +1,7 @@
 /**
- * The column types of datasets (D16, D31); `Timestamps.ts` has the types for times. Each type has three schemas:
- * `select` for the value from the driver, `insert` for the text in a data file, `json` for the response.
+ * The column types of datasets (D16, D31). The types for times are in `Timestamps.ts`. Each column type has three
+ * schemas: `select` for the value from the database driver, `insert` for the text in a data file, and `json` for the
+ * response.
  */
 import { Effect, Schema, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
@@ -9,22 +10,23 @@ import { tickerPattern } from "../rules/Tickers.ts"
 import { makeJsonDecimal } from "./JsonDecimals.ts"
 
 /**
- * How PostgreSQL stores a column's values, and how responses print them. `query/rows/FieldEncoders.ts` implements this.
+ * How PostgreSQL stores a column's values and how responses format them. The formatting is implemented in
+ * `query/rows/FieldEncoders.ts`.
  */
 export type ColumnType =
   | { readonly name: "text" | "textArray" | "integer" | "boolean" | "date" }
   | { readonly name: "literal"; readonly words: ReadonlyArray<string> }
-  /** `precision` counts all digits, `scale` those after the point. */
+  /** `precision` counts all digits; `scale` counts the digits after the decimal point. */
   | { readonly name: "decimal"; readonly precision: number; readonly scale: number }
-  /** `Timestamps.ts` has the three clocks. */
+  /** The three clocks are explained in `Timestamps.ts`. */
   | { readonly name: "time"; readonly clock: "fixed offset" | "instant" | "New York" }
 
-/** Returns the JSON schema of a row class. In the OpenAPI document, it has the class name. */
+/** Returns the JSON schema of a row class. The OpenAPI document lists the schema under the class name. */
 export const getRowJsonSchema = <Json extends Schema.Top>(
   { identifier, json }: { readonly identifier: string; readonly json: Json },
 ) => json.annotate({ identifier })
 
-/** Text in a data file. `load` has already trimmed it and turned empty cells into null (D39). */
+/** Text from a data file. `load` has already trimmed it and replaced empty cells with null (D39). */
 const LoadedText = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "", { message: "must not be empty" }),
   Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0"), {
@@ -44,7 +46,7 @@ const TickerText = Schema.String.check(Schema.isPattern(tickerPattern, {
   message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets",
 }))
 
-/** A column for a symbol. */
+/** A symbol column. */
 export const ticker = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
     select: Schema.String.annotate({ columnType: { name: "text" } }),
@@ -52,7 +54,7 @@ export const ticker = (description = "The symbol.", example = "ZYXA") =>
     json: Schema.String.annotate({ description, examples: [example] }),
   })
 
-/** A text column that allows only the given words. */
+/** A text column that only allows the given words. */
 export const literal = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
     select: Schema.Literals(words).annotate({ columnType: { name: "literal", words } }),
@@ -60,7 +62,7 @@ export const literal = <const Words extends ReadonlyArray<string>>(words: Words,
     json: Schema.Literals(words).annotate({ description }),
   })
 
-/** A column for a date without a time. Format: `YYYY-MM-DD`. */
+/** A column for dates without a time, in the format `YYYY-MM-DD`. */
 export const date = (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ columnType: { name: "date" } }),
@@ -74,7 +76,9 @@ const WholeNumberText = Schema.String.check(
   }),
 )
 
-/** A `bigint` column with values up to 2^53-1. They become numbers, because JSON does not support a `bigint`. */
+/**
+ * A `bigint` column with values up to 2^53-1. The values are read as numbers, because JSON does not support `bigint`.
+ */
 export const integer = (description: string) =>
   Model.Field({
     select: Schema.BigInt.pipe(Schema.decodeTo(
@@ -86,18 +90,21 @@ export const integer = (description: string) =>
     )).annotate({ columnType: { name: "integer" } }),
     insert: Schema.String.pipe(Schema.decodeTo(
       WholeNumberText,
-      // Some programs store whole numbers as floating-point numbers, and write 100 as 100.0 (D43).
+      // Some programs store integers as floating-point numbers and therefore write 100 as 100.0 (D43).
       SchemaTransformation.transform({ decode: (cell) => cell.replace(/\.0+$/, ""), encode: (cell) => cell }),
     )).annotate({ title: "whole number", description, examples: ["1200000"] }),
     json: Schema.Int.annotate({ description }),
   })
 
-/** A boolean in a data file. In CSV, PostgreSQL writes `t` and `f`, pandas `True` and spreadsheets `TRUE`. */
+/**
+ * A boolean in a data file. PostgreSQL writes booleans to CSV as `t` and `f`, pandas as `True` and `False`,
+ * spreadsheets as `TRUE` and `FALSE`.
+ */
 const BooleanText = Schema.String.check(
   Schema.isPattern(/^(?:true|false|t|f)$/i, { message: "must be true or false" }),
 )
 
-/** A column for true or false. */
+/** A boolean column. */
 export const boolean = (description: string) =>
   Model.Field({
     select: Schema.Boolean.annotate({ columnType: { name: "boolean" } }),
@@ -105,7 +112,7 @@ export const boolean = (description: string) =>
     json: Schema.Boolean.annotate({ description }),
   })
 
-/** A text array column. CSV cells contain a JSON array. If a data file has no such column, the arrays are empty. */
+/** A text array column. CSV cells contain a JSON array. If a data file lacks the column, the arrays are empty. */
 export const textArray = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ columnType: { name: "textArray" } }),
@@ -124,7 +131,7 @@ const LinkText = LoadedText.check(
 
 const sourceDescription = "Links to the documents that the row comes from. A fragment names the element or fact."
 
-/** Links to the sources of a row; null if they are unknown. */
+/** Links to a row's source documents; null if the sources are unknown. */
 const sourceColumn = Model.Field({
   select: Schema.NullOr(Schema.Array(Schema.String).annotate({ columnType: { name: "textArray" } })),
   insert: Schema.optionalKey(Schema.NullOr(
@@ -140,14 +147,12 @@ const sourceColumn = Model.Field({
 })
 
 /**
- * The column `source` of a table. It can be loaded, but is not in the model of a response: only `provenance=true` adds
- * it.
+ * A table's `source` column. It can be loaded, but response models do not include it, because responses only contain it
+ * with `provenance=true`.
  */
 export const sourceForLoading = Model.Field({ insert: sourceColumn.schemas.insert })
 
-/**
- * Creates the schema for a decimal in a data file, with at most the given number of digits before and after the point.
- */
+/** Returns the schema for a decimal number in a data file, limiting the digits before and after the decimal point. */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
@@ -166,36 +171,39 @@ const makeDecimalColumn = (integers: number, decimals: number) => (description: 
     json: makeJsonDecimal({ description }),
   })
 
-/** A price in USD with four decimals: `numeric(18,4)`. */
+/** A price in USD with four decimal places: `numeric(18,4)`. */
 export const price = makeDecimalColumn(14, 4)
 
-/** A price in USD with three decimals (§2.5): `numeric(18,3)`. */
+/** A price in USD with three decimal places (§2.5): `numeric(18,3)`. */
 export const threeDecimalPrice = makeDecimalColumn(15, 3)
 
-/** An amount in USD with two decimals: `numeric(20,2)`. */
+/** An amount in USD with two decimal places: `numeric(20,2)`. */
 export const money = makeDecimalColumn(18, 2)
 
-/** The product of a price and a number of shares, rounded to two decimals: `numeric(38,2)` holds every product. */
+/**
+ * The product of a price and a number of shares, rounded to two decimal places. `numeric(38,2)` is wide enough for
+ * every product.
+ */
 export const priceTimesShares = makeDecimalColumn(36, 2)
 
-/** A percentage (15 means 15%), a fraction (0.15 means 15%) or a ratio, with four decimals: `numeric(18,4)`. */
+/** A percentage (15 means 15%), a fraction (0.15 means 15%) or a ratio, with four decimal places: `numeric(18,4)`. */
 export const ratio = makeDecimalColumn(14, 4)
 
 declare module "effect/Schema" {
   namespace Annotations {
     interface Annotations {
-      /** How PostgreSQL stores the column's values, and how responses print them. */
+      /** How PostgreSQL stores the column's values and how responses format them. */
       readonly columnType?: ColumnType | undefined
-      /** Whether the column contains the row's date; see `markAsRowDate`. */
+      /** Whether the column contains the row's date. See `markAsRowDate`. */
       readonly isRowDate?: boolean | undefined
     }
   }
 }
 
 /**
- * Marks the column that contains the row's date. `follow_lineage` returns a row only if the company used the row's
- * symbol on that date. If the column is an instant, its date is the day that the API prints, at -05:00 (§2.1,
- * timestamps).
+ * Marks the column that contains the row's date. With `follow_lineage`, a row is returned only if the company used the
+ * row's symbol on that date. If the column contains an instant, the date is the one that the API prints, at the offset
+ * -05:00 (§2.1, timestamps).
  */
 export const markAsRowDate = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
@@ -211,10 +219,10 @@ const lineageTickerColumn = ticker(
   "ZYXB",
 )
 
-/** Columns that `provenance` and `follow_lineage` add to rows, in this order, after all other columns. */
+/** Columns that `provenance` and `follow_lineage` add to each row. They come after all other columns, in this order. */
 export const optInColumns = { source: sourceColumn, lineage_ticker: lineageTickerColumn }
 
-/** The name of a column that a request must ask for. */
+/** The name of a column that responses contain only on request. */
 export type OptInColumn = keyof typeof optInColumns
 
 interface JsonRow<Fields> {
@@ -222,7 +230,7 @@ interface JsonRow<Fields> {
   readonly json: { readonly fields: Fields }
 }
 
-/** Returns a function like `getRowJsonSchema` whose schema also has the given optional fields. */
+/** Returns a variant of `getRowJsonSchema` that adds the given optional fields to the schema. */
 const withFields =
   <Added extends Schema.Struct.Fields>(added: Added) =>
   <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
@@ -231,13 +239,13 @@ const withFields =
 const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
 const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
 
-/** Returns the JSON schema of a row class for lists with `follow_lineage`. */
+/** Returns the JSON schema of a row class for lists that support `follow_lineage`. */
 export const getRowJsonSchemaWithLineage = withFields(optionalLineageTicker)
 
-/** Returns the JSON schema of a row class for lists with `provenance`. */
+/** Returns the JSON schema of a row class for lists that support `provenance`. */
 export const getRowJsonSchemaWithSource = withFields(optionalSource)
 
-/** Returns the JSON schema of a row class for lists with both `provenance` and `follow_lineage`. */
+/** Returns the JSON schema of a row class for lists that support both `provenance` and `follow_lineage`. */
 export const getRowJsonSchemaWithSourceAndLineage = withFields({ ...optionalSource, ...optionalLineageTicker })
 
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */

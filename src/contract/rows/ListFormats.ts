@@ -1,21 +1,21 @@
-/** Formats of a list, chosen by the parameter `format` or the header `Accept` (RFC 9110, 12.5.1). */
+/** List formats, selected by the parameter `format` or the header `Accept` (RFC 9110, 12.5.1). */
 
-/** Formats of a page. */
+/** The formats available for a page of a list. */
 export const pageFormats = ["json", "csv", "ndjson"] as const
 
-/** One of `pageFormats`. */
+/** An element of `pageFormats`. */
 export type PageFormat = typeof pageFormats[number]
 
-/** Formats of an export, which is a file. A Parquet file has no pages. */
+/** The formats available for an export, which is a single file. Parquet is available for exports only. */
 export type ExportFormat = "csv" | "ndjson" | "parquet"
 
-/** Values of the parameter `format`. */
+/** The values of the parameter `format`. */
 export const listFormats = [...pageFormats, "parquet"] as const
 
-/** One of `listFormats`. */
+/** An element of `listFormats`. */
 export type ListFormat = typeof listFormats[number]
 
-/** The `Content-Type` of each format. */
+/** The `Content-Type` for each format. */
 export const listContentTypes: Readonly<Record<ListFormat, string>> = {
   json: "application/json",
   csv: "text/csv; charset=utf-8; header=present",
@@ -26,8 +26,8 @@ export const listContentTypes: Readonly<Record<ListFormat, string>> = {
 type AcceptedTypes<Name> = ReadonlyArray<readonly [Name, ReadonlyArray<string>]>
 
 /**
- * The media types that request each format in `Accept`. If a client accepts several formats equally, the first one here
- * wins.
+ * The media types in `Accept` that select each format. If a client accepts several formats equally, the first one
+ * listed here wins.
  */
 const acceptedTypes: AcceptedTypes<PageFormat> = [
   ["json", ["application/json"]],
@@ -44,7 +44,7 @@ interface MediaRange {
 
 const qualityParameter = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
 
-/** Splits `Accept` into media ranges. A range without a valid `q` has quality 1. */
+/** Splits an `Accept` header into media ranges. A range without a valid `q` gets quality 1. */
 const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
   accept.toLowerCase().split(",").map((member) => {
     const [type = "", ...parameters] = member.split(";").map((part) => part.trim())
@@ -53,8 +53,8 @@ const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
   })
 
 /**
- * Returns the quality that the client assigns to a media type. The most specific range that matches it decides:
- * `text/csv`, then `text/*`, then any type.
+ * Returns the quality that the client assigns to a media type. The most specific matching range decides: `text/csv`
+ * before `text/*`, and `text/*` before the range that matches any type.
  */
 const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   const [major = ""] = type.split("/", 1)
@@ -84,27 +84,27 @@ const chooseFormat = <Name>(accept: string, acceptedTypes: AcceptedTypes<Name>):
   return best.format
 }
 
-/** Common values of `Accept` that mean JSON and need no parsing. */
+/** Common `Accept` values that mean JSON and can be recognized without parsing. */
 const jsonAccepts = new Set(["*/*", "application/json", "application/json, text/plain, */*"])
 
 const negotiate = <Name>(accept: string | undefined, acceptedTypes: AcceptedTypes<Name>) =>
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept, acceptedTypes)
 
 /**
- * Returns the page format with the highest quality. A tie goes to the more specific range, then to the first format.
- * A client that accepts none of the three formats gets JSON instead of a 406, because errors are also JSON.
+ * Returns the page format with the highest quality. In a tie, the more specific range wins, then the format listed
+ * first. A client that accepts none of the three formats gets JSON rather than a 406, because errors are JSON as well.
  */
 export const negotiatePageFormat = (accept: string | undefined): PageFormat => negotiate(accept, acceptedTypes)
 
 /**
- * Returns the format of an export by the same rules as `negotiatePageFormat`, with Parquet as a further choice. The
- * result is `json` if the client prefers JSON or accepts no export format.
+ * Returns the format for an export. The rules are those of `negotiatePageFormat`, but Parquet is available too. Returns
+ * `json` if the client prefers JSON or accepts no export format.
  */
 export const negotiateExportFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedExportTypes)
 
 /**
- * Returns the headers that describe a file, by lower-case name: the number of rows, if it is known in advance, and the
- * name of a CSV or Parquet file. `route` is the endpoint's path.
+ * Returns headers for an export file, keyed by lower-case name: the number of rows, if it is known in advance, and a
+ * file name if the format is CSV or Parquet. `route` is the endpoint's path.
  */
 export const makeListFileHeaders = (
   { format, rows }: { readonly format: ExportFormat; readonly rows: number | undefined },
@@ -117,8 +117,11 @@ export const makeListFileHeaders = (
   }
 }
 
-/** The header with the SHA-256 of a file before compression (HTTP Unencoded Digest, which updates RFC 9530). */
+/**
+ * The header that contains the SHA-256 digest of a file before compression (HTTP Unencoded Digest, which updates RFC
+ * 9530).
+ */
 export const digestHeaderName = "unencoded-digest"
 
-/** Formats a Base64 SHA-256 as the header value. */
+/** Formats a Base64-encoded SHA-256 digest as a header value. */
 export const formatDigestHeader = (sha256: string) => `sha-256=:${sha256}:`

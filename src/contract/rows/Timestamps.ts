@@ -1,6 +1,6 @@
 /**
- * The three column types for times (§2.1; D15, time zones). Responses print all of them with the offset -05:00, all
- * year. They differ in what is stored: a wall-clock time at -05:00, an instant, or a wall-clock time in New York.
+ * The three column types for times (§2.1; D15, time zones). Responses print all of them with the offset -05:00 all year
+ * round. They differ in what is stored: a wall-clock time at -05:00, an instant, or New York wall-clock time.
  */
 import { DateTime, Option, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
@@ -21,8 +21,8 @@ const makeJsonSchema = (description: string) =>
   )
 
 const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
-  // When clocks are set back, an hour occurs twice: a time in it means the second one. When they are set forward, an
-  // hour is skipped: a time in it is read with the standard offset (D15).
+  // When clocks go back, one hour occurs twice. A time within it is taken to be the later one. When clocks go forward,
+  // one hour is skipped. A time within it is interpreted with the standard-time offset (D15).
   decode: (digits: Date) =>
     DateTime.toUtc(
       DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
@@ -30,34 +30,37 @@ const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
   encode: (instant: DateTime.Utc) => new Date(DateTime.toEpochMillis(instant)),
 })
 
-/** Returns the instant of a wall-clock time in New York. The UTC fields of `digits` contain the wall-clock time. */
+/** Converts a New York wall-clock time to an instant. The UTC fields of `digits` contain the wall-clock time. */
 export const decodeNewYorkTime = makeWallClockConversion(newYork).decode
 
-/** Decodes a `timestamp`, which the driver returns as a `Date` whose UTC fields are the wall-clock time. */
+/**
+ * Returns a schema that decodes a PostgreSQL `timestamp`. The driver returns it as a `Date` whose UTC fields contain
+ * the wall-clock time.
+ */
 const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
   Schema.Date.pipe(
     Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(makeWallClockConversion(timeZone))),
   )
 
-/** Creates functions that parse and format the wall-clock times in data files, such as `2026-06-01 09:30:00`. */
+/** Returns functions that parse and format wall-clock times in data files, such as `2026-06-01 09:30:00`. */
 const makeWallClockFormat = (timeZone: DateTime.TimeZone) => ({
-  /** Parses text, which must be a valid time. */
+  /** Parses a time that has already been validated. */
   parse: (text: string): DateTime.Utc =>
     makeWallClockConversion(timeZone).decode(new Date(`${text.replace(" ", "T")}Z`)),
-  /** Formats an instant without milliseconds. */
+  /** Formats an instant, dropping milliseconds. */
   format: (instant: DateTime.Utc) =>
     DateTime.formatIsoOffset(DateTime.setZone(instant, timeZone)).slice(0, 19).replace("T", " "),
 })
 
-/** Text format of `FixedOffsetTimeColumn` in data files: wall-clock time at -05:00. */
+/** Parses and formats `FixedOffsetTimeColumn` values in data files: wall-clock times at -05:00. */
 export const fixedOffsetTimeFormat = makeWallClockFormat(eastern)
 
-/** Text format of `NewYorkTimeColumn` in data files: wall-clock time in New York. */
+/** Parses and formats `NewYorkTimeColumn` values in data files: wall-clock times in New York. */
 export const newYorkTimeFormat = makeWallClockFormat(newYork)
 
 /**
- * A time that is at most accurate to the millisecond. `recorded_at` is printed with six decimals (D15), but the last
- * three are zeros.
+ * A time with millisecond precision at most. It may have six decimals if the last three are zeros, as in `recorded_at`,
+ * which is printed with six decimals (D15).
  */
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3}0{0,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
@@ -65,8 +68,8 @@ const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
 const isTime = (text: string) => wallClockPattern.test(text) && isInCalendar(`${text.replace(" ", "T")}Z`)
 
 /**
- * Creates the check of a time in a data file. It refuses the microseconds that some programs write, because the tables
- * would round them.
+ * Returns a check for a time in a data file. The check rejects microseconds, which some programs write, because the
+ * tables would round them.
  */
 const checkTime = (isValid: (text: string) => boolean, rule: string) =>
   Schema.makeFilter((text: string) => {
@@ -80,8 +83,8 @@ const WallClockText = Schema.String.check(
 )
 
 /**
- * Creates the schema of a time in a data file (D31, files). The time is either a wall-clock time without a zone, or as
- * the API prints it: at -05:00, from which it is converted to the wall-clock time of the column.
+ * Returns the schema for a time in a data file (D31, files). The time is either a wall-clock time without a zone, or a
+ * time as the API prints it, at -05:00. The latter is converted to the column's wall-clock time.
  */
 const makeWallClockText = (timeZone: DateTime.TimeZone) =>
   Schema.String.pipe(Schema.decodeTo(
@@ -100,7 +103,7 @@ const makeWallClockText = (timeZone: DateTime.TimeZone) =>
     }),
   ))
 
-/** A time in a data file (D31, files) with `Z` or an offset. */
+/** A time with `Z` or an offset in a data file (D31, files). */
 const InstantText = Schema.String.check(
   checkTime(
     (text) => zonePattern.test(text) && isTime(text.replace(zonePattern, "")),
@@ -108,7 +111,7 @@ const InstantText = Schema.String.check(
   ),
 )
 
-/** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
+/** A `timestamp` column that contains the wall-clock time at -05:00 and is printed as stored (`dtV`, §2.1). */
 export const FixedOffsetTimeColumn = Model.Field({
   select: makeWallClockSchema(eastern).annotate({
     columnType: { name: "time", clock: "fixed offset" },
@@ -120,7 +123,7 @@ export const FixedOffsetTimeColumn = Model.Field({
   json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
-/** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
+/** A `timestamptz` column that contains an instant and is printed at -05:00 (`dtU`, §2.1). */
 export const InstantColumn = Model.Field({
   select: Schema.DateTimeUtcFromDate.annotate({
     columnType: { name: "time", clock: "instant" },
@@ -129,7 +132,10 @@ export const InstantColumn = Model.Field({
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
 })
 
-/** A `timestamp` column with New York's wall-clock time, printed at -05:00: 09:30 in June as 08:30 (`dtN`, §2.1). */
+/**
+ * A `timestamp` column that contains New York wall-clock time and is printed at -05:00. For example, 09:30 in June is
+ * printed as 08:30 (`dtN`, §2.1).
+ */
 export const NewYorkTimeColumn = Model.Field({
   select: makeWallClockSchema(newYork).annotate({
     columnType: { name: "time", clock: "New York" },

@@ -1,59 +1,62 @@
 /**
- * A request, as all steps of its processing see it. A step that needs different values creates a new request with them.
+ * An API request, as every processing step sees it. A step that needs to change a value creates a modified copy of the
+ * request.
  */
 import type { Effect } from "effect"
 import type { RequestHeaderName } from "./RequestHeaders.ts"
 
-/** The connection of the client that sent a request. */
+/** The connection to the client that sent a request. */
 export interface ClientConnection {
-  /** Reads the body. Fails with the status of the response if it is too long, or cannot be read. */
+  /** Reads the request body. If the body is too long or cannot be read, fails with the HTTP status to respond with. */
   readonly readBody: () => Effect.Effect<string, 400 | 413>
   /** Closes the connection immediately. */
   readonly disconnect: () => void
-  /** Whether the connection has closed before the end of the response. */
+  /** Returns whether the connection was closed before the response was complete. */
   readonly hasDisconnected: () => boolean
 }
 
-/** A request to the API, from an HTTP client or from a tool of `/mcp`. */
+/** An API request, sent either by an HTTP client or by a tool of `/mcp`. */
 export interface ApiRequest {
-  /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
+  /** The request id: the value of the header `X-Request-Id`, and of `request_id` in errors (D12, request ids). */
   readonly id: string
   readonly method: string
-  /** The path and query as the client sent them, byte for byte. */
+  /** The path and query string, byte for byte as the client sent them. */
   readonly target: string
-  /** The headers by lower-case name, as Node parses them. */
+  /** The headers as parsed by Node, keyed by lower-case name. */
   readonly headers: { readonly [Name in RequestHeaderName]?: string | ReadonlyArray<string> | undefined }
-  /** Names and values in turn, as the client sent them. */
+  /** Alternating header names and values, as the client sent them. */
   readonly rawHeaders: ReadonlyArray<string>
   /** `1.0` or `1.1`. HTTP/1.0 has no trailers and does not require the header `Host`. */
   readonly httpVersion: string
-  /** The client's address; undefined if a trusted proxy names no client. */
+  /**
+   * The client's IP address. Undefined if the request came through a trusted proxy that does not identify the client.
+   */
   readonly address: string | undefined
-  /** The address at the other end of the connection: the client or a proxy. */
+  /** The IP address at the other end of the connection, which is either the client or a proxy. */
   readonly peerAddress: string | undefined
-  /** Time at which the request arrived, ms since 1970. */
+  /** The arrival time in milliseconds since 1970. */
   readonly startedAt: number
-  /** The same time on the monotonic clock, ms. */
+  /** The arrival time on the monotonic clock, in milliseconds. */
   readonly arrivedAt: number
   /**
-   * `estimate` means that the request only runs to predict its cost. It is neither counted nor charged (D28,
-   * estimates).
+   * `estimate` means that the request is executed only to predict its cost. Such a request is neither counted nor
+   * charged (D28, estimates).
    */
   readonly purpose: "response" | "estimate"
   /**
-   * `mcp` if a tool of `/mcp` sent the request: then the message to `/mcp` has already been counted. Null if it arrived
-   * over HTTP.
+   * `mcp` if a tool of `/mcp` sent the request. In that case, the message to `/mcp` has already been counted. Null if
+   * the request arrived over HTTP.
    */
   readonly via: "mcp" | null
   readonly client: ClientConnection
   /**
-   * Called before the request is recorded in the usage. Returns false if it must not be recorded. `cost` is in
+   * Called before the usage of the request is recorded. If it returns false, no usage is recorded. `cost` is in
    * microdollars.
    */
   readonly claimUsage?: (cost: number) => boolean
 }
 
-/** Returns the value of a header; undefined if it is missing or has several values. */
+/** Returns the value of a header. Returns undefined if the header is missing or occurs more than once. */
 export const getHeader = ({ headers }: Pick<ApiRequest, "headers">, name: RequestHeaderName) => {
   const value = headers[name]
   return typeof value === "string" ? value : undefined

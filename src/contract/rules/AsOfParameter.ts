@@ -1,19 +1,19 @@
-/** The parameter `as_of`: requests the response that a client would have received at an earlier time. */
+/** The parameter `as_of`, which requests the response that a client would have received at an earlier time. */
 import { Schema, SchemaGetter } from "effect"
 import { CalendarDate, formatMoment, getEndOfNewYorkDay } from "./Dates.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 const isDate = Schema.is(CalendarDate)
 
-/** A timestamp with an offset. In a decoded URL, a `+` has become a space, so the offset may begin with a space. */
+/** A timestamp with an offset. URL decoding turns `+` into a space, so the offset may begin with a space. */
 const timestampPattern =
   /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,6}))?)?(?:Z|([+ -])([01]\d|2[0-3]):([0-5]\d))$/
 
 const millisPerMinute = 60_000
 
 /**
- * Returns the timestamp in the format of moments, at -05:00 with six decimals; undefined if it is invalid or has no
- * offset.
+ * Converts a timestamp to the format of history timestamps: offset -05:00, six decimals. Returns undefined if the text
+ * is invalid or has no offset.
  */
 export const normalizeTimestamp = (text: string): string | undefined => {
   const [, date = "", hour, minute, second = "00", fraction = "", sign, offsetHours = 0, offsetMinutes = 0] =
@@ -24,13 +24,16 @@ export const normalizeTimestamp = (text: string): string | undefined => {
   return formatMoment(millis, fraction.padEnd(6, "0"))
 }
 
-/** Like `normalizeTimestamp`, but also accepts a date, which means the end of that day in New York. */
+/** Like `normalizeTimestamp`, but also accepts a date, which stands for the end of that day in New York. */
 export const parseAsOfTime = (text: string) => isDate(text) ? getEndOfNewYorkDay(text) : normalizeTimestamp(text)
 
 const reason = "must be now, a date, or a timestamp with an offset and at most six decimals, such as " +
   "2026-03-02T09:30:00-05:00"
 
-/** The parameter `as_of`, for queries. A date or timestamp decodes to a moment (D15, timestamps). */
+/**
+ * The parameter `as_of`, to be included in a query schema. A date or timestamp is decoded to a history timestamp (D15,
+ * timestamps).
+ */
 export const AsOfParameter = {
   as_of: Schema.optionalKey(
     Schema.String.annotate({
@@ -47,11 +50,15 @@ export const AsOfParameter = {
   ),
 }
 
-/** The value of `as_of` that the service replaces with the newest moment. */
+/**
+ * The value of `as_of` that stands for the newest timestamp in the history. The service replaces it with that
+ * timestamp.
+ */
 export const presentMoment = "now"
 
 /**
- * Returns the request target with the moment in place of `now`, so that links in the response lead to the same moment.
+ * Returns the request target with `now` replaced by the timestamp, so that links in the response refer to the same
+ * state of the data.
  */
 export const replacePresentMoment = (target: string, moment: string) => {
   const [path = "", ...query] = target.split("?")
@@ -60,7 +67,10 @@ export const replacePresentMoment = (target: string, moment: string) => {
   return `${path}?${parameters}`
 }
 
-/** Reads `as_of` from the undecoded parameters of a request. Returns undefined if it is missing or invalid. */
+/**
+ * Returns the time that `as_of` specifies in the undecoded parameters of a request. Returns undefined if `as_of` is
+ * missing or invalid.
+ */
 export const readAsOfParameter = (parameters: Readonly<Record<string, unknown>>) => {
   const { as_of } = parameters
   return typeof as_of === "string" ? parseAsOfTime(as_of) : undefined

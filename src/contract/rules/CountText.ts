@@ -1,5 +1,5 @@
-/** Counts in messages for people. */
+/** Formats counts in messages that people read. */
 
-/** Formats a count with its noun: `1 row`, `2 rows`. */
+/** Formats a count with its noun, such as `1 row` or `2 rows`. */
 export const formatCountWithNoun = (count: number, singular: string, plural = `${singular}s`) =>
   `${count} ${count === 1 ? singular : plural}`

@@ -1,29 +1,32 @@
 /**
- * Where a page of a list ends, and where the next one begins (D8). Every list uses these functions to find out whether
- * another page follows, whether its pages are numbered or begin after a row. A cursor is the sort key of the page's
- * last row, as text; in the admin API, it is the ID of that row. The cursor of the MCP tool `query` is different: it
- * holds the whole request.
+ * Cursor pagination (D8). Every list uses these functions to find out whether there is a next page. This applies both
+ * to lists with numbered pages and to lists whose pages start after a given row. A cursor is the sort key of the last
+ * row on a page, as text. In the admin API, it is that row's ID. The cursor of the MCP tool `query` is different: it
+ * contains the entire request.
  */
 import { Effect, Option, Schema } from "effect"
 
-/** Selects a page: up to `limit` rows after the row with the ID `after`. An empty range selects all rows. */
+/** Selects a page: at most `limit` rows after the row with the ID `after`. If both are omitted, selects all rows. */
 export interface PageRange<Id = number> {
   readonly after?: Id | undefined
   readonly limit?: number
 }
 
-/** Returns how many rows to read for a page: one more than it shows, to find out whether another page follows. */
+/**
+ * Returns the number of rows to read for a page: one more than the page shows, to detect whether there is a next page.
+ */
 export const countRowsToRead = (limit: number) => limit + 1
 
 /**
- * Returns the rows that the page shows and, if another page follows, the `last` of them, after which that page begins.
+ * Removes the extra row that was read to detect a next page. If there is a next page, `last` is the last row of this
+ * page, after which the next page starts.
  */
 export const cutPage = <Row>(read: ReadonlyArray<Row>, limit: number) => {
   const rows = read.slice(0, limit)
   return { rows, last: read.length > limit ? rows.at(-1) : undefined }
 }
 
-/** Reads a page. `read` returns at most the given number of rows. */
+/** Reads a page. `read` must return no more rows than the number it is called with. */
 export const readPage = <Row, E, R>(limit: number, read: (limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>) =>
   Effect.map(read(countRowsToRead(limit)), (rows) => cutPage(rows, limit))
 
@@ -31,8 +34,8 @@ export const readPage = <Row, E, R>(limit: number, read: (limit: number) => Effe
 export type CursorReader<Place> = (text: string) => Option.Option<Place>
 
 /**
- * Creates a reader from a pattern with named groups. `toPlace` turns their texts into a place in the list, or into
- * undefined if they are not valid.
+ * Returns a cursor parser for a pattern with named groups. `toPlace` converts the matched groups to a position in the
+ * list, or returns undefined if they are invalid.
  */
 export const makeCursorReader =
   <Place>(pattern: RegExp, toPlace: (parts: Readonly<Record<string, string | undefined>>) => Place | undefined) =>
@@ -40,8 +43,8 @@ export const makeCursorReader =
     Option.fromUndefinedOr(pattern.exec(text)?.groups).pipe(Option.flatMapNullishOr(toPlace))
 
 /**
- * Creates the parameter `after`. If the reader cannot parse the value, the request gets 422 with `message` as the
- * reason.
+ * Returns the schema of the parameter `after`. If the cursor cannot be parsed, the request fails with a 422 whose
+ * reason is `message`.
  */
 export const makeCursorParameter = (
   read: CursorReader<unknown>,

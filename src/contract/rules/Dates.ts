@@ -1,4 +1,4 @@
-/** Calendar dates in parameters, and the current date in New York and Chicago (D7, dates). */
+/** Calendar dates in parameters, and the current dates in New York and Chicago (D7, dates). */
 import { Clock, Context, DateTime, Effect, Option, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -9,60 +9,68 @@ const getNextMidnightIn = (zone: DateTime.TimeZone, now: number) =>
     DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
   )
 
-/** The offset with which the API prints every time: Eastern Standard Time, even in summer (§2.1, timestamps). */
+/** The UTC offset of all times that the API prints: Eastern Standard Time, even in summer (§2.1, timestamps). */
 export const printedOffset = { text: "-05:00", millis: -5 * 60 * 60 * 1000 } as const
 
 /**
- * Formats a moment of the history, such as `2026-06-01T08:30:00.000000-05:00` (D15, timestamps). `decimals` are the six
- * digits after the second. Returns undefined if the year at -05:00 is not from 1 to 9999. Moments sort chronologically
- * as text.
+ * Formats a timestamp of the change history with six decimals, such as `2026-06-01T08:30:00.000000-05:00` (D15,
+ * timestamps). `decimals` contains these six digits. Returns undefined if the year at -05:00 is outside the range 1 to
+ * 9999. The strings sort chronologically.
  */
 export const formatMoment = (millis: number, decimals: string): string | undefined => {
   const text = new Date(millis + printedOffset.millis).toISOString()
-  // `toISOString` writes a year below 0 or above 9999 with a sign and six digits, which makes the text longer.
+  // `toISOString` writes years below 0 and above 9999 with a sign and six digits, which makes the string longer.
   return text.length === 24 && !text.startsWith("0000")
     ? `${text.slice(0, 19)}.${decimals}${printedOffset.text}`
     : undefined
 }
 
 /**
- * Formats an instant as the API prints it (§2.1, D15). Returns undefined if its year at -05:00 is not from 1 to 9999.
+ * Formats an instant as the API prints it (§2.1, D15). Returns undefined if the year at -05:00 is outside the range 1
+ * to 9999.
  */
 export const formatTime = (millis: number): string | undefined => {
-  // The remainder of a time before 1970 is negative in JavaScript.
+  // In JavaScript, the remainder is negative for times before 1970.
   const decimals = String(((millis % 1000) + 1000) % 1000).padStart(3, "0")
   return formatMoment(millis, decimals)?.replace(`.000${printedOffset.text}`, printedOffset.text)
 }
 
 /**
- * A time as the API prints it: without decimals if they are all zeros, otherwise with three, or six for a moment (§2.1,
- * D15).
+ * A time as the API prints it (§2.1, D15). It has no decimals if they are all zeros, and otherwise three. History
+ * timestamps have six.
  */
 export const PrintedTime = Schema.String.annotate({ format: "date-time" }).check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3}|\.\d{6})?-05:00$/),
 )
 
-/** Returns SQL that formats a `timestamptz` expression as the API prints times (§2.1, D15: timestamps). */
+/**
+ * Returns an SQL expression that formats a `timestamptz` expression the way the API prints times (§2.1, D15:
+ * timestamps).
+ */
 export const formatTimeSql = (time: string) =>
   `replace(to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.MS"${printedOffset.text}"'), ` +
   `'.000${printedOffset.text}', '${printedOffset.text}')`
 
 /**
- * Returns the item of a `select` that formats a `timestamptz` column as the API prints times, under the column's name.
+ * Returns a `select` item that formats a `timestamptz` column the way the API prints times. The result column has the
+ * same name.
  */
 export const makeTimeSql = (column: string) => `${formatTimeSql(column)} as ${column}`
 
-/** Returns SQL that formats a `timestamptz` expression as a moment of the history (D15, timestamps). */
+/** Returns an SQL expression that formats a `timestamptz` expression as a history timestamp (D15, timestamps). */
 export const makeMomentSql = (time: string) =>
   `to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"${printedOffset.text}"')`
 
-/** Returns the last microsecond of a day in New York as a moment; undefined if its year is not from 1 to 9999. */
+/**
+ * Returns the last microsecond of a day in New York as a history timestamp. Returns undefined if the year is outside
+ * the range 1 to 9999.
+ */
 export const getEndOfNewYorkDay = (date: string) =>
   formatMoment(getNextMidnightIn(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
 
 /**
- * Returns a function that converts epoch milliseconds to the date in the time zone. It is called for every request, so
- * it remembers when the current day begins and ends.
+ * Returns a function that converts milliseconds since 1970 to the date in the time zone. The function is called for
+ * every request, so it caches the start and end of the current day.
  */
 const makeDateReader = (zone: DateTime.TimeZone) => {
   let date = { name: "", begins: 0, ends: 0 }
@@ -76,12 +84,12 @@ const makeDateReader = (zone: DateTime.TimeZone) => {
   }
 }
 
-/** Returns the date in New York, `YYYY-MM-DD`. For filters, any later date is in the future (D7, dates). */
+/** Returns the date in New York, `YYYY-MM-DD`. Filters treat any later date as a future date (D7, dates). */
 export const getDateInNewYork = makeDateReader(newYork)
 
 /**
- * Returns the date in Chicago, `YYYY-MM-DD`. A ticker change takes effect when this date reaches its `effective_date`
- * (§2.2, D19).
+ * Returns the date in Chicago, `YYYY-MM-DD`. A ticker change takes effect when this date reaches the change's
+ * `effective_date` (§2.2, D19).
  */
 export const getDateInChicago = makeDateReader(chicago)
 
@@ -89,8 +97,8 @@ export const getDateInChicago = makeDateReader(chicago)
 export const todayInNewYork = Effect.map(Clock.currentTimeMillis, getDateInNewYork)
 
 /**
- * The day after today in New York. A past event cannot be dated later: one day is the tolerance in case this machine's
- * clock is slow.
+ * Tomorrow's date in New York, the latest date that a past event may have. The extra day allows for a slow clock on
+ * this machine.
  */
 export const tomorrowInNewYork = Effect.map(
   todayInNewYork,
@@ -100,29 +108,35 @@ export const tomorrowInNewYork = Effect.map(
 /** The current date in Chicago. */
 export const todayInChicago = Effect.map(Clock.currentTimeMillis, getDateInChicago)
 
-/** Returns the first midnight after `now` in New York or Chicago. `now` and the result are milliseconds since 1970. */
+/**
+ * Returns the next midnight after `now` in New York or Chicago, whichever comes first. Both `now` and the result are
+ * milliseconds since 1970.
+ */
 export const getNextMidnight = (now: number) =>
   Math.min(getNextMidnightIn(newYork, now), getNextMidnightIn(chicago, now))
 
-/** Returns the number of days from one date (`YYYY-MM-DD`) to another. Negative if `until` is earlier. */
+/**
+ * Returns the number of days between two dates (`YYYY-MM-DD`). The result is negative if `until` is earlier than
+ * `from`.
+ */
 export const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
 
 /**
- * Whether a date or UTC time exists. JavaScript parses 30 February as 2 March, so the parsed date is compared with the
- * text.
+ * Returns whether a date or UTC time exists. JavaScript parses February 30 as March 2, so the parsed date must be
+ * compared with the text.
  */
 export const isInCalendar = (text: string) =>
   !text.startsWith("0000") &&
   Option.exists(DateTime.make(text), (date) => DateTime.formatIsoDate(date) === text.slice(0, 10))
 
-/** A date that exists in the calendar, `YYYY-MM-DD`. */
+/** A date, `YYYY-MM-DD`, that exists in the calendar. */
 export const CalendarDate = Schema.String.check(
   Schema.makeFilter((text: string) => /^\d{4}-\d{2}-\d{2}$/.test(text) && isInCalendar(text), {
     message: "must be a date that exists in the calendar, written YYYY-MM-DD",
   }),
 ).annotate({ format: "date" })
 
-/** The end of the error message for an invalid month. The parameter's name precedes it. */
+/** The error message for an invalid month. The parameter name is put in front of it. */
 export const calendarMonthMessage = "must be a month, such as 2026-11"
 
 /** A month, `YYYY-MM`. */
@@ -131,12 +145,12 @@ export const CalendarMonth = Schema.String.check(
 )
 
 /**
- * The time that a query is decoded for, in milliseconds since 1970: the time of the request or, with `as_of`, that
- * moment. Dates after it are in the future.
+ * The time at which a query is evaluated, in milliseconds since 1970. This is the time of the request or, if `as_of` is
+ * present, the time it specifies. Later dates count as future dates.
  */
 export class QueryNow extends Context.Service<QueryNow, number>()("tickerline/contract/QueryNow") {}
 
-/** A date that is not later than today in New York, for filters on past events. */
+/** A date no later than today in New York, for filters on past events. */
 export const NonFutureDate = CalendarDate.pipe(
   Schema.decode({
     decode: SchemaGetter.checkEffect((text: string) =>
@@ -151,7 +165,7 @@ export const NonFutureDate = CalendarDate.pipe(
   }),
 )
 
-/** Like `NonFutureDate`, but compares with the clock, because a command has no request. */
+/** Like `NonFutureDate`, but compares the date with the system clock. It is for commands, which have no `QueryNow`. */
 export const PastDate = NonFutureDate.pipe(
   Schema.middlewareDecoding((decoding) => Effect.provideServiceEffect(decoding, QueryNow, Clock.currentTimeMillis)),
 )

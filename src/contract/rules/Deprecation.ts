@@ -1,7 +1,7 @@
 /**
- * Deprecation and removal of an endpoint (§3, §9.4; D24, lifecycle) or of API version 1 (D26, version retirement). An
- * endpoint declares its deprecation once; headers, `/endpoints`, OpenAPI and the documentation all use this
- * declaration.
+ * Deprecation and removal of endpoints (§3, §9.4; D24, lifecycle) and of API version 1 (D26, version retirement). An
+ * endpoint declares its deprecation once. Response headers, `/endpoints`, OpenAPI and the documentation are all derived
+ * from this declaration.
  */
 import { Context, DateTime, Duration, Option, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
@@ -9,22 +9,22 @@ import { CalendarDate, getDateInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
 import type { ResponseLink } from "./Links.ts"
 
-/** The deprecation of an endpoint or of the API's version. */
+/** The deprecation of an endpoint or of the API version. */
 export interface Deprecation {
-  /** Date of the announcement, `YYYY-MM-DD`. */
+  /** The announcement date, `YYYY-MM-DD`. */
   readonly announced: string
-  /** Last date on which the endpoint works; absent while no removal is planned. */
+  /** The last date on which the endpoint works. Absent if no removal is planned. */
   readonly sunset?: string
-  /** Path of the successor. */
+  /** The path of the replacement endpoint. */
   readonly successor: string
-  /** A sentence that says what changes for clients. */
+  /** One sentence that explains what changes for clients. */
   readonly note: string
 }
 
-/** Path of the documentation's home page. */
+/** The path of the documentation's home page. */
 export const documentationPath = "/v1/docs"
 
-/** The annotation of a deprecated endpoint. An endpoint without it is active. */
+/** The annotation that marks an endpoint as deprecated. */
 export class DeprecationAnnotation
   extends Context.Service<DeprecationAnnotation, Deprecation>()("tickerline/contract/DeprecationAnnotation") {}
 
@@ -37,9 +37,9 @@ export const ApiVersionDeprecation = Context.Reference<Option.Option<Deprecation
 const parseMidnight = (date: string) => DateTime.makeUnsafe(`${date}T00:00:00Z`)
 
 /**
- * Returns the deprecation unchanged. Throws if a date is invalid, or if the sunset is less than a year after the
- * announcement (§3). Endpoints call this while their module loads, so an invalid deprecation stops both the tests and
- * the service.
+ * Returns the deprecation unchanged. Throws if a date is invalid or if the sunset is less than a year after the
+ * announcement (§3). This function is called when an endpoint's module is loaded, so an invalid deprecation makes both
+ * the tests and the service fail at startup.
  */
 export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
   for (const date of [deprecation.announced, deprecation.sunset]) {
@@ -60,8 +60,8 @@ export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
 }
 
 /**
- * Declares the deprecation of an endpoint: `endpoint.annotateMerge(makeDeprecationAnnotations({ announced:
- * "2026-11-01", … }))`
+ * Returns the annotations for a deprecated endpoint, including those for OpenAPI. Usage:
+ * `endpoint.annotateMerge(makeDeprecationAnnotations({ announced: "2026-11-01", … }))`.
  */
 export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
   Context.make(DeprecationAnnotation, validateDeprecation(deprecation)).pipe(Context.merge(OpenApi.annotations({
@@ -70,25 +70,25 @@ export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
       deprecation.sunset === undefined ? operation : { ...operation, "x-sunset": deprecation.sunset },
   })))
 
-/** Returns the deprecation that an endpoint declares, if any. */
+/** Returns the endpoint's deprecation, if it declares one. */
 export const getEndpointDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, DeprecationAnnotation))
 
-/** Returns the headers `deprecation` and `sunset`. */
+/** Builds the headers `deprecation` and `sunset`. */
 export const makeDeprecationHeaders = ({ announced, sunset }: Deprecation): Readonly<Record<string, string>> => ({
   deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(parseMidnight(announced))))}`,
   ...(sunset === undefined ? {} : { sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),
 })
 
-/** Returns the links of a deprecation for the header `Link`: the successor, and the documentation. */
+/** Returns the links to put in the `Link` header of a deprecated endpoint: the replacement and the documentation. */
 export const makeDeprecationLinks = ({ successor }: Deprecation): ReadonlyArray<ResponseLink> => [
   { path: successor, attributes: `rel="successor-version"` },
   { path: documentationPath, attributes: `rel="deprecation"; type="text/html"` },
 ]
 
 /**
- * Returns the error 410 if the sunset date has passed, otherwise undefined. Its message begins with `subject`, such as
- * a path.
+ * Returns a 410 error if the sunset date has passed, or else undefined. The error message begins with `subject`, such
+ * as a path.
  */
 export const findSunsetError = (
   { note, successor, sunset }: Deprecation,

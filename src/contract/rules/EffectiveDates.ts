@@ -1,18 +1,16 @@
-/**
- * SQL conditions for rows that endpoints show only once their date has arrived. `today` is an SQL expression of type
- * `date`.
- */
+/** SQL conditions that hide rows until their date has arrived. `today` is an SQL expression of type `date`. */
 import type { SqlClient, Statement } from "effect/sql"
 
 /**
- * The condition for eligible ticker changes (D19). It must be written exactly as in the partial indexes, or PostgreSQL
- * does not use them.
+ * Returns the SQL condition for eligible ticker changes (D19). It must match the partial indexes' condition exactly, or
+ * PostgreSQL cannot use them.
  */
 export const isEligibleTickerChange = (sql: SqlClient.SqlClient, today: Statement.Fragment) =>
   sql`status = 'confirmed' and effective_date <= ${today}`
 
 /**
- * The condition for symbols that the company no longer uses (D23, historical tickers). An unknown date counts as past.
+ * Returns the SQL condition for symbols that a company has stopped using (D23, historical tickers). If the date is
+ * unknown, it counts as past.
  */
 export const isGivenUpTicker = (sql: SqlClient.SqlClient, today: Statement.Fragment) =>
   sql`(date is null or date <= ${today})`

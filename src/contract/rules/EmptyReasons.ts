@@ -1,9 +1,9 @@
 /**
- * Why a list has no rows (D40). With `explain=true`, the header `X-Empty-Reason` and the field `message` state the
- * reason.
+ * Explains why a list is empty (D40). With `explain=true`, the reason is returned in the header `X-Empty-Reason` and
+ * the field `message`.
  */
 
-/** The codes for the reasons why a list is empty. */
+/** Reason codes for an empty list. */
 export const emptyReasonCodes = [
   "page_beyond_end",
   "symbol_not_used",
@@ -15,18 +15,21 @@ export const emptyReasonCodes = [
 ] as const
 type Code = typeof emptyReasonCodes[number]
 
-/** The reason why a list has no rows. */
+/** The reason why a list is empty. */
 export interface EmptyReason {
   readonly code: Code
-  /** For `filtered`: the parameters without which there would be rows. */
+  /** Only for `filtered`: the parameters that would have to be removed for the list to have rows. */
   readonly without?: ReadonlyArray<string>
 }
 
-/** Formats the header `X-Empty-Reason`: the code and, for `filtered`, `;without="min_gap max_gap"`. */
+/**
+ * Formats the value of the header `X-Empty-Reason`: the code followed, for `filtered`, by the parameters, as in
+ * `;without="min_gap max_gap"`.
+ */
 export const formatEmptyReason = ({ code, without }: EmptyReason) =>
   without === undefined ? code : `${code};without="${without.join(" ")}"`
 
-/** Parses the header `X-Empty-Reason`; returns undefined if it has another format. */
+/** Parses the header `X-Empty-Reason`. Returns undefined if the value has an unexpected format. */
 export const parseEmptyReasonHeader = (header: string): EmptyReason | undefined => {
   const [, name, without] = /^(\w+)(?:;without="([^"]*)")?$/.exec(header) ?? []
   const code = emptyReasonCodes.find((code) => code === name)
@@ -43,7 +46,7 @@ const sentences: Readonly<Record<Exclude<Code, "filtered">, string>> = {
   undetermined: "The reason was not found in time. Send fewer filters.",
 }
 
-/** Returns the reason as a sentence for people. */
+/** Describes the reason in a sentence for people to read. */
 export const describeEmptyReason = ({ code, without = [] }: EmptyReason) =>
   code === "filtered"
     ? `There are rows without ${without.length > 1 ? "the filters" : "the filter"} ${without.join(" and ")}.`

@@ -1,6 +1,6 @@
 /**
- * Annotations of an endpoint, which say what the contract's schemas cannot: the required tier (D3), the tables that it
- * reads (D17, caching), its title and description.
+ * Endpoint annotations for properties that the contract's schemas cannot express: the required tier (D3), the tables
+ * that the endpoint reads (D17, caching), its title and its description.
  */
 import { Context, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
@@ -8,49 +8,49 @@ import { OpenApi } from "effect/http-api"
 /** All tiers, from lowest to highest. */
 export const tiers = ["basic", "pro", "ultimate"] as const
 
-/** The tier of an account. */
+/** An account's tier. */
 export const Tier = Schema.Literals(tiers).annotate({ identifier: "Tier" })
 
-/** One of `tiers`. */
+/** An element of `tiers`. */
 export type Tier = typeof Tier.Type
 
-/** Whether `tier` is `required` or higher. */
+/** Returns whether `tier` is at least as high as `required`. */
 export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(tier) >= tiers.indexOf(required)
 
-/** The lowest tier that may use the endpoint. */
+/** The lowest tier that has access to the endpoint. */
 export const RequiredTier = Context.Reference<Tier>("tickerline/contract/RequiredTier", { defaultValue: () => "basic" })
 
 /**
- * Whether the rows describe a company, not one class of its shares. If so, a request for any listed symbol of a company
- * also returns the rows of its primary symbol (decision 0126).
+ * Whether the rows describe a company as a whole, not one of its share classes. If so, a request for any of the
+ * company's listed symbols also returns the rows of its primary symbol (decision 0126).
  */
 export const HasCompanyRows = Context.Reference<boolean>("tickerline/contract/HasCompanyRows", {
   defaultValue: () => false,
 })
 
-/** The properties of an endpoint that determine which accounts and keys may use it. */
+/** The endpoint properties that determine which accounts and keys have access. */
 export interface EndpointAccess {
-  /** The path with its version, such as `/v1/news`. */
+  /** The path including the version prefix, such as `/v1/news`. */
   readonly path: string
   readonly required_tier: Tier
 }
 
 /**
- * Whether a free endpoint sends an `ETag`, and 304 if the client has it already (D17, caching). Priced endpoints always
- * do, unless they respond with a stream.
+ * Whether a free endpoint sends an `ETag` and responds with 304 if the client already has the current response (D17,
+ * caching). Billed endpoints always do, except for streams.
  */
 export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/contract/FreeEndpointHasEtag", {
   defaultValue: () => false,
 })
 
-/** Whether the endpoint responds with an endless stream, so that its size, cost and `ETag` are unknown. */
+/** Whether the response is an endless stream, which has no known size, cost or `ETag`. */
 export const IsEndlessStream = Context.Reference<boolean>("tickerline/contract/IsEndlessStream", {
   defaultValue: () => false,
 })
 
 /**
- * The tables that the endpoint reads. When one of them changes, the endpoint's cached results expire. `/v1/datasets`
- * lists them.
+ * The tables that the endpoint reads, as listed by `/v1/datasets`. A change to any of them invalidates the endpoint's
+ * cached results.
  */
 export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>(
   "tickerline/contract/TablesReadByEndpoint",
@@ -60,8 +60,8 @@ export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>(
 )
 
 /**
- * Columns with free text from third parties, such as publishers and companies. A language model that reads such text
- * must not mistake it for instructions.
+ * Columns that contain free text written by third parties, such as publishers and companies. A language model that
+ * reads the text must not treat it as instructions.
  */
 export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>(
   "tickerline/contract/ThirdPartyTextColumns",
@@ -70,33 +70,36 @@ export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>(
   },
 )
 
-/** The parts of an endpoint that this module reads. */
+/** The endpoint properties that this module reads. */
 export interface AnnotatedEndpoint {
   readonly path: string
   readonly annotations: Context.Context<never>
 }
 
-/** Returns what an endpoint requires of accounts and keys. Its path is the declared path with the prefix `/v1`. */
+/** Returns the properties that determine access to an endpoint. `path` is the declared path with the prefix `/v1`. */
 export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): EndpointAccess => ({
   path: `/v1${path}`,
   required_tier: Context.get(annotations, RequiredTier),
 })
 
-/** Returns the tables that the endpoint declares. Throws during startup if it declares none. */
+/** Returns the tables that the endpoint declares. Throws if it declares none, which stops the service at startup. */
 export const getTablesReadByEndpoint = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
   const tables = Context.get(annotations, TablesReadByEndpoint)
   if (tables.length === 0) throw new Error(`The endpoint ${path} does not declare the tables that it reads`)
   return tables
 }
 
-/** What an endpoint serves: values for the annotations above. */
+/** Properties of the data that an endpoint serves. Each one sets an annotation defined above. */
 interface EndpointData {
   readonly tables?: ReadonlyArray<string>
   readonly thirdPartyText?: ReadonlyArray<string>
   readonly hasCompanyRows?: boolean
 }
 
-/** Annotates an endpoint with a title and a description, for OpenAPI and the catalogue, and with its data. */
+/**
+ * Returns an endpoint's annotations: the title and description that OpenAPI and the catalogue show, and the properties
+ * of the data it serves.
+ */
 export const describeEndpoint = (
   summary: string,
   description: string,
@@ -108,5 +111,5 @@ export const describeEndpoint = (
     Context.add(HasCompanyRows, hasCompanyRows),
   )
 
-/** Annotates a group of endpoints with a title and a description. OpenAPI shows the group as a tag. */
+/** Returns the annotations for a group of endpoints: a title and a description. OpenAPI shows the group as a tag. */
 export const describeEndpointGroup = (title: string, description: string) => OpenApi.annotations({ title, description })

@@ -1,4 +1,7 @@
-/** What an endpoint returns: a page, an export or another result. `api/Finish.ts` adds the headers and the cost. */
+/**
+ * What an endpoint returns, such as a page or an export. `api/Finish.ts` turns it into a response by adding headers and
+ * the cost.
+ */
 import { Data, type Effect, Schema, type Stream } from "effect"
 import { listContentTypes } from "../rows/ListFormats.ts"
 import type { EndpointAccess } from "./EndpointAnnotations.ts"
@@ -6,94 +9,95 @@ import { encodeUnpagedResponse, type NextPage } from "./Paging.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-/** The `Cache-Control` of a page that clients may store, but must revalidate before each use. */
+/** The `Cache-Control` value for pages that clients may store but must revalidate before each use. */
 export const noCache = "private, no-cache"
 
 /**
- * A version that a stored response depends on. This is data rather than a closure, because a closure would keep
- * everything that it captures in memory, such as the request.
+ * A version that a stored response depends on. It is plain data rather than a closure, because a closure would keep
+ * everything it captures in memory, including the request.
  */
 export interface VersionDependency {
-  /** Returns the current version, or undefined while it is unknown. One function serves all requests. */
+  /** Returns the current version, or undefined if it is unknown. All requests share the same function. */
   readonly getVersion: () => string | undefined
   readonly version: string | undefined
 }
 
-/** Whether all versions are known and have not changed since the response was stored. */
+/** Returns whether all versions are known and have not changed since the response was stored. */
 export const areUnchanged = (dependencies: ReadonlyArray<VersionDependency>) =>
   dependencies.every(({ getVersion, version }) => version !== undefined && getVersion() === version)
 
-/** A complete body. If the client already has a body with the same `ETag`, it becomes a 304. */
+/** A response with a complete body. If the client already has a body with the same `ETag`, a 304 is sent instead. */
 export interface Page {
   readonly _tag: "Page"
   readonly body: Uint8Array
   readonly contentType: string
-  /** `Cache-Control`; undefined if nothing may store the response. */
+  /** The `Cache-Control` value; undefined if the response must not be stored. */
   readonly cacheControl: string | undefined
-  /** The strong `ETag` of the uncompressed body. */
+  /** The strong `ETag`, computed from the uncompressed body. */
   readonly etag: string | undefined
-  /** Headers that describe the data. A 304 has them too. */
+  /** Headers that describe the data. A 304 also includes them. */
   readonly headers: Headers
-  /** Headers that describe the body. A 304 does not have them. */
+  /** Headers that describe the body. A 304 omits them. */
   readonly bodyHeaders: Headers
-  /** Number of results, for estimates (D28) and usage (D29). */
+  /** The number of results, for estimates (D28) and usage (D29). */
   readonly records: number
-  /** Undefined on the last page, and if the response has no pages. */
+  /** Undefined on the last page, or if the response is not paginated. */
   readonly nextPage: NextPage | undefined
-  /** Whether no database query was needed. Operators see it, but clients do not. */
+  /** Whether the response was produced without a database query. Visible to operators only. */
   readonly isCached: boolean
-  /** The versions on which the page depends; undefined if the response must not be stored (D17, caching). */
+  /** The versions that the page depends on. Undefined if the response must not be stored (D17, caching). */
   readonly dependencies: ReadonlyArray<VersionDependency> | undefined
   /**
-   * Other endpoints whose rows are on the page. Only an account that may use all of them may get the stored response.
+   * Other endpoints whose rows appear on the page. The stored response may be sent only to accounts with access to all
+   * of them.
    */
   readonly sources: ReadonlyArray<EndpointAccess>
-  /** For an estimate: the number of results on all pages. */
+  /** The number of results on all pages. Only set for estimates. */
   readonly total: Total | undefined
 }
 
-/** The number of results on all pages of a list. */
+/** Whether there are more results than `records`, because counting all of them would have taken too long. */
 export interface Total {
   readonly records: number
-  /** Whether there are more, because counting them all would take too long. */
+  /** Whether `records` is too low because counting all results would take too long. */
   readonly isPartial: boolean
 }
 
-/** An export (`limit=all`), streamed from the database. */
+/** An export (`limit=all`), which is streamed from the database. */
 export interface ExportResult {
   readonly _tag: "Export"
   readonly contentType: string
   readonly headers: Headers
-  /** Estimated size in bytes, extrapolated from the first chunk. */
+  /** The estimated size in bytes, extrapolated from the first chunk. */
   readonly expectedBytes: number
-  /** Encodes the export without sending it, and returns its exact size in bytes. */
+  /** Encodes the export without sending it and returns the exact size in bytes. */
   readonly measureBytes: Effect.Effect<number>
-  /** Builds the body. The observer may stop it before any chunk, and is told how it ended. */
+  /** Builds the response body. The observer can abort it before any chunk and is notified when it ends. */
   readonly makeBody: (observer: ExportObserver) => Stream.Stream<Uint8Array, BodyAborted>
 }
 
 /**
- * The body ended early. This has already been logged and recorded; the connection closes, so that the client notices
- * that the body is incomplete.
+ * Reports that the body ended early. The failure has already been logged and recorded. The connection is closed so that
+ * the client notices that the body is incomplete.
  */
 export class BodyAborted extends Data.TaggedError("BodyAborted")<{ readonly message: string }> {}
 
-/** A reason to end an export before its last byte. */
+/** The reason why an export is aborted. */
 export interface ExportRefusal {
-  /** The status that usage records. */
+  /** The status that is recorded in the usage. */
   readonly status: number
   readonly reason: string
 }
 
-/** Watches an export while it is sent, so that it can be charged and, if necessary, stopped. */
+/** Observes an export as it is sent, so that it can be charged and, if necessary, aborted. */
 export interface ExportObserver {
-  /** Called before each chunk, with the size of the body including that chunk. */
+  /** Called before each chunk is sent, with the body size up to and including the chunk. */
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
-  /** Called once, however the stream ends; status 200 means that everything was sent. */
+  /** Called exactly once, no matter how the stream ends. Status 200 means that the whole body was sent. */
   readonly onEnd: (status: number, sent: StreamedAmount, digest: string | undefined) => void
 }
 
-/** How much of a stream has been sent since its beginning. */
+/** How much of a stream has been sent so far. */
 export interface StreamedAmount {
   readonly bytes: number
   readonly records: number
@@ -101,15 +105,21 @@ export interface StreamedAmount {
 
 /** Records the usage of an endless stream in installments, so that a crash loses little of it. */
 export interface StreamUsageRecorder {
-  /** Subtracts what was just sent from the prepaid balance that this process knows. It is recorded later. */
+  /**
+   * Deducts the amount sent between `from` and `to` from this process's copy of the prepaid balance. `recordUsage`
+   * records the amount later.
+   */
   readonly countSent: (from: StreamedAmount, to: StreamedAmount) => void
-  /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
+  /**
+   * Records the amount sent between `from` and `to`. `startedAt` is the time at which `from` was reached, in
+   * milliseconds since 1970.
+   */
   readonly recordUsage: (
     installment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
   ) => void
 }
 
-/** An endless stream of events. The stream itself records its usage. */
+/** An endless stream of events, which records its own usage. */
 export interface EventStreamResult {
   readonly _tag: "EventStream"
   readonly contentType: string
@@ -117,16 +127,14 @@ export interface EventStreamResult {
   readonly body: Stream.Stream<Uint8Array>
 }
 
-/** The size of an export, for an estimate. */
+/** The size of an export, measured for an estimate. */
 export interface Measurement {
   readonly _tag: "Measurement"
   readonly bytes: number
   readonly records: number
 }
 
-/**
- * A response that is sent unchanged, such as a redirect, a documentation page that does not exist, or an MCP response.
- */
+/** A response that is sent unchanged, such as a redirect, a 404 documentation page, or an MCP response. */
 export interface PlainResponse {
   readonly _tag: "Plain"
   readonly status: number
@@ -135,33 +143,33 @@ export interface PlainResponse {
   readonly body: Uint8Array | Stream.Stream<Uint8Array, unknown> | undefined
 }
 
-/** What an endpoint returns. */
+/** Any of the results that an endpoint can return. */
 export type EndpointResult = Page | ExportResult | EventStreamResult | Measurement | PlainResponse
 
-/** A response, ready to be sent. */
+/** A complete response, ready to be sent. */
 export interface FinishedResponse {
   readonly status: number
-  /** By lower-case name. */
+  /** Headers, keyed by lower-case name. */
   readonly headers: Headers
   readonly body: Uint8Array | Stream.Stream<Uint8Array, unknown> | undefined
-  /** The trailers. They are complete once the body has ended. */
+  /** HTTP trailers. They are complete once the entire body has been sent. */
   readonly trailers: Headers | undefined
-  /** Whether the body may take any time, as long as the client reads it. */
+  /** Whether the body has no time limit while the client continues to read it. */
   readonly isEndless: boolean
   readonly records: number
-  /** Size of the uncompressed body, which determines the cost (D27). */
+  /** The size of the uncompressed body, which determines the cost (D27). */
   readonly bytes: number
-  /** Microdollars. */
+  /** The cost in microdollars. */
   readonly cost: number
-  /** Microdollars per gigabyte. */
+  /** The price per gigabyte, in microdollars. */
   readonly price: number
-  /** For an estimate: the number of results on all pages. */
+  /** The number of results on all pages. Only set for estimates. */
   readonly total: Total | undefined
-  /** Whether no database query was needed. Operators see it, but clients do not. */
+  /** Whether the response was produced without a database query. Visible to operators only. */
   readonly isCached: boolean
 }
 
-/** A response, or the effect that returns it if the response is not available immediately. */
+/** Either a response or, if the response is not available yet, an effect that returns it. */
 export type EventualResponse = FinishedResponse | Effect.Effect<FinishedResponse>
 
 const plainPage = {
@@ -177,13 +185,13 @@ const plainPage = {
   total: undefined,
 } as const
 
-/** Creates a page. Unless `page` says otherwise, it has no further headers and nothing may store it. */
+/** Creates a page. By default, the page has no extra headers and must not be stored. */
 export const makePage = (page: Pick<Page, "body" | "contentType" | "records"> & Partial<Page>): Page => ({
   ...plainPage,
   ...page,
 })
 
-/** Returns a function that encodes a single object, such as the account, as a page. */
+/** Returns a function that encodes a single object, such as an account, as a page. */
 export const makeObjectEncoder = <Value>(schema: Schema.Codec<Value, unknown>) => {
   const encode = Schema.encodeSync(Schema.toCodecJson(schema))
   return (value: Value, records = 1) =>

@@ -1,16 +1,17 @@
 /**
- * The errors of the API (§7, D11, D13), except those about accounts, which are in `contract/AccountErrors.ts`. Each is
- * a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
+ * The API's error classes (§7, D11, D13), except for errors related to accounts, which are in
+ * `contract/AccountErrors.ts`. Each class declares its HTTP status. The JSON format is `{ error: { code, message,
+ * details? }, request_id }`.
  */
 import { Effect, Schema, SchemaGetter } from "effect"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
-/** `api/ErrorResponses.ts` sets the id when it encodes an error, so that handlers need not pass it. */
+/** `api/ErrorResponses.ts` sets the id when it encodes an error, so handlers do not have to. */
 const request_id = Schema.String.annotate({
   description: "The same value as the header X-Request-Id; quote it to support.",
 }).pipe(Schema.withConstructorDefault(Effect.succeed("")))
 
-/** Returns the source of a pattern that matches the text, even if some of its letters are percent-encoded. */
+/** Returns the source of a regular expression that matches the text, even if some characters are percent-encoded. */
 const makeEncodedPattern = (text: string) =>
   Array.from(text, (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
 
@@ -20,10 +21,10 @@ const secretPattern = new RegExp(
   "gi",
 )
 
-/** Masks API keys and the secrets of administrators, which clients may send in a parameter by mistake. */
+/** Masks API keys and administrators' secrets, which clients may send in a parameter by mistake. */
 export const redactApiKeys = (text: string) => text.replace(secretPattern, "$1…")
 
-/** Text in which API keys are masked when it is sent. */
+/** A string in which API keys are masked when it is encoded. */
 const redactedText = (annotations: { readonly description?: string }) =>
   Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {
     decode: SchemaGetter.passthrough(),
@@ -50,7 +51,7 @@ export const makeErrorFieldsWithDetails = <const Code extends string, Details ex
   request_id,
 })
 
-/** 400: the URL itself cannot be decoded (D13). */
+/** 400: the URL cannot be decoded (D13). */
 export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(
   makeErrorFields("bad_request"),
   describeError(400, "The URL cannot be decoded."),
@@ -58,7 +59,7 @@ export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(
   readonly _tag = "BadRequest"
 }
 
-/** 404: the path does not exist, or there is no record for the ticker. */
+/** 404: the path does not exist, or there is no data for the ticker. */
 export class NotFound extends Schema.Error<NotFound>("NotFound")(
   makeErrorFields("not_found"),
   describeError(404, "There is no such endpoint, or no record for the ticker."),
@@ -66,7 +67,7 @@ export class NotFound extends Schema.Error<NotFound>("NotFound")(
   readonly _tag = "NotFound"
 }
 
-/** 405: the endpoint does not support the request's method (D10). */
+/** 405: the endpoint does not support the HTTP method (D10). */
 export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(
   makeErrorFields("method_not_allowed"),
   describeError(405, "Endpoints support GET and HEAD only."),
@@ -83,7 +84,7 @@ export const LineageReason = Schema.Literals([
   "max_hops_exceeded",
 ]).annotate({ identifier: "LineageReason" })
 
-/** One of the reasons. */
+/** The decoded type of the `LineageReason` schema. */
 export type LineageReason = typeof LineageReason.Type
 
 /** A ticker change (§2.2). */
@@ -101,7 +102,7 @@ const LineageCandidate = Schema.Struct({
   current_ticker: Schema.String,
 }).annotate({ identifier: "LineageCandidate" })
 
-/** A ticker change with its issuer and the reasons for ambiguity that it contributes to. */
+/** A ticker change with its issuer and the ambiguity reasons that it is involved in. */
 export const LineageEvent = Schema.Struct({
   ...ChangeEvent.fields,
   cik: Schema.NullOr(Schema.String),
@@ -132,7 +133,7 @@ const ambiguousSymbolFields = {
   }),
 }
 
-/** 409: the ticker's history is not one unambiguous chain (§4.1, D21: lineage). */
+/** 409: the ticker's history cannot be resolved to a single unambiguous chain (§4.1, D21: lineage). */
 export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>("AmbiguousTickerLineage")(
   makeErrorFieldsWithDetails(
     "ambiguous_ticker_lineage",
@@ -172,8 +173,8 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
 }
 
 /**
- * 410: the changes after the cursor of a change feed are no longer known. They were dropped because they are old, or
- * were lost when the database was restored or failed over.
+ * 410: the changes that follow a change feed cursor are no longer available. They were deleted because of their age, or
+ * lost when the database was restored or failed over.
  */
 export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
   makeErrorFieldsWithDetails(
@@ -206,11 +207,13 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
   readonly _tag = "ValidationError"
 }
 
-/** Creates the error for one invalid parameter. `reason` completes a sentence that begins with its name. */
+/**
+ * Creates the error for a single invalid parameter. The message consists of the parameter name followed by `reason`.
+ */
 export const makeFieldError = (field: string, reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
-/** 422: `as_of` is before the earliest time whose data is known. */
+/** 422: `as_of` is earlier than the first time for which history is available. */
 export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
   makeErrorFieldsWithDetails(
     "as_of_too_early",
@@ -223,7 +226,7 @@ export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
   readonly _tag = "AsOfTooEarly"
 }
 
-/** 500: an unexpected failure. The log has the cause and the request id; the response does not reveal the cause. */
+/** 500: an unexpected failure. The cause and the request id are logged; the response does not reveal the cause. */
 export class InternalError extends Schema.Error<InternalError>("InternalError")(
   makeErrorFields("internal_error"),
   describeError(500, "Unexpected failure."),
@@ -247,7 +250,7 @@ export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("Data
   readonly _tag = "DatabasePoolTimeout"
 }
 
-/** Creates the error for data that cannot be read at the moment, whatever the reason (§7.2, errors). */
+/** Creates the error to return whenever data is temporarily unreadable, regardless of the cause (§7.2, errors). */
 export const makeDataRefreshingError = () =>
   new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
 
@@ -264,11 +267,11 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
   readonly _tag = "TooManyExports"
 }
 
-/** The errors of every endpoint that resolves symbol histories. */
+/** The errors of endpoints that resolve symbol histories. */
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
-/** The errors of every free list without symbols. Like any list, it can be exported. */
+/** The errors of free lists whose rows have no symbol. Like all lists, they can be exported. */
 export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 
-/** The errors of every list whose rows have a symbol. */
+/** The errors of lists whose rows have a symbol. */
 export const listErrors = [...lineageErrors, TooManyExports] as const

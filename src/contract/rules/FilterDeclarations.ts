@@ -1,65 +1,67 @@
 /**
- * How query parameters filter rows. A parameter declares its filter as the schema annotation `filter`, from which
- * `query/lists/Conditions.ts` compiles SQL.
+ * Declares how query parameters filter rows. Each parameter has a schema annotation named `filter`, which
+ * `query/lists/Conditions.ts` compiles to SQL.
  */
 import { Schema, SchemaAST } from "effect"
 
-/** Operators that compare a column with the value of the parameter. */
+/** Operators that compare a column with the parameter's value. */
 export type FilterOperator =
-  /** The column equals the value. */
+  /** The column equals the parameter's value. */
   | "equals"
-  /** The column is one of the values. */
+  /** The column equals one of the parameter's values. */
   | "oneOf"
-  /** The column is one of the values, ignoring case (D33). */
+  /** The column equals one of the parameter's values, ignoring case (D33). */
   | "oneOfIgnoringCase"
-  /** The column equals one of the codes, either as sent or converted to capital or to small letters (D33). */
+  /** The column equals one of the codes, either as sent, in upper case or in lower case (D33). */
   | "oneOfCodes"
-  /** The number is at least the value (D9). */
+  /** The number is greater than or equal to the value (D9). */
   | "atLeast"
-  /** The number is at most the value (D9). */
+  /** The number is less than or equal to the value (D9). */
   | "atMost"
-  /** The date is the given day (D7). */
+  /** The date equals the given day (D7). */
   | "onDay"
-  /** The date is the given day or later (D7). */
+  /** The date is on or after the given day (D7). */
   | "fromDay"
-  /** The date is the given day or earlier (D7). */
+  /** The date is on or before the given day (D7). */
   | "toDay"
-  /** The instant is on the given day or later. Days run from midnight to midnight at -05:00 (§2.1). */
+  /** The instant is on or after the given day. Days begin at midnight at -05:00 (§2.1). */
   | "fromDayOfInstant"
-  /** The instant is on the given day or earlier. Days run from midnight to midnight at -05:00 (§2.1). */
+  /** The instant is on or before the given day. Days begin at midnight at -05:00 (§2.1). */
   | "toDayOfInstant"
   /** The text contains the value, ignoring case. */
   | "contains"
-  /** An element of the array contains the value, ignoring case. */
+  /** An array element contains the value, ignoring case. */
   | "elementContains"
-  /** An element of the array equals one of the values, ignoring case (D33). */
+  /** An array element equals one of the values, ignoring case (D33). */
   | "hasElement"
-  /** The `tsvector` (text search document) matches the words. */
+  /** The `tsvector` (text search document) matches the search words. */
   | "matchesWords"
 
-/** The decoded parameters of a request. */
+/** A request's decoded parameters. */
 export interface DecodedQuery {
   readonly [name: string]: unknown
 }
 
-/** How a parameter selects rows. */
+/** Describes how a parameter filters rows. */
 export type FilterDeclaration =
   | {
     readonly operator: FilterOperator
-    /** Defaults to the parameter's name. */
+    /** The column to filter. Defaults to the parameter's name. */
     readonly column?: string
     /**
-     * Whether the parameter refuses days after today. If it does, `load` refuses days after tomorrow in the column
-     * (D42).
+     * Whether the parameter rejects dates after today. If so, `load` rejects dates after tomorrow in the column (D42).
      */
     readonly refusesFuture?: true
   }
-  /** `condition` returns a SQL condition that depends on several parameters, or undefined for no condition. */
+  /** `condition` returns an SQL condition that depends on several parameters, or undefined for no condition. */
   | { readonly operator: "literal"; readonly condition: (query: DecodedQuery) => string | undefined }
-  /** Adds no condition: the handler uses the value elsewhere in its statement, for example in `order by`. */
+  /**
+   * Generates no condition. Instead, the handler uses the value elsewhere in its SQL statement, for example in `order
+   * by`.
+   */
   | {
     readonly operator: "statement"
-    /** Whether it excludes rows, so that it can be the reason why a list is empty (D40). */
+    /** Whether the parameter excludes rows and can therefore be the reason why a list is empty (D40). */
     readonly narrows?: true
   }
 
@@ -67,17 +69,17 @@ declare module "effect/Schema" {
   namespace Annotations {
     interface Annotations {
       readonly filter?: FilterDeclaration | undefined
-      /** Whether a list drops invalid entries instead of refusing the request (D5). */
+      /** Whether a list parameter drops invalid entries instead of rejecting the request (D5). */
       readonly dropsInvalidEntries?: boolean | undefined
     }
   }
 }
 
-/** The schema of a query. `fields` are its parameters. */
+/** The schema of a query. `fields` contains the schemas of its parameters. */
 export interface QuerySchema {
   readonly fields: Schema.Struct.Fields
 }
 
-/** Returns the filter that a parameter declares. */
+/** Returns the filter declared by a parameter, if any. */
 export const getFilterDeclaration = ({ ast }: { readonly ast: SchemaAST.AST }): FilterDeclaration | undefined =>
   SchemaAST.resolve(ast)?.filter

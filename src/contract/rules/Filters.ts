@@ -1,29 +1,29 @@
 /**
- * Filter parameters, from which endpoints compose the schemas of their queries (D7, D9). Each declares its column and
- * operator.
+ * Filter parameters, from which endpoints build their query schemas (D7, D9). Each parameter declares the column it
+ * filters and the operator it uses.
  */
 import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { CalendarDate, CalendarMonth, calendarMonthMessage, NonFutureDate, type QueryNow } from "./Dates.ts"
 import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
 import { formatTextList, parseTextList } from "./TextLists.ts"
 
-/** The end of the error message for an unknown parameter (D4). The parameter's name precedes it. */
+/** The error message for an unknown parameter (D4). The parameter name is put in front of it. */
 export const unknownParameterReason = "is not a parameter of this endpoint"
 
 /**
- * The query of the health checks. They ignore all parameters: a load balancer whose probe adds one must not take the
- * service out of rotation.
+ * The query schema of the health checks. All parameters are ignored, because a load balancer whose probe adds a
+ * parameter must not take the service out of rotation.
  */
 export const AnyParameters = Schema.Struct({})
 
-/** The query of an endpoint without parameters (D4). */
+/** The query schema of an endpoint without parameters (D4). */
 export const NoParameters = AnyParameters.check(
   Schema.makeFilter((query: object) =>
     Object.keys(query).map((name) => ({ path: [name], issue: unknownParameterReason }))
   ),
 )
 
-/** Creates an optional parameter for a date. */
+/** Returns an optional date parameter. */
 const dateParameter = <To extends Schema.Codec<string, string, QueryNow>>(
   to: To,
   filter: FilterDeclaration,
@@ -36,7 +36,7 @@ const dateParameter = <To extends Schema.Codec<string, string, QueryNow>>(
 const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
   dateParameter(NonFutureDate, { operator, column, refusesFuture: true }, `${description}; not in the future.`)
 
-/** Creates the filters for a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
+/** Returns the filters for a date column: `date` for a single day, `date_from` and `date_to` for a range. */
 export const makeDates = (column: string) => ({
   date: dateParameter(
     NonFutureDate,
@@ -47,20 +47,20 @@ export const makeDates = (column: string) => ({
   date_to: nonFutureDateFilter("toDay", column, "This day or earlier"),
 })
 
-/** `date`, `date_from` and `date_to` for the column `date`. */
+/** The filters `date`, `date_from` and `date_to` for the column `date`. */
 export const defaultDates = makeDates("date")
 
-/** Creates a field for each name. The cast restores the keys, which the type of `Object.fromEntries` loses. */
+/** Creates a field for each name. The type assertion restores the keys, which `Object.fromEntries` loses. */
 const makeFields = <Name extends string, Key extends string, Field>(
   names: ReadonlyArray<Name>,
   makeKey: (name: Name) => Key,
   makeField: (name: Name) => Field,
 ) => Object.fromEntries(names.map((name) => [makeKey(name), makeField(name)])) as { readonly [Each in Key]: Field }
 
-/** The format of a decimal number in a parameter. OpenAPI shows this pattern. */
+/** The pattern for decimal numbers in parameters, as shown in OpenAPI. */
 export const decimalPattern = /^[+-]?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$/
 
-/** A decimal number that stays text, so that the comparison uses all of its digits (D16, decimals). */
+/** A decimal number represented as a string, so that comparisons use every digit (D16, decimals). */
 const DecimalText = Schema.String.check(
   Schema.makeFilter(
     (text: string) => decimalPattern.test(text) && text.length <= 64 && isFinite(Number(text)),
@@ -77,7 +77,7 @@ const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison:
       .pipe(Schema.decodeTo(DecimalText)).annotate({ filter: { operator, column } }),
   )
 
-/** Creates the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
+/** Returns the inclusive filters `min_x` and `max_x` for each column `x`. Rows with a null value never match (D9). */
 export const makeNumberRanges = <Name extends string>(...names: ReadonlyArray<Name>) => ({
   ...makeFields(names, (name) => `min_${name}` as const, (column) => boundFilter("atLeast", column, "at least")),
   ...makeFields(names, (name) => `max_${name}` as const, (column) => boundFilter("atMost", column, "at most")),
@@ -102,23 +102,26 @@ const makeDayRanges = <Field>(
   ),
 })
 
-/** Creates the filters `x_from` and `x_to` for each column `x` with past dates. They refuse future dates (D7, §4.4). */
+/**
+ * Returns the filters `x_from` and `x_to` for each date column `x` with past dates. The filters reject future dates
+ * (D7, §4.4).
+ */
 export const makePastDateRanges = makeDayRanges("fromDay", "toDay", nonFutureDateFilter)
 
 /**
- * Creates the filters `x_from` and `x_to` for each column `x` with past instants. A day lasts from midnight to midnight
- * at -05:00.
+ * Returns the filters `x_from` and `x_to` for each column `x` with past instants. Days begin and end at midnight at
+ * -05:00. The filters reject future dates.
  */
 export const makePastInstantRanges = makeDayRanges("fromDayOfInstant", "toDayOfInstant", nonFutureDateFilter)
 
-/** Creates the filters `x_from` and `x_to` for each column `x` with dates that may be in the future (D7, §4.4). */
+/** Returns the filters `x_from` and `x_to` for each date column `x` whose dates may lie in the future (D7, §4.4). */
 export const makeDateRanges = makeDayRanges(
   "fromDay",
   "toDay",
   (operator, column, description) => dateParameter(CalendarDate, { operator, column }, `${description}.`),
 )
 
-/** Creates the filter `x=true` or `x=false` for each column `x`. */
+/** Returns the filter `x` for each boolean column `x`. It accepts `true` or `false`. */
 export const makeBooleans = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, (column) =>
     Schema.optionalKey(
@@ -128,13 +131,13 @@ export const makeBooleans = <Name extends string>(...names: ReadonlyArray<Name>)
       }),
     ))
 
-/** Maximum length of a value in a text filter, in characters. No value in the tables is longer. */
+/** The maximum length of a value in a text filter, in characters. No value in the tables is longer. */
 const maxTextLength = 256
 
-/** Maximum length of a list of values, including its commas. */
+/** The maximum length of a list parameter in characters, including commas. */
 const maxTextListLength = 1_024
 
-/** Splits a list and drops repeated values, which select nothing more (D33). */
+/** Splits a list and removes duplicates, which have no effect (D33). */
 const makeListDecoder = (itemMessage: string | undefined) => (text: string) => {
   const parsed = parseTextList(text)
   return "values" in parsed
@@ -143,8 +146,8 @@ const makeListDecoder = (itemMessage: string | undefined) => (text: string) => {
 }
 
 /**
- * Creates a filter that takes a comma-separated list. `itemMessage` says what each value must be, unless any text is
- * valid.
+ * Returns a filter whose value is a comma-separated list. `itemMessage` describes what each value must be; omit it if
+ * any text is valid.
  */
 const listFilter = <Item extends Schema.Codec<string, string>>(
   item: Item,
@@ -164,7 +167,7 @@ const listFilter = <Item extends Schema.Codec<string, string>>(
     )).annotate({ filter }),
   )
 
-/** A value of a text filter. */
+/** A value in a text filter. */
 export const NonEmptyText = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), {
     message: "must not contain an empty value",
@@ -181,25 +184,33 @@ const describeTextList = (column: string) =>
 const makeTextListFilter = (operator: FilterOperator) => (column: string) =>
   listFilter(NonEmptyText, describeTextList(column), { operator, column })
 
-/** Creates a filter for each column. A row matches if its value is one of the filter's values, ignoring case (D33). */
+/**
+ * Returns a filter for each column. A row matches if the column equals one of the filter's values, ignoring case (D33).
+ */
 export const makeTexts = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, makeTextListFilter("oneOfIgnoringCase"))
 
 /**
- * Like `makeTexts`, but for columns with codes that are entirely in lower or entirely in upper case. Because only these
- * two spellings have to be compared, no index on `lower(…)` is needed (D33).
+ * Like `makeTexts`, but for columns with codes that are entirely in lower case or entirely in upper case. Only these
+ * two spellings have to be compared, so no index on `lower(…)` is needed (D33).
  */
 export const makeCodes = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, makeTextListFilter("oneOfCodes"))
 
-/** Filters by country codes, in upper or lower case. The column `country` contains two capital letters (D33). */
+/**
+ * Filters by country codes, which may be sent in upper or lower case. The column `country` stores them in upper case
+ * (D33).
+ */
 export const countryFilter = listFilter(
   Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toUpperCase())),
   describeTextList("country"),
   { operator: "oneOf", column: "country" },
 )
 
-/** Filters by endpoint paths, in upper or lower case. The column `endpoint` is in lower case (D33). */
+/**
+ * Filters by endpoint paths, which may be sent in upper or lower case. The column `endpoint` stores them in lower case
+ * (D33).
+ */
 export const endpointFilter = listFilter(
   Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toLowerCase())),
   describeTextList("endpoint"),
@@ -216,7 +227,7 @@ export const statusCodeFilter = listFilter(
   statusCodeMessage,
 )
 
-/** Filters by comma-separated months, which the column `month` contains as `YYYY-MM`. */
+/** Filters by comma-separated months. The column `month` stores months as `YYYY-MM`. */
 export const monthFilter = listFilter(
   CalendarMonth,
   "Rows whose month is one of these comma-separated months, YYYY-MM.",
@@ -225,7 +236,8 @@ export const monthFilter = listFilter(
 )
 
 /**
- * Creates a filter that accepts one or more of `words`, comma-separated and in any case. It refuses other words (D33).
+ * Returns a filter that accepts one or more of `words`, comma-separated and in upper or lower case. Any other word is
+ * rejected (D33).
  */
 export const makeEnum = <const Words extends ReadonlyArray<string>>(words: Words) => {
   const message = `must be one of: ${words.join(", ")}`
@@ -255,20 +267,20 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
   )
 
 /**
- * Creates a filter that finds text containing the value, ignoring case. `%`, `_` and quotes have no special meaning.
+ * Returns a filter that matches text containing the value, ignoring case. `%`, `_` and quotes have no special meaning.
  */
 export const makeSubstring = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
 /**
- * Creates a filter that finds arrays in which an element contains the value, ignoring case. OpenAPI describes it as
- * "Part of `name`".
+ * Returns a filter that matches arrays in which some element contains the value, ignoring case. OpenAPI describes the
+ * value as "Part of `name`".
  */
 export const makeArrayElementSubstring = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
 /**
- * Creates a filter that finds arrays with at least one of the values, such as tags, ignoring case (D33). `rows` is what
- * OpenAPI calls the rows, such as `Sessions`.
+ * Returns a filter that matches arrays in which some element equals one of the values, ignoring case (D33), such as a
+ * list of tags. `rows` is the noun that OpenAPI uses for the rows, such as `Sessions`.
  */
 export const makeArrayElement = (column: string, rows: string) =>
   listFilter(

@@ -1,15 +1,15 @@
 /**
- * Continues synchronously if a result is already known. A request that never has to wait, such as one for a stored
- * response, then needs no fiber.
+ * Functions that continue synchronously when an effect's result is already available. A request that never has to wait,
+ * such as one for a stored response, then needs no fiber.
  */
 import { Effect, Exit } from "effect"
 
-/** Whether the result of an effect is already known: the effect is an `Exit`. */
+/** Returns whether the effect's result is already available, which means that the effect is an `Exit`. */
 export const isKnown = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Exit<A, E> => Exit.isExit(effect)
 
 /**
- * Like `Effect.flatMap`, but calls `next` immediately if the result is known. Exceptions that `next` throws are then
- * not caught.
+ * Like `Effect.flatMap`, but calls `next` immediately if the result is already available. In that case, exceptions
+ * thrown by `next` are not caught.
  */
 export const flatMapKnown = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
@@ -20,8 +20,8 @@ export const flatMapKnown = <A, E, R, B, E2, R2>(
 }
 
 /**
- * Like `Effect.map`, but calls `change` immediately if the result is known. Exceptions that `change` throws are then
- * not caught.
+ * Like `Effect.map`, but calls `change` immediately if the result is already available. In that case, exceptions thrown
+ * by `change` are not caught.
  */
 export const mapKnown = <A, E, R, B>(
   effect: Effect.Effect<A, E, R>,

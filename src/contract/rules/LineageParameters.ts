@@ -1,9 +1,12 @@
-/** `follow_lineage` and `cik` (D35), the parameters of every list with `ticker`, and the rules for combining them. */
+/**
+ * The parameters `follow_lineage` and `cik` (D35), which every list with a `ticker` parameter has, and the rules for
+ * combining them.
+ */
 import { Predicate, Schema } from "effect"
 import type { DecodedQuery } from "./FilterDeclarations.ts"
 import { CikListParameter, splitTickerListEntry, toSymbolKey } from "./Tickers.ts"
 
-/** The parameters `follow_lineage` and `cik`, for queries. */
+/** The parameters `follow_lineage` and `cik`, to be included in a query schema. */
 export const LineageParameters = {
   follow_lineage: Schema.optionalKey(
     Schema.Boolean.annotate({
@@ -16,7 +19,7 @@ export const LineageParameters = {
   cik: Schema.optionalKey(CikListParameter),
 }
 
-/** The decoded parameters that determine which companies a request follows. */
+/** The decoded parameters that determine whose symbol changes a request follows. */
 export interface LineageQuery {
   readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean
@@ -25,14 +28,14 @@ export interface LineageQuery {
 
 const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
 
-/** Checks that the CIKs fit the symbols. Returns the first reason why they do not, or an empty array. */
+/** Checks that the CIKs match the symbols. Returns the first problem found, or an empty array if there is none. */
 const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [first = "", ...others] = ciks
-  // A single CIK without a symbol belongs to the only symbol.
+  // A single CIK without a symbol applies to the only requested symbol.
   if (others.length === 0 && !first.includes(":") && tickers.length === 1) {
     return tickers[0]?.includes(":") === true ? ["cannot be combined with a CIK in ticker"] : []
   }
-  // Otherwise, each entry must name a symbol of `ticker`, and no symbol may be named twice.
+  // Otherwise, each entry must include a symbol from `ticker`, and no symbol may occur twice.
   const keys = new Set(tickers.map(toSymbolKey))
   const named = ciks.map((entry) => toSymbolKey(splitTickerListEntry(entry).ticker))
   const reasons = ciks.map((entry, index) => {
@@ -45,8 +48,8 @@ const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>):
 }
 
 /**
- * Checks that a CIK comes with `follow_lineage=true`, that `follow_lineage=true` comes with `ticker`, and that the CIKs
- * fit the symbols.
+ * Checks that `cik` is only sent with `follow_lineage=true`, that `follow_lineage=true` is only sent with `ticker`, and
+ * that the CIKs match the symbols.
  */
 export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQuery) => {
   const tickers = toEntries(ticker)
@@ -63,7 +66,7 @@ export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQ
   ]
 }
 
-/** Returns each symbol to resolve, with the CIK that the request selects for it, if any. */
+/** Returns the requested symbols, each with the CIK that the request specifies for it, if any. */
 export const getSymbolsWithSelectedCiks = ({ cik = [], ticker = [] }: LineageQuery) => {
   const [ciks, tickers] = [[cik].flat(), [ticker].flat()]
   const selected = new Map(ciks.map((entry) => {

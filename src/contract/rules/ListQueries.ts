@@ -1,6 +1,6 @@
 /**
- * Composes the queries of endpoints that list rows by ticker: the list's own filters, then the parameters that all of
- * these lists have.
+ * Builds the query schemas of endpoints that list rows by ticker. A query schema consists of the endpoint's own filters
+ * and the parameters that all such lists share.
  */
 import { Schema } from "effect"
 import { AsOfParameter } from "./AsOfParameter.ts"
@@ -9,12 +9,12 @@ import { PagingParameters } from "./Paging.ts"
 import { checkParameterCombinations } from "./ParameterCombinations.ts"
 import { ProvenanceParameter } from "./ProvenanceParameter.ts"
 
-/** Creates the query of a list from its filters. */
+/** Returns the query schema of a list with the given filters. */
 export const makeListQuery = <const Filters extends Schema.Struct.Fields>(filters: Filters) =>
   Schema.Struct({ ...filters, ...LineageParameters, ...AsOfParameter, ...PagingParameters })
     .check(checkParameterCombinations)
 
-/** Creates the query of a list whose rows can state their sources (`provenance`). */
+/** Returns the query schema of a list that supports `provenance`, so that its rows can include their sources. */
 export const makeSourcedListQuery = <const Filters extends Schema.Struct.Fields>(filters: Filters) =>
   Schema.Struct({ ...filters, ...LineageParameters, ...AsOfParameter, ...ProvenanceParameter, ...PagingParameters })
     .check(checkParameterCombinations)

@@ -1,5 +1,5 @@
-/** The type of numbers that count something. */
+/** The schema for counts. */
 import { Schema } from "effect"
 
-/** A number of rows, bytes, microdollars, requests and the like. */
+/** An integer greater than or equal to 0, such as a number of rows, bytes, microdollars or requests. */
 export const NonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

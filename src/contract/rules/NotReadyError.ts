@@ -1,8 +1,8 @@
-/** The error of `GET /health/ready` (§7.2, errors). */
+/** The error response of `GET /health/ready` (§7.2, errors). */
 import { Schema } from "effect"
 import { describeError, makeErrorFieldsWithDetails } from "./Errors.ts"
 
-/** The state of each part of the service that readiness depends on or that operators should know. */
+/** The states of the subsystems that affect readiness or that operators should know about. */
 export const ReadinessParts = Schema.Struct({
   service: Schema.Literals(["ok", "ending"]).annotate({
     identifier: "ServiceState",
@@ -34,7 +34,10 @@ export const ReadinessParts = Schema.Struct({
   }),
 }).annotate({ identifier: "Parts", description: "The parts of the service." })
 
-/** 503 with `Retry-After: 5`. It has the code that requests for data get while the database is down. */
+/**
+ * 503 with `Retry-After: 5`: the service is not ready. The error code is the same as for data requests while the
+ * database is down.
+ */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
   makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: ReadinessParts })),
   describeError(503, "A part that is required to serve data is not ready; `details` names it."),

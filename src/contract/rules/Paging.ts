@@ -1,4 +1,4 @@
-/** Paging of lists (§1, D8): the parameters and the JSON envelope. */
+/** List pagination (§1, D8): the parameters and the JSON envelope. */
 import { Context, Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { type ListFormat, listFormats } from "../rows/ListFormats.ts"
 import { countRowsToRead, type CursorReader, makeCursorParameter } from "./Cursors.ts"
@@ -6,8 +6,8 @@ import { redactApiKeys } from "./Errors.ts"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
 /**
- * Creates the schema of a number in decimal digits, without sign, exponent, fraction or white space. Leading zeros are
- * allowed (D8).
+ * Returns the schema of a number written as decimal digits, with no sign, exponent, fraction or white space. Leading
+ * zeros are allowed (D8).
  */
 const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
   Schema.String.check(Schema.isPattern(/^0*\d{1,10}$/, { message })).pipe(
@@ -17,15 +17,15 @@ const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) 
 const integerUpTo = (maximum: number, message: string) =>
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }, { message }))
 
-/** Says in an error message which numbers are allowed. */
+/** Returns the part of an error message that states the allowed range. */
 export const describeRange = (maximum: number) => `must be a whole number from 1 to ${maximum}`
 
 const limitMessage = `${describeRange(100)}, or all with format=csv, format=ndjson or format=parquet`
 
-/** The highest page number, which is the largest 32-bit integer. */
+/** The highest page number. It is the largest 32-bit signed integer. */
 export const maxPage = 2_147_483_647
 
-/** The parameters that every paginated list has. */
+/** The parameters of every paginated list. */
 export const PagingParameters = {
   page: decodeDigits(
     integerUpTo(maxPage, describeRange(maxPage)).annotate({ default: 1, description: "The page, from 1." }),
@@ -62,8 +62,9 @@ export const PagingParameters = {
 }
 
 /**
- * Creates the parameter `after` of a list that grows while a client reads it. The link to the next page contains it:
- * that page begins after the last row of this one, even if rows were added in the meantime.
+ * Returns the parameter `after` for a list that may grow while a client reads it. The parameter comes from the link to
+ * the next page. It makes that page start after the last row of the current page, even if rows have been added in the
+ * meantime.
  */
 export const makePlaceParameter = (place: CursorReader<unknown>) =>
   makeCursorParameter(place, "must be that of the link to a next page, unchanged", {
@@ -71,7 +72,7 @@ export const makePlaceParameter = (place: CursorReader<unknown>) =>
       "`page` then only numbers the page.",
   })
 
-/** Creates the parameter `limit` of a list that has a cursor instead of numbered pages. `standard` is the default. */
+/** Returns the parameter `limit` for a list with cursors instead of page numbers. `standard` is the default value. */
 export const makeLimitParameterForCursors = (maximum: number, standard: number, description: string) =>
   decodeDigits(integerUpTo(maximum, describeRange(maximum)), describeRange(maximum)).annotate({
     default: standard,
@@ -82,16 +83,16 @@ export const makeLimitParameterForCursors = (maximum: number, standard: number, 
 export interface PagingQuery {
   readonly page: number
   readonly limit: number | "all"
-  /** The place after which the page begins. If it is present, the page number does not affect the rows. */
+  /** The position after which the page starts. If present, the page number has no effect on which rows are returned. */
   readonly after?: string | undefined
   readonly format?: ListFormat
   readonly explain?: boolean
 }
 
-/** The property `count` of a list. */
+/** The `count` field in a list response. */
 export const ResultCount = NonNegativeInt.annotate({ description: "The length of `results`." })
 
-/** Creates the schema of a list's response: `{ count, results, message?, page, limit, has_more }`. */
+/** Returns the schema of a list response: `{ count, results, message?, page, limit, has_more }`. */
 export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
   Schema.Struct({
     count: ResultCount,
@@ -106,27 +107,27 @@ export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 
-/** What an endpoint counts as one result, for estimates (D28). */
+/** The unit in which estimates count an endpoint's results (D28). */
 export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/contract/ResultUnit", {
   defaultValue: () => "row",
 })
 
-/** A limit that is greater than the number of rows in any table. */
+/** A limit that exceeds the number of rows in any table. */
 export const unlimitedRowCount = Number.MAX_SAFE_INTEGER
 
 /**
- * Returns the range of rows to select for a page. It includes one row more than the page shows; `cutPage` in
- * `Cursors.ts` removes it.
+ * Returns the limit and offset for reading a page. The limit includes one extra row, which `cutPage` in `Cursors.ts`
+ * removes.
  */
 export const getPageRowRange = ({ after, limit, page }: PagingQuery) =>
   limit === "all"
     ? { limit: unlimitedRowCount, offset: 0 }
     : { limit: countRowsToRead(limit), offset: after === undefined ? (page - 1) * limit : 0 }
 
-/** The parameters that differ between a page and the next page. */
+/** The parameters of the link to the next page that differ from those of the current page. */
 export type NextPage = Required<Pick<PagingQuery, "page">> & Pick<PagingQuery, "after">
 
-/** Returns the request target of the list's next page. */
+/** Returns the request target of the next page. */
 export const makeNextPageTarget = (target: string, { after, page }: NextPage) => {
   const [path = "/", ...search] = target.split("?")
   const parameters = new URLSearchParams(redactApiKeys(search.join("?")))
@@ -135,31 +136,32 @@ export const makeNextPageTarget = (target: string, { after, page }: NextPage) =>
   return `${path}?${parameters}`
 }
 
-/** The format and size of a page in CSV or NDJSON. */
+/** The format and row count of a page in CSV or NDJSON. */
 export interface PageFileMetadata {
   readonly format: "csv" | "ndjson"
-  /** Number of NDJSON lines, or of CSV records excluding the header. */
+  /** The number of NDJSON lines or of CSV records, not counting the CSV header. */
   readonly rows: number
 }
 
-/** An encoded response body with its metadata. */
+/** An encoded response body, with metadata. */
 export interface ResponseContent {
   readonly body: Uint8Array
-  /** Absent for JSON. */
+  /** Absent if the page is JSON. */
   readonly file?: PageFileMetadata
-  /** Number of results, for estimates (D28) and usage (D29). */
+  /** The number of results, for estimates (D28) and usage (D29). */
   readonly records: number
   /** Undefined on the last page. */
   readonly nextPage: NextPage | undefined
-  /** Response headers that depend on the data, by lower-case name. */
+  /** Response headers that depend on the data, keyed by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
   /**
-   * Whether the same request may get another response although the data has not changed. If so, nothing may store it.
+   * Whether the same request may get a different response even though the data is unchanged. Such a response must not
+   * be stored.
    */
   readonly isTransient?: boolean
 }
 
-/** Encodes a response that is not a list. */
+/** Encodes a response that is not paginated. */
 export const encodeUnpagedResponse = (encoded: Schema.Json, records: number): ResponseContent => ({
   body: new TextEncoder().encode(JSON.stringify(encoded)),
   records,

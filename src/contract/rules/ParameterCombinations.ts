@@ -1,9 +1,9 @@
-/** Rules for parameters that depend on each other: dates (D7), pages (D8), ranges (D9) and lineages (D35). */
+/** Checks parameters that depend on one another: dates (D7), pages (D8), ranges (D9) and lineages (D35). */
 import { BigDecimal, Schema } from "effect"
 import type { DecodedQuery } from "./FilterDeclarations.ts"
 import { checkLineageParameters } from "./LineageParameters.ts"
 
-/** Compares dates, `YYYY-MM-DD`, which sort chronologically as text. */
+/** Compares dates in the format `YYYY-MM-DD`, which sort chronologically as strings. */
 const isLater = (from: string, to: string) => from > to
 
 const isGreater = (low: string, high: string) =>
@@ -20,7 +20,9 @@ const checkRange = (
   return isInverted ? [{ path: [lower], issue: `must not be greater than ${upper}` }] : []
 }
 
-/** Checks each pair of bounds, `min_x` and `max_x` or `x_from` and `x_to`. */
+/**
+ * Checks that the lower bound of each range, `min_x` or `x_from`, does not exceed the upper bound, `max_x` or `x_to`.
+ */
 const checkRanges = (query: DecodedQuery) =>
   Object.keys(query).flatMap((name) =>
     name.startsWith("min_")
@@ -36,8 +38,8 @@ const checkDate = (query: DecodedQuery) =>
     : []
 
 /**
- * Checks that an export (`limit=all`) begins at the first row and is not JSON, and that Parquet is only requested for
- * an export. If the format comes from the header `Accept`, the handler checks it.
+ * Checks that an export (`limit=all`) starts at the first row and is not in JSON, and that Parquet is used only for
+ * exports. If the `Accept` header determines the format, the handler checks it instead.
  */
 const checkExport = ({ after, format, limit, page }: DecodedQuery) =>
   limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageErrorReason }] : []) : [
@@ -46,15 +48,15 @@ const checkExport = ({ after, format, limit, page }: DecodedQuery) =>
     ...(format === "json" ? [{ path: ["limit"], issue: jsonExportErrorReason }] : []),
   ]
 
-/** The end of the error message for `limit=all` in JSON. The name of the parameter, `limit`, precedes it. */
+/** The error message for `limit=all` in JSON. The parameter name, `limit`, is put in front of it. */
 export const jsonExportErrorReason = "can be all only with format=csv, format=ndjson or format=parquet"
 
-/** The end of the error message for a page in Parquet. The name of the parameter, `format`, precedes it. */
+/** The error message for a page in Parquet. The parameter name, `format`, is put in front of it. */
 export const parquetPageErrorReason = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
 
 /**
- * Checks that ranges are in order, that parameters do not contradict each other, and that none lacks a parameter that
- * it requires.
+ * Checks that ranges are not inverted, that parameters do not conflict, and that a parameter is only sent together with
+ * the parameters it requires.
  */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [
   ...checkRanges(query),

@@ -1,7 +1,7 @@
-/** `provenance`, a parameter of lists: it adds the source documents to each row. */
+/** The list parameter `provenance`, which adds links to the source documents to each row. */
 import { Schema } from "effect"
 
-/** The parameter `provenance`, for queries. */
+/** The parameter `provenance`, to be included in a query schema. */
 export const ProvenanceParameter = {
   provenance: Schema.optionalKey(
     Schema.Boolean.annotate({
@@ -12,7 +12,7 @@ export const ProvenanceParameter = {
   ),
 }
 
-/** The decoded parameter. */
+/** The decoded parameter `provenance`. */
 export interface ProvenanceQuery {
   readonly provenance?: boolean
 }

@@ -1,6 +1,8 @@
-/** The request headers that the service reads, each declared once. `ApiRequest` does not give access to any others. */
+/**
+ * The request headers that the service reads. Each is declared here once, and `ApiRequest` gives access to no others.
+ */
 
-/** Headers that scripts in web pages may set, so CORS must allow them (D10). */
+/** Headers that a web page's scripts may set, so CORS must allow them (D10). */
 const settableNames = [
   "Accept",
   "Authorization",
@@ -20,7 +22,7 @@ const settableNames = [
   "X-Request-Id",
 ] as const
 
-/** Headers that scripts cannot set, because the browser does. CORS need not allow them. */
+/** Headers set by browsers or proxies rather than by a web page's scripts. CORS does not have to allow them. */
 type OtherName =
   | "accept-encoding"
   | "content-length"
@@ -30,8 +32,8 @@ type OtherName =
   | "transfer-encoding"
   | "x-forwarded-for"
 
-/** The lower-case name of a header that the service reads. */
+/** The lower-case name of a request header that the service reads. */
 export type RequestHeaderName = Lowercase<typeof settableNames[number]> | OtherName
 
-/** The headers that CORS allows scripts to set (D10). */
+/** Header names that CORS allows a web page's scripts to set (D10). */
 export const corsAllowedHeaderNames: ReadonlyArray<string> = settableNames

@@ -1,9 +1,9 @@
-/** The response headers, each declared once: for OpenAPI, CORS and the response cache. */
+/** The response headers. Each is declared here once, for OpenAPI, CORS and the response cache. */
 import { Record, Struct } from "effect"
 
 /**
- * The part of an OpenAPI header object that is declared here. If `required`, the header is in every response that is
- * documented with it.
+ * The fields of an OpenAPI header object that are declared here. If `required` is true, every response documented with
+ * this header contains it.
  */
 interface HeaderObject {
   readonly description: string
@@ -13,8 +13,9 @@ interface HeaderObject {
 
 interface HeaderDeclaration extends HeaderObject {
   /**
-   * Whether the response cache may store the header. `shared` headers are stored and sent to every account;
-   * `perRequest` headers are computed for each request (D17, caching). A response with any other header is not stored.
+   * Whether the response cache may store the header. `shared` headers are stored and sent to every account.
+   * `perRequest` headers are computed anew for each request (D17, caching). `never` prevents any response that contains
+   * the header from being stored.
    */
   readonly caching: "shared" | "perRequest" | "never"
 }
@@ -118,19 +119,19 @@ const declarations = {
 /** The name of a response header that the service sends. */
 export type ResponseHeaderName = keyof typeof declarations
 
-/** The headers as OpenAPI describes them. */
+/** Header descriptions for OpenAPI. */
 export const openApiResponseHeaders = Record.map(declarations, Struct.pick(["description", "required", "schema"]))
 
 const selectNames = (isSelected: (header: HeaderDeclaration) => boolean) =>
   Object.entries<HeaderDeclaration>(declarations).flatMap(([name, header]) => isSelected(header) ? [name] : [])
 
-/** Headers that browser code may read (D10, CORS): all of them. */
+/** The headers that CORS exposes to browser scripts (D10), which are all of them. */
 export const corsExposedHeaderNames = Object.keys(declarations).toSorted()
 
 const selectLowerCaseNames = (caching: HeaderDeclaration["caching"]) =>
   selectNames((header) => header.caching === caching).map((name) => name.toLowerCase())
 
-/** Lower-case names of the headers whose value is the same for every account. */
+/** Lower-case names of headers that have the same value for every account. */
 export const accountIndependentHeaderNames: ReadonlySet<string> = new Set([
   "content-encoding",
   "content-length",
@@ -138,5 +139,5 @@ export const accountIndependentHeaderNames: ReadonlySet<string> = new Set([
   ...selectLowerCaseNames("shared"),
 ])
 
-/** Lower-case names of the headers with a new value in every response. */
+/** Lower-case names of headers that are computed anew for each request. */
 export const perRequestHeaderNames: ReadonlySet<string> = new Set(selectLowerCaseNames("perRequest"))

@@ -1,10 +1,11 @@
-/** Suggests the most similar name for a misspelled one (D4, unknown parameters). */
+/** Suggests the closest match for a misspelled name (D4, unknown parameters). */
 import { Array, Option, Order } from "effect"
 
 /**
- * Counts the insertions, deletions, substitutions and swaps of adjacent letters that turn one text into the other
- * (Damerau-Levenshtein distance, restricted: no letter is edited twice). `row[j]` is the distance between the letters
- * of `left` so far and the first `j` letters of `right`; `before` is the row above it.
+ * Computes the edit distance between two strings: the number of insertions, deletions, substitutions and transpositions
+ * of adjacent letters. This is the restricted Damerau-Levenshtein distance, in which no letter is edited twice.
+ * `row[j]` is the distance between the letters of `left` processed so far and the first `j` letters of `right`.
+ * `before` is the row above `row`.
  */
 const computeDistance = (left: string, right: string) => {
   const [leftLetters, rightLetters] = [[...left], [...right]]
@@ -32,8 +33,9 @@ const byDistance = Order.mapInput(Order.Number, ({ distance }: { readonly distan
 const thirdOfLength = (name: string) => name.length / 3
 
 /**
- * Returns the most similar name, ignoring case. A name is similar if it begins with `misspelled`, or if its edit
- * distance is at most a third of its length. `getTolerance` replaces both rules with a maximum distance for each name.
+ * Returns the closest match, ignoring case. A name matches if it starts with `misspelled`, or if their edit distance is
+ * at most a third of the name's length. `getTolerance`, if present, replaces both rules: it returns the maximum edit
+ * distance for each name.
  */
 export const findNearestName = (
   misspelled: string,
@@ -45,7 +47,7 @@ export const findNearestName = (
   const candidates = names.flatMap((name) => {
     const tolerance = (getTolerance ?? thirdOfLength)(name)
     const isPrefix = getTolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
-    // The edit distance is at least the difference in length, so computing it would be pointless.
+    // The edit distance is never less than the difference in length, so there is no need to compute it.
     if (!isPrefix && Math.abs(length - name.length) > tolerance) return []
     const distance = computeDistance(text, name.toLowerCase())
     return isPrefix || distance <= tolerance ? [{ name, distance }] : []
@@ -54,10 +56,14 @@ export const findNearestName = (
 }
 
 /**
- * Formats a suggestion as a sentence with a leading space, such as ` Did you mean news?`; empty without a suggestion.
+ * Formats a suggestion as a sentence with a leading space, such as ` Did you mean news?`. Returns an empty string if
+ * there is no suggestion.
  */
 export const formatSuggestion = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
 
-/** Suggests a name for a misspelled one, as a sentence with a leading space; empty if no name is similar. */
+/**
+ * Returns the closest match for a misspelled name as a sentence with a leading space, or an empty string if no name is
+ * similar enough.
+ */
 export const formatNameSuggestion = (misspelled: string, names: ReadonlyArray<string>) =>
   formatSuggestion(findNearestName(misspelled, names))

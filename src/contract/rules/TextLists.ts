@@ -1,43 +1,40 @@
 /**
- * Lists of values in one parameter (D33). Commas separate the values, as in a line of CSV: a value that contains a
- * comma is in double quotes, and a double quote inside such a value is doubled.
+ * Lists of values in a single parameter (D33). The syntax is that of a CSV record: commas separate the values, a value
+ * that contains a comma is enclosed in double quotes, and a double quote within quotes is doubled.
  */
 
 const quotingAdvice =
   `write a value that contains a comma in double quotes, such as "Wholesale-Drugs, Proprietaries", ` +
   "and a double quote inside them twice"
 
-/** A list as programming languages print it, such as `[A, B]`, `["A", "B"]` or `('A', 'B')`. */
+/** A list in the syntax of a programming language, such as `[A, B]`, `["A", "B"]` or `('A', 'B')`. */
 const printedList = /^\s*(?:\[.+\]|[({]\s*(["']).*\1\s*,?\s*[)}])\s*$/s
 
 /**
- * How programming languages print a missing value. `NA` and `none` are not here: `NA` is Namibia, and `none` may be a
- * real value.
+ * How programming languages print a missing value. `NA` and `none` are left out because they can be real values: `NA`
+ * is Namibia's country code, for example.
  */
 const missingValue = /^(?:null|NULL|undefined|None|nil|<nil>|NaN)$/
 
 /**
- * A value and the comma after it. The first group is the content of a value in double quotes, the second one any other
- * value.
+ * A value followed by a comma. The first group captures the contents of a quoted value, the second group captures an
+ * unquoted value.
  */
 const listItem = /(?:\s*"((?:[^"]|"")*)"\s*|([^,]*)),/gy
 
-/** The result of splitting a list. */
+/** The values of a list, or the reason why it is invalid. */
 export type ParsedTextList =
   | { readonly values: ReadonlyArray<string> }
-  /** Why the list is not valid. Completes a sentence that begins with the parameter's name. */
+  /** Why the list is invalid. The parameter name is put in front of the reason. */
   | { readonly reason: string }
 
-/**
- * Splits a list into its values, and trims those that are not quoted. Fails with a reason if the list looks like a
- * mistake.
- */
+/** Splits a list into its values and trims unquoted values. Returns a reason if the list looks like a mistake. */
 export const parseTextList = (text: string): ParsedTextList => {
   if (printedList.test(text)) {
     return { reason: "must not have brackets around its values; separate several values by commas: A,B" }
   }
   const values: Array<string> = []
-  // With a comma at the end, every value is followed by one.
+  // The appended comma ensures that every value is followed by a comma.
   for (const [, quoted, plain = ""] of `${text},`.matchAll(listItem)) {
     const value = quoted === undefined ? plain.trim() : quoted.replaceAll(`""`, `"`)
     if (value === "") return { reason: `must not contain an empty value; remove it, or ${quotingAdvice}` }
@@ -52,7 +49,7 @@ export const parseTextList = (text: string): ParsedTextList => {
   return { values }
 }
 
-/** Formats values as a list from which `parseTextList` gets the same values. */
+/** Formats values as a list. `parseTextList` returns the same values. */
 export const formatTextList = (values: ReadonlyArray<string | number>) =>
   values.map((value) => {
     const text = String(value)

@@ -1,38 +1,45 @@
-/** Ticker parameters (§7.3, D5, D6: ticker lists). */
+/** Ticker parameters (§7.3; D5 and D6, ticker lists). */
 import { Array, Effect, Predicate, Schema, SchemaAST, SchemaIssue, SchemaTransformation } from "effect"
 import { redactApiKeys } from "./Errors.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
-/** The format of a ticker in requests, data files and tables. */
+/** The format of tickers in requests, data files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 
-/** Whether the symbol has a separator, and therefore more than one spelling (D41): `BRK.B` and `BRK-B`. */
+/**
+ * Returns whether the symbol contains a separator and can therefore be spelled in several ways, such as `BRK.B` and
+ * `BRK-B` (D41).
+ */
 export const hasSeparator = (symbol: string) => /[.-]/.test(symbol)
 
 /**
- * Returns the text that all spellings of a symbol have in common (D41). A dot and a hyphen are the same separator. The
- * consolidated tape marks warrants and units by WS and U, the SEC by WT and UN: `ACHR.WS` is `ACHR-WT`.
+ * Returns a key that is the same for all spellings of a symbol (D41). Dots and hyphens are interchangeable. Suffixes
+ * for warrants and units are also normalized: WS and U on the consolidated tape are WT and UN at the SEC, so `ACHR.WS`
+ * is the same as `ACHR-WT`.
  */
 export const toSymbolKey = (symbol: string) =>
   hasSeparator(symbol) ? symbol.replaceAll(".", "-").replace(/-WS$/, "-WT").replace(/-U$/, "-UN") : symbol
 
-/** Converts only ASCII letters: `toUpperCase` would turn some other letters into ASCII ones, such as `ı` into `I`. */
+/**
+ * Converts ASCII letters only. `toUpperCase` would also turn some other letters into ASCII letters, such as `ı` into
+ * `I`.
+ */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
-/** An entry of a ticker list: a symbol, with or without the CIK of its issuer. */
+/** A ticker list entry: a symbol, optionally followed by its issuer's CIK. */
 const tickerEntryPattern = /^[A-Z0-9.^-]{1,16}(?::\d{10})?$/
 
-/** Matches lists in which every symbol is valid. They are the common case, and need no splitting. */
+/** A list in which every symbol is valid. This is the common case and requires no splitting. */
 const onlyTickers = /^[A-Za-z0-9.^-]{1,16}(?:,[A-Za-z0-9.^-]{1,16})*$/
 
 const removeSpaces = (text: string) => text.replace(/\s+/gu, "")
 
 const padCik = (digits: string) => digits.padStart(10, "0")
 
-/** Removes white space, converts the symbol to upper case, and pads the CIK to ten digits. */
+/** Removes white space, converts the symbol to upper case, and pads the CIK with zeros to ten digits. */
 const normalizeTickerEntry = (text: string) => toUpperCaseAscii(removeSpaces(text)).replace(/(?<=:)\d{1,10}$/, padCik)
 
-/** Splits an entry of a ticker list, such as `META` or `META:0001326801`, into the ticker and the optional CIK. */
+/** Splits a ticker list entry, such as `META` or `META:0001326801`, into the ticker and the optional CIK. */
 export const splitTickerListEntry = (entry: string) => {
   const [ticker = "", cik] = entry.split(":")
   return { ticker, cik }
@@ -42,7 +49,7 @@ const characterRule = "Tickers contain only uppercase letters, numbers, dots, hy
 const maxTickers = 100
 const maxNamedTickers = 20
 
-/** Formats up to twenty dropped symbols, each truncated to 32 characters, so that the header stays short (D5). */
+/** Formats at most twenty dropped symbols, each truncated to 32 characters, to keep the header short (D5). */
 const formatDroppedTickers = (dropped: ReadonlyArray<string>) =>
   dropped
     .slice(0, maxNamedTickers)
@@ -50,8 +57,7 @@ const formatDroppedTickers = (dropped: ReadonlyArray<string>) =>
     .join(",")
 
 /**
- * Returns an error message that names the invalid symbols and states the rule (§7.2). `advice` completes the last
- * sentence.
+ * Returns an error message that lists the invalid symbols and states the rule (§7.2). `advice` is appended to the rule.
  */
 const describeInvalidTickers = (sent: ReadonlyArray<string>, advice: string) => {
   const names = sent.slice(0, maxNamedTickers).map((text) => redactApiKeys(text).slice(0, 32)).join(", ")
@@ -62,10 +68,7 @@ const describeInvalidTickers = (sent: ReadonlyArray<string>, advice: string) => 
 const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) =>
   new SchemaIssue.InvalidValue({ message: describeInvalidTickers(sent, " (1 to 16 of them).") })
 
-/**
- * Splits a list into its valid symbols without repetitions, and the entries that are dropped because they are invalid
- * (D5).
- */
+/** Splits a list into its valid symbols, without duplicates, and the invalid entries, which are dropped (D5). */
 const splitTickers = (text: string) => {
   const sent = text.split(",").map(normalizeTickerEntry).filter((entry) => entry !== "")
   return {
@@ -75,7 +78,7 @@ const splitTickers = (text: string) => {
   }
 }
 
-/** A list needs at least one valid symbol, and has a maximum length (§7.3, §8). */
+/** Returns whether a list has at least one valid symbol and does not exceed the maximum length (§7.3, §8). */
 const isListAllowed = (tickers: ReadonlyArray<string>) => tickers.length > 0 && tickers.length <= maxTickers
 
 const parseTickers = (text: string) => {
@@ -91,14 +94,17 @@ const parseTickers = (text: string) => {
   return Effect.succeed(tickers)
 }
 
-/** Returns the value of `X-Dropped-Tickers` for a valid list; undefined if nothing is dropped. */
+/** Returns the value of the `X-Dropped-Tickers` header for a valid list, or undefined if no entries are dropped. */
 export const findDroppedTickers = (text: string): string | undefined => {
   if (onlyTickers.test(text)) return undefined
   const { dropped, tickers } = splitTickers(text)
   return dropped.length > 0 && isListAllowed(tickers) ? formatDroppedTickers(dropped) : undefined
 }
 
-/** A comma-separated list of tickers. Invalid ones are dropped and listed in a header; at least one must be valid. */
+/**
+ * A comma-separated list of tickers. Invalid tickers are dropped and listed in a response header. At least one ticker
+ * must be valid.
+ */
 export const TickerListParameter = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
     "when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With " +
@@ -115,7 +121,7 @@ export const TickerListParameter = Schema.String.annotate({
   dropsInvalidEntries: true,
 })
 
-/** Whether the parameter `ticker` of a query is a list of tickers. */
+/** Returns whether the query's `ticker` parameter is a list. */
 export const isTickerList = (query: Schema.Top) => {
   const field = Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "ticker")
     ? query.fields.ticker
@@ -123,14 +129,14 @@ export const isTickerList = (query: Schema.Top) => {
   return Schema.isSchema(field) && SchemaAST.resolve(field.ast)?.["dropsInvalidEntries"] === true
 }
 
-/** Creates the schema of a single ticker with at most the given length. */
+/** Returns the schema of a single ticker with at most `maxLength` characters. */
 const makeTickerSchema = (maxLength: number) => {
   const pattern = new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u")
   const nameInvalid = Schema.makeFilter((text: string) => {
     if (pattern.test(text)) return true
     const name = removeSpaces(text)
-    // Quotes the symbol as it was sent. If it is an API key with white space inside, which `redactApiKeys` would not
-    // recognize, the white space is removed first.
+    // Quotes the symbol as it was sent. White space is removed only if this reveals an API key, which `redactApiKeys`
+    // would not recognize otherwise.
     const sent = name === "" ? [] : [redactApiKeys(name) === name ? text.trim() : name]
     return describeInvalidTickers(sent, `. Send one symbol of 1 to ${maxLength} characters.`)
   })
@@ -139,7 +145,7 @@ const makeTickerSchema = (maxLength: number) => {
       `One current or former symbol of 1 to ${maxLength} characters; not case-sensitive. A dot and a hyphen ` +
       "are the same: `BRK.B` is `BRK-B`.",
     examples: ["BYON"],
-    // The second check only shows the pattern in OpenAPI. It is never reached, because the first one aborts.
+    // The second check only makes OpenAPI show the pattern. It never runs, because the first check aborts.
   }).check(nameInvalid.abort(), Schema.isPattern(pattern)).pipe(Schema.decodeTo(
     Schema.String,
     SchemaTransformation.transform({
@@ -149,16 +155,16 @@ const makeTickerSchema = (maxLength: number) => {
   ))
 }
 
-/** One ticker of up to 6 characters. A comma or a space inside makes it invalid (D6). */
+/** A single ticker of at most 6 characters. It must not contain commas or spaces (D6). */
 export const TickerParameter = makeTickerSchema(6).annotate({
   filter: { operator: "statement" } satisfies FilterDeclaration,
 })
 
-/** One ticker of up to 16 characters, the maximum in the tables. */
+/** A single ticker of at most 16 characters, the maximum length in the tables. */
 export const LongTickerParameter = makeTickerSchema(16)
   .annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
-/** The CIK of an issuer. SEC filings write it with or without leading zeros (D35); decoded, it has ten digits. */
+/** An issuer's CIK, which SEC filings write with or without leading zeros (D35). It is decoded to ten digits. */
 export const CikParameter = Schema.String.annotate({
   description:
     "The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the candidates in " +
@@ -169,8 +175,8 @@ export const CikParameter = Schema.String.annotate({
 )).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
 /**
- * One CIK or, if the list has several symbols, a CIK for some of them, as `SYMBOL:CIK`. Decoding pads each CIK to ten
- * digits.
+ * A single CIK or, if `ticker` contains several symbols, `SYMBOL:CIK` entries for some of them. Each CIK is decoded to
+ * ten digits.
  */
 export const CikListParameter = Schema.String.annotate({
   description:

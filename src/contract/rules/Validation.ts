@@ -1,6 +1,6 @@
 /**
- * Decodes the parameters of a request (D4, D11). Creates the errors for invalid parameters, and for unexpected failures
- * (§7.2, errors).
+ * Decodes request parameters (D4, D11). Creates the errors for invalid parameters and for unexpected failures (§7.2,
+ * errors).
  */
 import { Cause, Context, Effect, Exit, Schema, SchemaAST } from "effect"
 import { QueryNow } from "./Dates.ts"
@@ -23,33 +23,34 @@ const missingParameter = "is required"
 const repeatedParameter = "is sent more than once; send it once"
 
 /**
- * How common HTTP libraries write null, a missing value or NaN. These texts are not refused as such, because some are
- * also symbols; they only lead to better advice.
+ * How common HTTP libraries write null, missing values and NaN. Some of these texts are also symbols, so they are not
+ * rejected as such. If the value is rejected for another reason, the error message includes advice.
  */
 const nullText = /^(?:|null|undefined|none|nil|nan|nat|na|<na>)$/i
 
-/** Separators other than commas, and the brackets and quotes of lists as programming languages print them. */
+/** Separators other than commas, and the brackets and quotes of lists in programming languages. */
 const foreignListCharacters = /[|;[\](){}"']/
 
 /**
- * The suffix that some libraries add to the name of a list or an object, as in `ticker[]`, `ticker[0]` and `ticker.0`.
+ * A suffix that some libraries append to the name of a list or object parameter, as in `ticker[]`, `ticker[0]` and
+ * `ticker.0`.
  */
 const nameSuffix = /(?:\[[^\]]*\])+$|\.\d+$/
 
-/** Parameters are text, so the only wrong type is an array, which a repeated parameter becomes (D4). */
+/** Parameters are strings. The only possible type error is an array, which results from a repeated parameter (D4). */
 const getReasons = makeValidationReasonFormatter({
   missing: missingParameter,
   unexpected: unknownParameterReason,
   wrongType: repeatedParameter,
 })
 
-/** Returns a query's parameter names. */
+/** Returns the names of a query's parameters. */
 export const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
   const ast = SchemaAST.toEncoded(query.ast)
   return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** Returns which parameters are lists, and which ones a request must contain. */
+/** Returns the names of list parameters and the names of required parameters. */
 const describeParameters = (query: Schema.Top) => {
   const ast = SchemaAST.toType(query.ast)
   const encoded = SchemaAST.toEncoded(query.ast)
@@ -66,9 +67,9 @@ const describeParameters = (query: Schema.Top) => {
 const formatListAdvice = (name: string) => `with its values separated by commas: ${name}=A,B`
 
 /**
- * Returns the advice that follows the reason for an unknown parameter (D4), such as ` Did you mean ticker?`. If a
- * library has added a suffix to a valid name, as in `ticker[]`, it says how to send the parameter. If no name is
- * similar, it lists all names.
+ * Returns advice to append to the reason why a parameter is unknown (D4), such as ` Did you mean ticker?`. If a library
+ * has appended a suffix to a valid name, as in `ticker[]`, the advice explains how to send the parameter. If no name is
+ * similar, the advice lists all names.
  */
 const explainUnknown = (field: string, names: ReadonlyArray<string>, lists: ReadonlySet<string>) => {
   const name = field.replace(nameSuffix, "")
@@ -82,14 +83,14 @@ const explainUnknown = (field: string, names: ReadonlyArray<string>, lists: Read
 }
 
 /**
- * Appends advice to a reason. A reason with an initial capital is a complete sentence, so the advice becomes another
- * one.
+ * Appends advice to a reason. If the reason is a complete sentence, which starts with a capital letter, the advice
+ * becomes a separate sentence.
  */
 const appendAdvice = (reason: string, advice: string) =>
   /^[A-Z]/.test(reason) ? `${reason} ${advice.charAt(0).toUpperCase()}${advice.slice(1)}.` : `${reason}; ${advice}`
 
 /**
- * Returns a function that adds advice to the reason why a parameter is refused, such as `; separate several values by
+ * Returns a function that adds advice to the reason why a parameter was rejected, such as `; separate several values by
  * commas: tag=A,B`.
  */
 const makeAdviser = (parameters: RawSearchParameters, query: Schema.Top) => {
@@ -119,40 +120,43 @@ const makeAdviser = (parameters: RawSearchParameters, query: Schema.Top) => {
   }
 }
 
-/** Puts the parameter's name before the reason, unless the reason is a complete sentence with an initial capital. */
+/**
+ * Puts the parameter name in front of the reason, unless the reason is a complete sentence, which starts with a capital
+ * letter.
+ */
 const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
 
-/** Creates the error 422 for the given parameters. */
+/** Creates the 422 error for the given invalid parameters. */
 export const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
   new ValidationError({ error: { message: fields.map(formatSentence).join("; "), details: { fields } } })
 
-/** Makes schemas refuse unknown parameters, and report all invalid parameters instead of only the first (D4, D11). */
+/** Makes schemas reject unknown parameters and report all invalid parameters, not just the first (D4, D11). */
 export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as const
 
-/** The parameters of a request as text, by name; an array if one is repeated. */
+/** The undecoded parameters of a request, by name. A repeated parameter is an array. */
 export type RawSearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** Creates the error 422 for a query that does not match its schema. It names up to 20 invalid parameters. */
+/** Creates the 422 error for a query that does not match its schema. The error lists at most 20 invalid parameters. */
 export const makeQueryValidationError = (
   { issue }: Schema.SchemaError,
   parameters: RawSearchParameters,
   query: Schema.Top,
 ) => makeValidationError(getReasons(issue).slice(0, maxFields).map(makeAdviser(parameters, query)))
 
-/** The schema of a query. `QueryNow` decides which dates are in the future. */
+/** A query schema. `QueryNow` determines which dates are in the future. */
 export type QueryCodec<Query> = Schema.Codec<Query, unknown, QueryNow>
 
 type Decode<A> = (input: unknown) => Effect.Effect<A, Schema.SchemaError, QueryNow>
 
-/** Returns a decoder for a value that is text in the request. A repeated parameter is an array. */
+/** Returns a decoder for a parameter, whose value is a string, or an array of strings if the parameter is repeated. */
 const makeTextDecoder = <A>(schema: Schema.Codec<A, unknown, QueryNow>): Decode<A> =>
   Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)), queryParseOptions)
 
-/** A parameter that is decoded on its own. */
+/** Decodes one parameter independently of the others. */
 interface ParameterDecoder {
   readonly name: string
   readonly decode: Decode<unknown>
-  /** The result if a request does not have the parameter: nothing, a default, or an error. */
+  /** The result if the request omits the parameter: an empty object, a default value, or an error. */
   readonly missing: Exit.Exit<object, unknown>
 }
 
@@ -172,19 +176,19 @@ const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<Para
   )
 
 /**
- * Returns a fast decoder for valid queries; it returns undefined for invalid ones. It decodes only the parameters that
- * were sent, one by one. The schema of the whole query would also examine absent ones, and an endpoint can have
- * dozens.
+ * Returns a fast decoder that handles valid queries only and returns undefined for invalid ones. It decodes each
+ * parameter that was sent, one at a time. The schema of the whole query would also examine the parameters that were not
+ * sent, and an endpoint can have dozens.
  */
 const makeFastDecoder = (query: Schema.Top & { readonly fields: Schema.Struct.Fields }) => {
   const decoders = listParameterDecoders(query.fields)
   const [first, ...others] = query.ast.checks ?? []
-  // Checks that concern the whole query, such as range checks, run on the decoded parameters.
+  // Checks that involve several parameters, such as range checks, run after the parameters are decoded.
   const check = first === undefined ? undefined : Schema.decodeUnknownExit(Schema.Unknown.check(first, ...others))
   return (parameters: RawSearchParameters, context: Context.Context<QueryNow>) => {
     const run = Effect.runSyncExitWith(context)
     const decoded: Record<string, unknown> = {}
-    // Counts the parameters that no decoder has used. If any are left, they are unknown.
+    // The number of parameters that no decoder has processed. If any remain at the end, they are unknown.
     let remaining = Object.keys(parameters).length
     for (const { decode, missing, name } of decoders) {
       const text = parameters[name]
@@ -207,9 +211,9 @@ const hasFields = (schema: Schema.Top): schema is Schema.Top & { readonly fields
   schema.ast.encoding === undefined
 
 /**
- * Returns a function that decodes the parameters of a request. `now` is the time of the request, or the moment of its
- * `as_of`. If the query is invalid, the schema of the whole query decodes it again, because only its error names
- * everything that is wrong.
+ * Returns a function that decodes request parameters. `now` is the time of the request or, if `as_of` is present, the
+ * time it specifies. An invalid query is decoded again with the schema of the whole query, because only that schema
+ * reports all errors.
  */
 export const makeQueryDecoder = <Query>(query: QueryCodec<Query>) => {
   const decode = makeTextDecoder(query)
@@ -217,12 +221,12 @@ export const makeQueryDecoder = <Query>(query: QueryCodec<Query>) => {
   return (parameters: RawSearchParameters, now: number): Exit.Exit<Query, Schema.SchemaError> => {
     const context = Context.make(QueryNow, now)
     const decoded = decodeFast?.(parameters, context)
-    // Together, the decoded parameters are the decoded query, but TypeScript cannot know that.
+    // The decoded parameters together form the decoded query, but TypeScript cannot infer this.
     return decoded === undefined ? Effect.runSyncExitWith(context)(decode(parameters)) : Exit.succeed(decoded as Query)
   }
 }
 
-/** Logs a defect, with the id of its request if it has one, and returns the error for the response. */
+/** Logs a defect, with the request id if there is one, and returns the error to respond with. */
 export const logDefectAsInternalError = (defect: unknown, request_id?: string) =>
   Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
     request_id === undefined ? (log) => log : Effect.annotateLogs("request_id", request_id),

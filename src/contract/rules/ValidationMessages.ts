@@ -1,30 +1,32 @@
 /**
- * Turns schema errors into reasons, for parameters (D11) and for cells in data files (D31). A reason completes a
- * sentence that begins with the parameter's name or column: "page must be …".
+ * Converts schema errors to reasons, both for parameters (D11) and for cells in data files (D31). A reason completes a
+ * sentence that starts with the parameter or column name: "page must be …".
  */
 import { SchemaIssue } from "effect"
 
-/** Why a parameter or a cell is invalid. */
+/** The reason why a parameter or a cell is invalid. */
 export interface FieldErrorReason {
   readonly name: string
   readonly reason: string
 }
 
-/** The reasons whose wording differs between parameters and cells. */
+/** Reasons that are worded differently for parameters and for cells. */
 export interface ValidationWording {
   readonly missing: string
   readonly unexpected: string
   readonly wrongType: string
 }
 
-/** Turns a message of Effect's schemas, such as `Expected a number`, into a reason: `must be a number`. */
+/**
+ * Converts an error message from an Effect schema, such as `Expected a number`, to a reason such as `must be a number`.
+ */
 const toPredicate = (message: string) =>
   message
     .replace(/^Expected /, "must be ")
     .replace("a string representing a finite number", "a number")
     .replace(`"true" | "false"`, "true or false")
 
-/** Returns a function that lists the reasons in a schema issue, each with the name of its parameter or column. */
+/** Returns a function that lists the reasons in a schema issue, each with its parameter or column name. */
 export const makeValidationReasonFormatter = ({ missing, unexpected, wrongType }: ValidationWording) => {
   const format = SchemaIssue.makeFormatterStandardSchemaV1({
     leafHook: (issue) =>

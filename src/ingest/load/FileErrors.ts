@@ -1,17 +1,20 @@
-/** Explains why a file, a folder or standard output cannot be read or written, in the operating system's words. */
+/**
+ * Explains why a file, a folder or standard output cannot be read or written. The reasons are worded like the operating
+ * system's.
+ */
 import { Data, PlatformError, Predicate } from "effect"
 import { resolve } from "node:path"
 import { getSystemErrorMap } from "node:util"
 
-/** The operating system's reasons by error code, such as `EACCES` for `permission denied`. */
+/** The operating system's descriptions of errors by error code. For example, `EACCES` is `permission denied`. */
 const reasons = new Map([
   ...getSystemErrorMap().values(),
-  // Node's list has no reason for the first, and a less clear one for the second.
+  // Node's list lacks a description of the first error, and its description of the second is less clear.
   ["EDQUOT", "disk quota exceeded"],
   ["EISDIR", "is a directory"],
 ])
 
-/** The error of a failed file operation, from Effect's `FileSystem` or from a Node stream. */
+/** An error of a file operation, from Effect's `FileSystem` or a Node stream. */
 type FileError = PlatformError.PlatformError | NodeJS.ErrnoException
 
 const getCode = (error: FileError) => {
@@ -20,7 +23,8 @@ const getCode = (error: FileError) => {
 }
 
 /**
- * Returns the reason for a failed file operation, such as `permission denied`. If none is known, returns the message.
+ * Returns the reason why a file operation failed, such as `permission denied`. If the reason is unknown, returns the
+ * error code or the message.
  */
 export const formatFileErrorReason = (error: FileError) => {
   const code = getCode(error)
@@ -33,7 +37,7 @@ type PathKind = "file" | "folder"
 
 /**
  * Explains why a file or folder cannot be read. If it does not exist, the explanation includes the absolute path,
- * because a relative one is often wrong only in another folder.
+ * because a relative path is often correct but used in the wrong folder.
  */
 export const describeReadError = (path: string, error: FileError, kind: PathKind = "file") => {
   const absolute = resolve(path)
@@ -42,7 +46,7 @@ export const describeReadError = (path: string, error: FileError, kind: PathKind
     : `${path} cannot be read: ${formatFileErrorReason(error)}.`
 }
 
-/** Explains why a file, or the files in a folder, cannot be written, and what to do. */
+/** Explains why a file, or the files in a folder, cannot be written, and what the user can do. */
 export const describeWriteError = (path: string, error: FileError, kind: PathKind = "file") => {
   if (kind === "file" && getCode(error) === "ENOENT") {
     return `There is no folder for ${path}. Create it, or choose another file.`
@@ -51,16 +55,18 @@ export const describeWriteError = (path: string, error: FileError, kind: PathKin
   return `${path} cannot be written: ${formatFileErrorReason(error)}. ${advice}`
 }
 
-/** Files cannot be written to a folder. The message says why, and what to do. */
+/** Files cannot be written to a folder. The message explains why, and what the user can do. */
 export class UnwritableFolder extends Data.TaggedError("UnwritableFolder")<{ readonly message: string }> {}
 
-/** Returns a function that converts an error of `FileSystem` to one that says why the folder cannot be written. */
+/**
+ * Returns a function that converts an error of `FileSystem` to an error that explains why the folder cannot be written.
+ */
 export const makeFolderError = (folder: string) => (error: PlatformError.PlatformError) =>
   new UnwritableFolder({ message: describeWriteError(folder, error, "folder") })
 
 /**
- * Explains why standard output cannot be written, and what to do. `isServing` says whether the process is the service,
- * which continues without standard output.
+ * Explains why standard output cannot be written, and what the user can do. `isServing` is true if the process is the
+ * service, which continues without standard output.
  */
 export const describeOutputError = (error: NodeJS.ErrnoException, isServing: boolean) => {
   const verb = isDiskFull(error) ? "Free some space, or redirect" : "Redirect"

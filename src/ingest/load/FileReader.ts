@@ -1,4 +1,6 @@
-/** Streams the rows of a CSV or NDJSON file, compressed or not, without holding the file in memory (D31, load). */
+/**
+ * Streams the rows of a CSV or NDJSON file, compressed or not, without loading the whole file into memory (D31, load).
+ */
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Data, Effect, FileSystem, type PlatformError, Predicate, Stream } from "effect"
 import { Csv } from "effect/encoding"
@@ -9,62 +11,72 @@ import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 
-/** Why a cell, a column of the header or a whole row is refused. */
+/** Why a cell, a header column or a whole row is rejected. */
 export interface CellProblem {
   /** The column's name. Empty if the problem concerns the whole row. */
   readonly column: string
-  /** Completes a sentence that begins with the column, such as `must not be empty`. */
+  /** The end of a sentence that begins with the column name, such as `must not be empty`. */
   readonly reason: string
 }
 
-/** A row as written in the file: its values are not validated yet. */
+/** A row as written in the file, before its values are validated. */
 export interface ParsedFileRow {
   /** The line on which the row starts. The first line of a file is 1. */
   readonly line: number
-  /** The text or list in each column. If there is a `problem`, some or all cells are missing. */
+  /** The text or list in each column. If there is a `problem`, cells may be missing. */
   readonly cells: RowCells
-  /** The reason why the row cannot be parsed. */
+  /** Why the row cannot be parsed. */
   readonly problem?: CellProblem
 }
 
-/** Returns the end of a reason that quotes the refused value, such as `, but is "12,000"`. Empty for an empty cell. */
+/**
+ * Returns the end of an error message that quotes the rejected value, such as `, but is "12,000"`. Returns an empty
+ * string for an empty cell.
+ */
 export const formatRefusedValue = (value: unknown) => {
   if (value === null || value === undefined || value === "") return ""
   const text = JSON.stringify(value)
   return `, but is ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`
 }
 
-/** Returns the problems of the column names in a CSV header; none if it is valid. */
+/** Checks the column names of a CSV header and returns the problems. A valid header has none. */
 export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
-/** Cell texts that always mean null (D43): empty text, and the `\N` that PostgreSQL's `copy` writes. */
+/** Cell texts that always mean null (D43): the empty string, and `\N`, which PostgreSQL's `copy` writes. */
 export const nullTexts: ReadonlySet<string> = new Set(["", "\\N"])
 
-/** What the reader needs to know about the dataset. By default, it accepts every header and knows only `nullTexts`. */
+/** Options that depend on the dataset. By default, the reader accepts every header, and only `nullTexts` mean null. */
 export interface FileReaderOptions {
-  /** Runs on the header of a CSV file before any row is read. */
+  /** Checks the header of a CSV file before any row is read. */
   readonly checkHeader?: CsvHeaderCheck
   /**
-   * Whether a CSV header comes from an export by this service. If such a file also has a byte order mark, it was
-   * written for spreadsheets, and text that looks like a formula starts with an apostrophe, which the reader removes.
-   * The mark alone proves nothing, because Excel writes it too.
+   * Returns whether a CSV header comes from an export by this service. If the file also has a byte order mark, it was
+   * exported for spreadsheets: text that looks like a formula starts with an apostrophe, which the reader removes. The
+   * byte order mark alone proves nothing, because Excel writes one too.
    */
   readonly isExportHeader?: (names: ReadonlyArray<string>) => boolean
   /** Cell texts that mean null. */
   readonly nullTexts?: ReadonlySet<string>
 }
 
-/** The file cannot be read, decompressed, decoded or split into rows. The message says why, and often what to do. */
+/**
+ * The file cannot be read, decompressed, decoded or split into rows. The message explains why, and often what the user
+ * can do.
+ */
 export class UnreadableLoadFile extends Data.TaggedError("UnreadableLoadFile")<{ readonly message: string }> {}
 
-/** The reason why a cell of a list column is refused. */
+/** The reason reported for an invalid cell in a list column. */
 export const invalidListCellReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 
-/** Matches one item in PostgreSQL's array format, at `lastIndex` only (flag `y`). The groups: quoted, or not. */
+/**
+ * Matches one element of a PostgreSQL array at exactly `lastIndex` (flag `y`). The first group is a quoted element, and
+ * the second is an unquoted one.
+ */
 const arrayItem = /"((?:[^"\\]|\\.)*)"|([^{}",\\\s](?:[^{}",\\]|\\.)*)/y
 
 /**
- * Parses a list in PostgreSQL's format, such as `{8-K,"a, b"}`. Returns undefined if it is invalid or contains null.
+ * Parses a list in PostgreSQL's array format, such as `{8-K,"a, b"}`. Returns undefined if it is invalid or contains
+ * null.
  */
 const parsePostgresArray = (text: string): ReadonlyArray<string> | undefined => {
   if (text === "{}") return []
@@ -72,9 +84,9 @@ const parsePostgresArray = (text: string): ReadonlyArray<string> | undefined => 
   for (let start = 1; start < text.length;) {
     arrayItem.lastIndex = start
     const [item, quoted, bare = ""] = arrayItem.exec(text) ?? []
-    // Without quotes, `null` is not text.
+    // An unquoted `null` is a null element, not text.
     if (item === undefined || (quoted === undefined && bare.toLowerCase() === "null")) return undefined
-    // A backslash escapes the character after it.
+    // A backslash escapes the next character.
     items.push((quoted ?? bare).replaceAll(/\\(.)/gs, "$1"))
     const end = start + item.length
     if (text[end] === "}") return end === text.length - 1 ? items : undefined
@@ -85,7 +97,8 @@ const parsePostgresArray = (text: string): ReadonlyArray<string> | undefined => 
 }
 
 /**
- * Parses the list in a CSV cell: a JSON array, or an array in PostgreSQL's format. Returns undefined if it is neither.
+ * Parses a list in a CSV cell, written as a JSON array or in PostgreSQL's array format. Returns undefined if it is
+ * neither.
  */
 const parseList = (text: string): ReadonlyArray<string> | undefined => {
   if (text.startsWith("{")) return parsePostgresArray(text)
@@ -97,12 +110,14 @@ const parseList = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** How the records after the header of a CSV file are parsed. */
+/** How the records after a CSV header are parsed. */
 interface CsvFormat {
   readonly header: ReadonlyArray<string>
   readonly listColumns: ReadonlySet<string>
   readonly nullTexts: ReadonlySet<string>
-  /** Whether text that looks like a formula starts with an apostrophe, as in the service's exports for spreadsheets. */
+  /**
+   * Whether text that looks like a formula starts with an apostrophe, as in this service's exports for spreadsheets.
+   */
   readonly isExport: boolean
 }
 
@@ -131,17 +146,17 @@ const parseCsvRow = (
   return { line, cells }
 }
 
-/** Counts the line breaks inside the cells of a record, which starts on one line and may end on a later one. */
+/** Counts the line breaks within the cells of a record. A record with line breaks spans several lines of the file. */
 const countLineBreaks = (record: ReadonlyArray<string>) =>
   record.reduce((count, cell) => count + (cell.includes("\n") ? cell.split("\n").length - 1 : 0), 0)
 
-/** Separators that other programs write instead of commas, and their names in messages. */
+/** Separators that other programs write instead of commas, with their names in error messages. */
 const separators = [[";", "semicolons"], ["\t", "tabs"], ["|", "vertical bars"]] as const
 
 /**
- * Fails if the file separates cells by something else than commas, because each line would then be read as a single
- * cell. Also fails if the first line is `sep=,` or the like, by which some programs tell Excel the separator. `command`
- * and `otherFormat` are for the message.
+ * Fails if the file separates cells with something other than commas, because each line would be read as a single cell.
+ * Also fails if the first line is a separator declaration for Excel, such as `sep=,`. `command` and `otherFormat`
+ * appear in the error message.
  */
 export const refuseOtherSeparators =
   (path: string, command: string, otherFormat: string) => <R>(text: Stream.Stream<string, UnreadableLoadFile, R>) =>
@@ -168,12 +183,12 @@ export const refuseOtherSeparators =
     })
 
 /**
- * Maximum length of a CSV record or an NDJSON line, in characters. Without it, a quotation mark that is never closed,
- * or a compressed file without line breaks, could exhaust memory.
+ * The maximum length of a CSV record or an NDJSON line, in characters. Without this limit, an unclosed quotation mark
+ * or a compressed file without line breaks could exhaust memory.
  */
 const maxRecordSize = 16 * 1024 * 1024
 
-/** Maximum number of columns in a CSV header. */
+/** The maximum number of columns in a CSV header. */
 const maxColumns = 1_000
 
 const makeRecordTooLong = (path: string, line: number, advice: string) =>
@@ -183,11 +198,11 @@ const makeRecordTooLong = (path: string, line: number, advice: string) =>
     } characters. ${advice}`,
   })
 
-/** Fails as soon as a line is longer than `maxRecordSize`, before the rest of it is read. */
+/** Fails as soon as a line exceeds `maxRecordSize`, before the rest of the line is read. */
 const limitLines = (path: string) => <E, R>(text: Stream.Stream<string, E, R>) =>
   Stream.suspend(() => {
     let line = 1
-    /** Length of the current line so far. It may have begun in an earlier chunk. */
+    /** The length of the current line so far, including the part in earlier chunks. */
     let length = 0
     return Stream.tap(text, (chunk) => {
       for (let start = 0;;) {
@@ -215,28 +230,28 @@ const findUnnamedColumns = (header: ReadonlyArray<string>): ReadonlyArray<CellPr
       : []
   )
 
-/** Returns a problem for each column whose name occurs earlier in the header. */
+/** Returns a problem for each column name that already occurred in the header. */
 const findRepeatedColumns = (names: ReadonlyArray<string>): ReadonlyArray<CellProblem> =>
   names.filter((name, index) => names.indexOf(name) < index)
     .map((column) => ({ column, reason: "is named twice in the header" }))
 
 /**
- * Creates the parser for the records of one CSV file, which must be passed in order. The first record that is not blank
- * is the header. If it is invalid, `parseRecord` returns its problems, and the caller must stop.
+ * Creates a parser for one CSV file. The records must be passed in order. The first nonblank record is the header. If
+ * it is invalid, `parseRecord` returns the header's problems, and the caller must stop.
  */
 const makeCsvParser = (
   listColumns: ReadonlySet<string>,
   { checkHeader, isExportHeader, nullTexts }: Required<FileReaderOptions>,
   hasByteOrderMark: () => boolean,
 ) => {
-  /** Undefined until the header is parsed. */
+  /** Undefined until the header has been parsed. */
   let format: CsvFormat | undefined
   let isHeaderInvalid = false
-  // Lines are counted here, because the decoder does not report them.
+  // Lines are counted here because the decoder does not report them.
   // docs/decisions/0041-load-decodes-csv-with-effect.md
   let nextLine = 1
 
-  /** Sets `format`, and returns the problems of the header. */
+  /** Sets `format` and returns the problems in the header. */
   const parseHeader = (record: ReadonlyArray<string>): ReadonlyArray<CellProblem> => {
     const header = record.slice(0, maxColumns).map((name) => name.trim())
     format = { header, listColumns, nullTexts, isExport: false }
@@ -262,7 +277,9 @@ const makeCsvParser = (
   return { parseRecord, hasHeader: () => format !== undefined, isHeaderInvalid: () => isHeaderInvalid }
 }
 
-/** Converts an error of the CSV decoder to one that names the file and the line. Returns other errors unchanged. */
+/**
+ * Converts an error of the CSV decoder to an error that reports the file and the line. Returns other errors unchanged.
+ */
 const explainCsvError = (path: string) => (error: Csv.CsvError | UnreadableLoadFile) => {
   if (!Csv.isCsvError(error)) return error
   return error.kind === "RecordSize"
@@ -270,7 +287,7 @@ const explainCsvError = (path: string) => (error: Csv.CsvError | UnreadableLoadF
     : new UnreadableLoadFile({ message: `${path}, line ${error.line}: ${error.message}.` })
 }
 
-/** Reads CSV. If the header is invalid, the stream contains only the header's problems. */
+/** Reads CSV. If the header is invalid, the stream contains only the problems in the header. */
 const readCsv = <R>(
   path: string,
   text: Stream.Stream<string, UnreadableLoadFile, R>,
@@ -298,9 +315,9 @@ const readCsv = <R>(
   })
 
 /**
- * Parses JSON. Numbers and booleans become text as they are written, so that validation sees every digit of a number.
- * `nameCount` is the number of names in all objects. If a name occurs twice in one object, it counts once, because
- * `JSON.parse` keeps only the last value.
+ * Parses JSON. Numbers and booleans become text as written in the file, so that validation sees every digit of a
+ * number. `nameCount` is the total number of names in all objects. A name that occurs twice in an object is counted
+ * only once, because `JSON.parse` keeps only the last value.
  */
 const parseJson = (text: string) => {
   let nameCount = 0
@@ -311,19 +328,19 @@ const parseJson = (text: string) => {
     return typeof value === "boolean" ? String(value) : value
   }
   const value: unknown = JSON.parse(text, revive)
-  // JSON.parse calls `revive` for the outermost value too, with the name "".
+  // JSON.parse also calls `revive` for the outermost value, with an empty name.
   return { value, nameCount: nameCount - 1 }
 }
 
 /**
- * Matches the strings and braces of valid JSON. A string is followed by a colon (second group) if it is a name. Braces
- * inside strings do not match, because the string has already matched.
+ * Matches the strings and braces in valid JSON. If a string is a name, the second group matches the colon after it. A
+ * brace within a string is not matched separately, because the whole string is matched first.
  */
 const jsonTokens = /("(?:[^"\\]|\\.)*")\s*(:)?|[{}]/g
 
-/** Returns a name that occurs twice in one object of valid JSON; undefined if there is none. */
+/** Returns a name that occurs twice within one object of valid JSON, or undefined if there is none. */
 const findRepeatedName = (text: string): string | undefined => {
-  /** The names so far in each object that is still open, from the outermost to the innermost. */
+  /** The names found so far in each object that is still open, from the outermost to the innermost object. */
   const open: Array<Set<string>> = []
   for (const [token, string, colon] of text.matchAll(jsonTokens)) {
     if (token === "{") open.push(new Set())
@@ -338,7 +355,7 @@ const findRepeatedName = (text: string): string | undefined => {
   return undefined
 }
 
-/** Counts the names in the text of valid JSON. A name that occurs twice in one object counts twice. */
+/** Counts the names in valid JSON. A name that occurs twice in an object is counted twice. */
 const countNames = (text: string) => {
   let count = 0
   for (const [, , colon] of text.matchAll(jsonTokens)) if (colon !== undefined) count += 1
@@ -353,9 +370,9 @@ const isObjectList = (value: unknown): value is ReadonlyArray<object> =>
   value.every((item) => Predicate.isObject(item) && !Array.isArray(item))
 
 /**
- * Splits an object that contains one list of objects into one row for each of these. `/v1/ownership` prints a filing
- * like that, with a list of its owners, each of which is a row in the table. If the object and an element of the list
- * share a name, the object is not split, so that the list is refused.
+ * Splits an object that contains one list of objects into one row per list element. `/v1/ownership` returns a filing in
+ * this form: it contains a list of owners, and each owner is a row in the table. If the object and a list element have
+ * a name in common, the object is not split, and validation rejects the list.
  */
 const splitNestedRows = (value: object): ReadonlyArray<object> => {
   const lists = Object.entries(value).filter(([, cell]) => isObjectList(cell))
@@ -366,7 +383,7 @@ const splitNestedRows = (value: object): ReadonlyArray<object> => {
   return isAmbiguous ? [value] : list.map((inner) => ({ ...outer, ...inner }))
 }
 
-/** Parses one line of NDJSON. Returns its rows, or one row that has a problem. */
+/** Parses one line of NDJSON. Returns its rows, or a single row with a problem. */
 const parseJsonLine = (
   line: number,
   text: string,
@@ -395,7 +412,10 @@ const parseJsonLine = (
   }
 }
 
-/** Reads NDJSON: one JSON object per line, which is usually one row (see `splitNestedRows`). Skips blank lines. */
+/**
+ * Reads NDJSON, which has one JSON object per line. An object is usually one row, but see `splitNestedRows`. Blank
+ * lines are skipped.
+ */
 const readNdjson = <E, R>(
   path: string,
   text: Stream.Stream<string, E, R>,
@@ -413,7 +433,7 @@ const readNdjson = <E, R>(
 const makeFileError = (path: string) => (error: PlatformError.PlatformError) =>
   new UnreadableLoadFile({ message: describeReadError(path, error) })
 
-/** Returns the size of the file on disk in bytes, or 0 for a pipe. Fails if `path` is a folder. */
+/** Returns the file's size on disk in bytes, or 0 for a pipe. Fails if `path` is a folder. */
 const readSize = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.mapError(fs.stat(path), makeFileError(path))
@@ -423,7 +443,7 @@ const readSize = Effect.fnUntraced(function* (path: string) {
   })
 })
 
-/** The supported compressions, by file extension in lower case. */
+/** The supported compression formats by lowercase file extension. */
 const decompressors = [
   { extension: ".gz", name: "gzip", create: () => createGunzip() },
   { extension: ".zst", name: "Zstandard", create: () => createZstdDecompress() },
@@ -431,13 +451,19 @@ const decompressors = [
 
 const findDecompressor = (path: string) => decompressors.find(({ extension }) => path.toLowerCase().endsWith(extension))
 
-/** Returns a file name in lower case, without `.gz` or `.zst` at its end, so that its format is at the end. */
+/**
+ * Returns a file name in lower case without the extension `.gz` or `.zst`, so that it ends with the extension of its
+ * format.
+ */
 export const removeCompressionExtension = (path: string) => {
   const name = path.toLowerCase()
   return name.slice(0, name.length - (findDecompressor(path)?.extension.length ?? 0))
 }
 
-/** Decompresses a file if its extension says so. Fails if it is compressed with gzip although it does not. */
+/**
+ * Decompresses a file if it has the extension of a compression format. Fails if a file is gzip-compressed but lacks the
+ * extension.
+ */
 const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) => {
   const found = findDecompressor(path)
   return found !== undefined
@@ -446,7 +472,7 @@ const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
       onError: () => new UnreadableLoadFile({ message: `${path} is not a complete ${found.name} file.` }),
     })
     : Stream.onFirst(bytes, (chunk) =>
-      // A gzip file begins with these two bytes.
+      // These two bytes mark the beginning of a gzip file.
       chunk[0] === 0x1f && chunk[1] === 0x8b
         ? Effect.fail(
           new UnreadableLoadFile({
@@ -457,8 +483,8 @@ const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
 }
 
 /**
- * Decodes bytes as UTF-8, and fails if they are not. A lenient decoder would silently replace invalid characters. Keeps
- * a byte order mark only if `keepsMark` is true.
+ * Decodes bytes as UTF-8, and fails if they are invalid. A lenient decoder would silently replace invalid characters. A
+ * byte order mark is kept only if `keepsMark` is true.
  */
 const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
   Stream.suspend(() => {
@@ -468,11 +494,11 @@ const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Strea
         try: () => decoder.decode(chunk, { stream: chunk !== undefined }),
         catch: () => new UnreadableLoadFile({ message: `${path} is not encoded in UTF-8.` }),
       })
-    // The last call, without bytes, fails if the file ends in the middle of a character.
+    // The last call, without bytes, fails if the file ends within a character.
     return Stream.concat(Stream.mapEffect(bytes, decode), Stream.fromEffect(Effect.suspend(() => decode())))
   })
 
-/** Reads a file as text, and shows in the progress display how many of its `size` bytes have been read. */
+/** Reads a file as text. The progress display shows how many of its `size` bytes have been read. */
 const readText = Effect.fnUntraced(function* (path: string, size: number, keepsMark: boolean) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
@@ -489,15 +515,14 @@ const readText = Effect.fnUntraced(function* (path: string, size: number, keepsM
   )
 }, Stream.unwrap)
 
-/** Returns the text of a file as a stream, without a byte order mark. Decompresses `.gz` and `.zst` files. */
+/** Streams the text of a file without a byte order mark. Decompresses `.gz` and `.zst` files. */
 export const readTextFile = (path: string) =>
   Stream.unwrap(Effect.map(readSize(path), (size) => readText(path, size, false)))
 
 /**
- * Returns the rows of a file as a stream. The extension of `path` (`.csv`, `.ndjson` or `.jsonl`, and `.gz` or `.zst`
- * after it, in upper or lower case) determines the format. Cells of `listColumns` are parsed as lists; all others are
- * text. A row that cannot be parsed has a `problem`; the stream fails with `UnreadableLoadFile` if no further row can
- * be read.
+ * Streams the rows of a file. The extension of `path` determines the format: `.csv`, `.ndjson` or `.jsonl`, optionally
+ * followed by `.gz` or `.zst`, in upper or lower case. Cells in `listColumns` are parsed as lists, and all others as
+ * text. A row that cannot be parsed has a `problem`. The stream fails with `UnreadableLoadFile` if it cannot continue.
  */
 export const readFileRows = (
   path: string,

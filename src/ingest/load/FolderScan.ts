@@ -1,19 +1,20 @@
-/** Finds the files in a folder that `load --all` loads: those that are named after a dataset's table. */
+/** Finds the files in a folder that `load --all` loads, which are those named after a dataset's table. */
 import { Data, Effect, FileSystem, Path, type PlatformError } from "effect"
 import { describeReadError } from "./FileErrors.ts"
 import { findDataset, loadableDatasets } from "../../contract/Datasets.ts"
 
-/** A folder cannot be loaded. The message says why. */
+/** A folder cannot be loaded. The message explains why. */
 export class InvalidLoadFolder extends Data.TaggedError("InvalidLoadFolder")<{ readonly message: string }> {}
 
-/** Matches the name of a file that `load` can read. The group is the name of its dataset. */
+/** Matches the name of a file that `load` can read. The group is the dataset's name. */
 const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz|\.zst)?$/i
 
 const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 
 /**
- * Returns which file belongs to which table (`tasks`, in the order of `loadableDatasets`), and the names of all other
- * files in the folder. Fails if several files belong to the same table, or none to any.
+ * Finds the files in a folder that belong to tables. Returns them as `tasks`, in the order of `loadableDatasets`,
+ * together with the names of all other files. Fails if several files belong to the same table, or if no file belongs to
+ * a table.
  */
 export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem

@@ -1,7 +1,7 @@
 /**
- * Loads a file into a dataset, completely or not at all (D31, load). The rows first go into a staging table, and are
- * then merged into the dataset's table, so that only rows that differ are written. Until the commit, readers see the
- * old rows.
+ * Loads a file into a dataset, either completely or not at all (D31, load). The rows are first written to a staging
+ * table and then merged into the dataset's table, so that only changed rows are written. Readers see the old rows until
+ * the load commits.
  */
 import { Array, Context, Data, Effect, Ref, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -28,107 +28,115 @@ import {
 } from "./RowValidation.ts"
 import { type FileSpellings, makeFileSpellings, respellColumn } from "./SymbolSpellings.ts"
 
-/** Maximum number of rows in one insert statement. Tests use it to write files that need several statements. */
+/** The maximum number of rows per insert statement. Tests use it to create files that take several statements. */
 export const batchSize = 5_000
 
-/** A file to load, and the options of the command `load`. */
+/** A file to load, with the options of the command `load`. */
 export interface LoadTask {
   /** The name of a table or of its endpoint, such as `gap_stats` or `gap-stats`. */
   readonly dataset: string
   /** The path of the file. */
   readonly file: string
-  /** Adds the file's rows to the table, and updates rows whose key exists, instead of replacing all rows. */
+  /** Adds rows and updates existing rows with the same key, instead of replacing all rows of the table. */
   readonly append: boolean
-  /** With `append`: in columns that the file omits, existing rows keep their values. Otherwise, these become null. */
+  /**
+   * With `append`: existing rows keep their values in the columns that the file omits. Otherwise, these columns become
+   * null.
+   */
   readonly keepOmitted?: boolean
-  /** Validates the whole file and changes nothing. */
+  /** Validates the whole file without changing anything. */
   readonly check?: boolean
-  /** Accepts a file without rows, which empties the table. */
+  /** Accepts a file without rows. Such a file empties the table. */
   readonly allowEmpty?: boolean
-  /** Cell texts that mean null, besides an empty cell and `\N` (D43). */
+  /** Additional cell texts that mean null. An empty cell and `\N` always do (D43). */
   readonly nulls?: ReadonlyArray<string>
   /**
-   * Decides whether a replacement may remove more than a tenth of the table's rows. If this is absent, it may. For a
-   * file without rows, `allowEmpty` decides instead.
+   * Asks whether a replacement may remove more than a tenth of the table's rows. Without this callback, no confirmation
+   * is needed. For a file without rows, `allowEmpty` decides instead.
    */
   readonly confirmRemoval?: (removal: Removal) => Effect.Effect<boolean>
-  /** Runs as soon as the rows are committed, even if the load is interrupted at that moment. */
+  /** Runs right after the commit, even if the load is interrupted at that moment. */
   readonly onCommit?: Effect.Effect<void>
-  /** The name of the file in the audit log. */
+  /** The file name to record in the audit log. */
   readonly auditedFile?: string
 }
 
-/** Rows in memory that `validator` has accepted. Error messages call the first one line 1. */
+/** Rows in memory that `validator` has accepted. Error messages call the first of these rows line 1. */
 export interface ValidatedRows {
   readonly dataset: LoadableDataset
   readonly validator: RowValidator
   readonly rows: ReadonlyArray<RowCells>
 }
 
-/** A load of a file, or of rows in memory. Messages then call these rows by the text in `file`, such as `The batch`. */
+/**
+ * A load of a file or of rows in memory. For rows in memory, `file` is the name that messages use for them, such as
+ * `The batch`.
+ */
 interface FileOrRows extends LoadTask {
   readonly validated?: ValidatedRows
 }
 
-/** How many of a table's rows a replacement would remove. */
+/** The number of rows that a replacement would remove from a table. */
 export interface Removal {
   readonly table: string
   readonly removed: number
-  /** All rows of the table before the replacement. */
+  /** The number of rows in the table before the replacement. */
   readonly existing: number
 }
 
 /**
- * An effect that each load runs at the end of its transaction, unless it only checks the file. The default does
- * nothing.
+ * An effect that every load runs at the end of its transaction, unless it only checks the file. Does nothing by
+ * default.
  */
 export const BeforeLoadCommit = Context.Reference<Effect.Effect<void, SqlError.SqlError>>(
   "tickerline/ingest/BeforeLoadCommit",
   { defaultValue: () => Effect.void },
 )
 
-/** Counts of the rows in a file. */
+/** Statistics about the rows of a file. */
 interface FileRowCounts {
-  /** Distinct keys. */
+  /** The number of distinct keys. */
   rows: number
-  /** Rows that are identical to another row in the file. */
+  /** The number of rows that are identical to another row in the file. */
   dropped: number
-  /** Rows that a later row with the same key replaced (D22, corrections). */
+  /** The number of rows that a later row with the same key replaced (D22, corrections). */
   superseded: number
-  /** Provisional rows for which an earlier row with the same key was kept (D22, corrections). */
+  /**
+   * The number of provisional rows that were left out in favor of an earlier row with the same key (D22, corrections).
+   */
   kept: number
 }
 
-/** What a file contained. */
+/** A summary of a file's contents. */
 interface FileSummary extends Readonly<FileRowCounts> {
-  /** Columns of the file that were not loaded, because the service itself sets them. */
+  /** Columns of the file that were not loaded, because the service fills them itself. */
   readonly ignored: ReadonlyArray<string>
-  /** Texts in the file that may stand for unknown values, such as `N/A`, but were loaded as text (D43). */
+  /** Texts that may stand for unknown values, such as `N/A`, but were loaded as text (D43). */
   readonly unknownTexts: ReadonlyArray<UnknownTexts>
-  /** Describes rows that `/v1/ticker-changes` cannot reach; undefined if there are none. */
+  /** A warning about rows that cannot be requested from `/v1/ticker-changes`, or undefined if there are none. */
   readonly warning: string | undefined
 }
 
-/** What a load did or, if it only checked the file, what it would do. */
+/** The result of a load. If the load only checked the file, this is what the load would have done. */
 export interface LoadResult extends FileSummary {
   readonly table: string
-  /** Counts of the rows in the dataset's table. */
+  /** The number of rows added, updated and so on in the dataset's table. */
   readonly merged: Staging.MergedRowCounts | Staging.ReplacedRowCounts
-  /** If the load only checked the file: the removal that it would have to ask about. */
+  /** For a check: the removal that the load would ask the user to confirm. */
   readonly unconfirmed?: Removal
 }
 
-/** Rows whose symbol is too long for `/v1/ticker-changes`. */
+/** Rows whose symbol is too long to be requested from `/v1/ticker-changes`. */
 interface UnreachableRows {
-  /** The first few, such as `LONGSYM in line 12`. */
+  /** Descriptions of the first few rows, such as `LONGSYM in line 12`. */
   readonly examples: Array<string>
   count: number
 }
 
-/** Maximum number of unreachable rows that the warning names. */
+/** The maximum number of unreachable rows that the warning lists. */
 const maxExamples = 3
 
-/** Counts the unreachable rows of a batch. */
+/** Adds the unreachable rows of a batch to `unreachable`. */
 const addUnreachableRows = (
   unreachable: UnreachableRows,
   { findUnreachableSymbol }: LoadableDataset,
@@ -149,26 +157,26 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Loadable
     "Requests to /v1/ticker-changes accept at most 6 characters, so they cannot reach these rows."
 }
 
-/** The file has no rows. Without `allowEmpty` it is refused, because loading it by mistake would empty the table. */
+/** The file has no rows. Without `allowEmpty`, it is rejected, because loading it by mistake would empty the table. */
 export class EmptyLoadFile extends Data.TaggedError("EmptyLoadFile")<{ readonly message: string }> {}
 
-/** Describes the rows that a replacement would remove, such as `12 of the 13 rows`. */
+/** Describes a removal, for example as `12 of the 13 rows`. */
 export const formatRemoval = ({ existing, removed }: Removal) => {
   if (existing === 1) return "the only row"
   const rows = `${existing.toLocaleString("en")} rows`
   return removed === existing ? `all ${rows}` : `${removed.toLocaleString("en")} of the ${rows}`
 }
 
-/** The replacement would remove more than a tenth of the table's rows, and nobody has confirmed that. */
+/** The replacement would remove more than a tenth of the table's rows, and this was not confirmed. */
 export class RemovalRefused extends Data.TaggedError("RemovalRefused")<{ readonly message: string }> {}
 
-/** The share of a table's rows that a replacement may remove without a confirmation. */
+/** The fraction of a table's rows that a replacement may remove without confirmation. */
 const maxUnconfirmedRemoval = 0.1
 
-/** Whether a removal needs a confirmation. */
+/** Returns whether a removal must be confirmed. */
 const isLargeRemoval = ({ existing, removed }: Removal) => removed > existing * maxUnconfirmedRemoval
 
-/** Fails if the removal needs a confirmation and `confirmRemoval` denies it. */
+/** Fails if the removal must be confirmed and `confirmRemoval` returns false. */
 const requireConfirmation = Effect.fnUntraced(function* (removal: Removal, { confirmRemoval, file }: LoadTask) {
   if (confirmRemoval === undefined || !isLargeRemoval(removal) || (yield* confirmRemoval(removal))) return
   return yield* new RemovalRefused({
@@ -181,8 +189,8 @@ const requireConfirmation = Effect.fnUntraced(function* (removal: Removal, { con
 })
 
 /**
- * Fails if a replacement has removed more rows than were confirmed, and they need a confirmation. The others were added
- * after the confirmation, before the table was locked.
+ * Fails if a replacement removed more rows than were confirmed and the total needs confirmation. The additional rows
+ * were added after the confirmation but before the table was locked.
  */
 const refuseUnconfirmedRemoval = Effect.fnUntraced(
   function* ({ dataset: { table }, target }: Staging.StagedRows, removed: number, { file }: LoadTask) {
@@ -195,7 +203,7 @@ const refuseUnconfirmedRemoval = Effect.fnUntraced(
   },
 )
 
-/** Fails with `EmptyLoadFile`, whose message says what loading the empty file would have done. */
+/** Fails with `EmptyLoadFile`. The message explains what loading the empty file would have done. */
 const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, { append, file }: LoadTask) {
   const count = yield* Staging.countRows(`public.${table}`)
   const rows = formatRemoval({ table, removed: count, existing: count })
@@ -206,12 +214,12 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
   })
 })
 
-/** Matches the casts that PostgreSQL adds to the conditions of constraints. They would only distract in a message. */
+/** Matches the casts that PostgreSQL adds to constraint expressions. Error messages leave them out. */
 const casts = /::(?:text|numeric|bigint|date|timestamp with(?:out)? time zone)(?:\[\])?/g
 
 /**
- * Describes a violated CHECK constraint as an invalid cell. Messages call the constraint a rule, as in
- * `high, low violate the rule high >= low: high "1", low "2"`.
+ * Converts a violated CHECK constraint to an error for a cell. Messages call the constraint a rule, for example: `high,
+ * low violate the rule high >= low: high "1", low "2"`.
  */
 const toCellError = ({ columns, expression, line, values }: Staging.CheckViolation): LoadCellError => {
   const rule = expression.replace(casts, "")
@@ -223,15 +231,13 @@ const toCellError = ({ columns, expression, line, values }: Staging.CheckViolati
   return { line, column: columns.join(", "), reason: `violate the rule ${rule}: ${cells}` }
 }
 
-/** Returns one list of errors for each row that violates CHECK constraints. */
+/** Groups constraint violations into one list of errors per row. */
 const groupViolations = (
   violations: ReadonlyArray<Staging.CheckViolation>,
 ): ReadonlyArray<ReadonlyArray<LoadCellError>> =>
   Array.fromIterable(Map.groupBy(violations.map(toCellError), ({ line }) => line).values())
 
-/**
- * Creates the validator for the rows of a dataset, with the bounds, columns and indexes of its table in this database.
- */
+/** Creates a validator for a dataset's rows, based on the bounds, columns and indexes of its table in this database. */
 export const makeTableValidator = Effect.fnUntraced(
   function* (dataset: LoadableDataset, options: Pick<RowValidatorOptions, "mayOmitColumns" | "nullTexts">) {
     return makeRowValidator(dataset, {
@@ -244,8 +250,8 @@ export const makeTableValidator = Effect.fnUntraced(
 )
 
 /**
- * Whether a CSV header comes from an export of one of the dataset's endpoints. It then has the endpoint's columns in
- * the endpoint's order. Opt-in columns, and those that the table lacks, make no difference.
+ * Returns whether a CSV header comes from an export of one of the dataset's endpoints: it has the columns of the
+ * endpoint in the same order. Opt-in columns and columns that are not in the table are ignored.
  */
 const isExportHeader = ({ model, otherModels = [], row }: LoadableDataset, names: ReadonlyArray<string>) => {
   const toText = (columns: ReadonlyArray<string>) =>
@@ -254,10 +260,13 @@ const isExportHeader = ({ model, otherModels = [], row }: LoadableDataset, names
   return [model, ...otherModels].some((rows) => toText(getColumnNames(rows)) === header)
 }
 
-/** A part of a file: its valid rows, and the errors of each invalid row. */
+/** A batch of a file: the valid rows, and one list of errors per invalid row. */
 type RowBatch = readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]
 
-/** Returns a stream that reads and validates the file in batches, and the validator, which knows what the file had. */
+/**
+ * Returns a stream that reads and validates the file in batches, and the validator, which records what the file
+ * contains.
+ */
 const readBatches = Effect.fnUntraced(
   function* (dataset: LoadableDataset, columns: ReadonlyArray<Staging.LoadableColumn>, task: LoadTask) {
     const mayOmitColumns = task.append && task.keepOmitted === true
@@ -272,14 +281,14 @@ const readBatches = Effect.fnUntraced(
     const batches = readFileRows(task.file, listColumns, reading).pipe(
       Stream.grouped(batchSize),
       Stream.map((rows): RowBatch => Array.separate(rows.map(validator.validateRow))),
-      // Reads and validates the next batch while PostgreSQL inserts this one.
+      // The next batch is read and validated while PostgreSQL inserts this one.
       Stream.buffer({ capacity: 1 }),
     )
     return { batches, validator }
   },
 )
 
-/** Splits rows in memory, which are already valid, into the same kind of batches. */
+/** Splits rows in memory, which are already valid, into batches like those of `readBatches`. */
 const splitIntoBatches = ({ rows, validator }: ValidatedRows) => ({
   batches: Stream.fromIterable(
     Array.chunksOf(rows.map((cells, index): ValidRow => ({ line: index + 1, cells })), batchSize),
@@ -309,26 +318,26 @@ const spellRows = Effect.fnUntraced(function* (
 
 /**
  * Stores the spellings of the file's new symbols, so that other programs use them. If another program has stored a
- * different spelling since the file was read, respells the symbol in the staging table.
+ * different spelling since the file was read, the staged rows are changed to that spelling.
  */
 const keepSpellings = Effect.fnUntraced(function* ({ columns, source }: Staging.StagedRows, { keep }: FileSpellings) {
   const respelled = yield* keep
   for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
 })
 
-/** What `fillTable` found out about the file while it filled the staging table. */
+/** What `fillTable` learned about the file while it filled the staging table. */
 interface StagedFile {
   readonly summary: FileSummary
-  /** Columns that the file omits. Empty without `keepOmitted`. */
+  /** Columns that the file omits. Always empty without `keepOmitted`. */
   readonly omitted: ReadonlyArray<string>
-  /** Columns that API responses show only on request or never, and that no row of the file has. */
+  /** Columns that are absent from all rows of the file, and that API responses contain only on request or never. */
   readonly hidden: ReadonlyArray<string>
   readonly spellings: FileSpellings
 }
 
 /**
- * Streams the rows of the file into the table `target`, and updates `insertedRows` on the way. Fails with `InvalidRows`
- * if a row is invalid. `columns` are the columns of `target`.
+ * Streams the rows of a file into the table `target`, which has the columns `columns`. Updates `insertedRows` along the
+ * way. Fails with `InvalidRows` if a row is invalid.
  */
 const fillTable = Effect.fnUntraced(
   function* (
@@ -391,26 +400,26 @@ const fillTable = Effect.fnUntraced(
   },
 )
 
-/** Fails the transaction of a load that only checks its file, so that everything is rolled back. */
+/** The error that aborts the transaction of a load that only checks its file, so that everything is rolled back. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
 /**
- * Fails the savepoint of a merge that changed no row, so that the dataset keeps its version, and caches stay valid
- * (D17).
+ * The error that rolls back the savepoint of a merge that changed no rows. The dataset's version then stays the same,
+ * and caches remain valid (D17).
  */
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: Staging.MergedRowCounts }> {}
 
-/** Converts violations of CHECK constraints to the error for invalid cells. */
+/** Converts CHECK violations to the error that reports invalid cells. */
 const toInvalidRows = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: Staging.RowsViolateChecks) =>
   makeInvalidRowsError(file, dataset.table, groupViolations(violations))
 
-/** Shows the next step of the load in the progress display, such as `news: merging`. */
+/** Shows the load's next step in the progress display, such as `news: merging`. */
 const startNextStep = (name: string) =>
   Effect.map(OperationProgress, (progress) => {
     Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-/** Fails if the file omits a required column, but has rows with new keys, which need a value there. */
+/** Fails if the file omits a required column but contains new rows, which need a value in that column. */
 const refuseIncompleteNewRows = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, omitted: ReadonlyArray<string>, { file }: LoadTask) {
     const { columns, dataset: { table } } = staged
@@ -428,18 +437,19 @@ const refuseIncompleteNewRows = Effect.fnUntraced(
 )
 
 /**
- * Removes the default of a column, so that a value that the file does not have stays null in the staging table, and the
- * merge can decide between the existing value and the default. A replacement does this only for the default `now()`,
- * because an unchanged row keeps its time. For all other columns, the file's rows get the default immediately.
+ * Removes the default of a column. A value that is missing in the file then stays null in the staging table, so that
+ * the merge can choose between the existing value and the default. A replacement does this only for columns with the
+ * default `now()`, so that unchanged rows keep their time. In all other columns, a replacement fills in the default
+ * immediately.
  */
 const toStagedColumn = (column: Staging.LoadableColumn, { append }: LoadTask): Staging.LoadableColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column
 
-/** Whether a replacement asks for a confirmation before it removes many rows. */
+/** Returns whether this load must ask for confirmation before it removes many rows. */
 const mayAskForConfirmation = ({ append, confirmRemoval }: LoadTask, { summary }: StagedFile) =>
   !append && summary.rows > 0 && confirmRemoval !== undefined
 
-/** Counts what a replacement would do, and finds out whether it would ask for a confirmation. */
+/** Counts the changes that a replacement would make, and determines whether it would ask for confirmation. */
 const checkReplacement = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, stagedFile: StagedFile, task: LoadTask) {
     const { dataset: { table }, target } = staged
@@ -452,7 +462,7 @@ const checkReplacement = Effect.fnUntraced(
   },
 )
 
-/** Asks for a confirmation, if one is needed. Returns how many rows may be removed without asking again. */
+/** Asks for confirmation if it is required. Returns how many rows may be removed without asking again. */
 const confirmReplacement = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, stagedFile: StagedFile, task: LoadTask) {
     if (!mayAskForConfirmation(task, stagedFile)) return Infinity
@@ -464,8 +474,9 @@ const confirmReplacement = Effect.fnUntraced(
 )
 
 /**
- * Merges the staged rows into the dataset's table, in a savepoint. A replacement also deletes all other rows, but fails
- * if these are more than `confirmedRemovals` and too many. Returns the counts, and the number of written rows.
+ * Merges the staged rows into the dataset's table, within a savepoint. A replacement also deletes all other rows. It
+ * fails if they are more than `confirmedRemovals` and their number needs confirmation. Returns the row counts and the
+ * number of changes.
  */
 const mergeFile = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, stagedFile: StagedFile, confirmedRemovals: number, task: LoadTask) {
@@ -490,7 +501,10 @@ const mergeFile = Effect.fnUntraced(
   },
 )
 
-/** Stages the rows of the file, and merges them unless a check of a replacement only counts. Runs in a transaction. */
+/**
+ * Stages the rows of the file and merges them. Checking a replacement only counts the changes. Must run in a
+ * transaction.
+ */
 const stageAndMerge = Effect.fnUntraced(
   function* (dataset: LoadableDataset, task: FileOrRows, insertedRows: Ref.Ref<number>) {
     const isIncomplete = task.append && task.keepOmitted === true
@@ -510,7 +524,7 @@ const stageAndMerge = Effect.fnUntraced(
     const confirmedRemovals = yield* confirmReplacement(staged, stagedFile, task)
     const { changes, merged } = yield* mergeFile(staged, stagedFile, confirmedRemovals, task)
     if (!task.append) yield* Staging.validateConstraints(target)
-    // After few changes, autovacuum decides when to analyze the table.
+    // After a small number of changes, autovacuum decides when to analyze the table.
     if (changes > stagedFile.summary.rows / 10) yield* Staging.analyzeTable(target)
     yield* Staging.dropStagingTable(staged)
     return { ...stagedFile.summary, merged }
@@ -518,7 +532,7 @@ const stageAndMerge = Effect.fnUntraced(
   (effect, dataset, task) => Effect.catchTag(effect, "RowsViolateChecks", toInvalidRows(dataset, task)),
 )
 
-/** Loads a file, or rows in memory, in a transaction. */
+/** Loads a file, or rows in memory, in one transaction. */
 const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(task.dataset)
@@ -539,13 +553,13 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
 })
 
 /**
- * Loads a file into a dataset. While the load runs, `insertedRows` has the number of rows that the staging table has
- * gained, so that the report of an interruption can name it. Fails without any change if a row is invalid
- * (`InvalidRows`), or for the reasons that the other errors of this folder describe.
+ * Loads a file into a dataset. While the load runs, `insertedRows` contains the number of staged rows, so that an
+ * interruption can report it. Fails with `InvalidRows` if a row is invalid, or with one of the other errors defined in
+ * this folder. A failed load changes nothing.
  */
 export const loadDatasetFile = (task: LoadTask, insertedRows: Ref.Ref<number>) => load(task, insertedRows)
 
-/** Loads rows in memory into their dataset, as from a file with `append` and `keepOmitted`. */
+/** Loads rows in memory into their dataset, like a file with the options `append` and `keepOmitted`. */
 export const loadValidatedRows = (validated: ValidatedRows) =>
   Effect.flatMap(
     Ref.make(0),
@@ -557,9 +571,9 @@ export const loadValidatedRows = (validated: ValidatedRows) =>
   )
 
 /**
- * Removes the rows of a file from its dataset. By default, rows that were changed since they were loaded stay. Returns
- * how many rows were removed, how many stayed because they were changed, and all rows that the table still has
- * (`kept`).
+ * Removes the rows of a file from its dataset. By default, rows that were changed since they were loaded are not
+ * removed. Returns how many rows were removed, how many were not removed because they had changed, and how many rows
+ * the table still has (`kept`).
  */
 export const removeFileRows = Effect.fnUntraced(function* (
   file: Pick<LoadTask, "dataset" | "file">,
@@ -585,22 +599,22 @@ export const removeFileRows = Effect.fnUntraced(function* (
   }).pipe(sql.withTransaction)
 })
 
-/** A query whose rows `loadComputedRows` merges into a dataset. */
+/** A query whose result `loadComputedRows` merges into a dataset. */
 export interface ComputedRows {
-  /** The SQL expression for each column, by name. Existing rows keep their values in all other columns. */
+  /** SQL expressions by column name. In all other columns, existing rows keep their values. */
   readonly columns: Readonly<Record<string, string>>
-  /** The rest of the query, starting with `from`. It returns at most one row per key. */
+  /** The rest of the query, starting with `from`. It must return at most one row per key. */
   readonly from: string
   /**
-   * SQL condition on `existing`, a row of the dataset's table. Rows that meet it are removed if the query lacks their
-   * key.
+   * An SQL condition on `existing`, a row of the dataset's table. Rows that satisfy it are removed unless the query
+   * returns a row with the same key.
    */
   readonly replaced?: string
 }
 
 /**
- * Merges rows that PostgreSQL computes into a dataset, as from a file with `append` and `keepOmitted`. Must run in a
- * transaction.
+ * Merges rows computed by PostgreSQL into a dataset, like a file with the options `append` and `keepOmitted`. Must run
+ * in a transaction.
  */
 export const loadComputedRows = Effect.fnUntraced(
   function* (table: string, { columns: values, from, replaced }: ComputedRows) {

@@ -1,8 +1,7 @@
 /**
- * Staging tables (D31, load). A load first writes the rows of its file to a table in the schema `loading`. Then it
- * merges them into the dataset's table by key and, if it replaces the dataset, deletes all rows that are not in the
- * file. In the SQL of this file, `incoming` is a row of the staging table, and `existing` is one of the dataset's
- * table.
+ * Staging tables (D31, load). A load first writes the rows of its file to a table in the schema `loading`. It then
+ * merges them into the dataset's table by key. If it replaces the dataset, it also deletes all rows that are not in the
+ * file. In this file's SQL, `incoming` is a row of the staging table, and `existing` is a row of the dataset's table.
  * docs/decisions/0116-load-merges-rows.md
  */
 import { Array, Console, Data, Effect } from "effect"
@@ -12,20 +11,20 @@ import { isCheckViolation } from "../../postgres/SqlState.ts"
 import type { LoadableDataset, RowCells } from "../../contract/Datasets.ts"
 import type { ValidRow } from "./RowValidation.ts"
 
-/** A column of a dataset's table that a file can fill, as PostgreSQL's catalogs describe it. */
+/** A column of a dataset's table that a file can fill, as described by PostgreSQL's catalogs. */
 export interface LoadableColumn {
   readonly name: string
-  /** The PostgreSQL type, such as `numeric(18,4)`. For a domain, this is its base type. */
+  /** The PostgreSQL type, such as `numeric(18,4)`. For a domain, this is the base type. */
   readonly type: string
   readonly is_list: boolean
   readonly is_nullable: boolean
-  /** Whether the column contains symbols. All tables spell a symbol the same way (D41). */
+  /** Whether the column contains symbols. All tables spell a symbol in the same way (D41). */
   readonly is_symbol: boolean
-  /** The column's default as an SQL expression, such as `now()`. Null if it has none. */
+  /** The column's default as an SQL expression, such as `now()`, or null if it has none. */
   readonly default_value: string | null
 }
 
-/** Reads the columns of a table that a file can fill, in the order of the table. `table` is its name in SQL. */
+/** Reads the columns of a table that a file can fill, in table order. `table` is the table's name in SQL. */
 export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LoadableColumn>`
@@ -44,7 +43,7 @@ export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
 
 /**
  * Reads the names of the columns of a table that a file cannot fill: generated columns, and `recorded_in`, which the
- * history fills.
+ * history sets.
  */
 export const readUnloadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -57,14 +56,14 @@ export const readUnloadableColumns = Effect.fnUntraced(function* (table: string)
 })
 
 /**
- * Reads the names of the columns of a table whose text is stored whole in an index, which limits its length. Columns in
- * an expression, such as `lower(name)`, are included. Trigram indexes do not count, because they store only short
- * pieces of the text.
+ * Reads the names of columns whose whole text is stored in an index, because this limits the length of the text.
+ * Columns used in index expressions, such as `lower(name)`, are included. Trigram indexes do not count, because they
+ * store only short pieces of the text.
  */
 export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  // `indkey` has the columns that are indexed as they are. Those in an expression are only known from `pg_depend`,
-  // where the index depends on each.
+  // `indkey` lists only the columns that are indexed directly. A column used in an index expression is found through
+  // `pg_depend`, because the index depends on it.
   const rows = yield* sql<{ readonly name: string }>`
     select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and (
       attnum = any (indkey::int2[]) or indexprs is not null
@@ -79,7 +78,9 @@ export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ name }) => name)
 })
 
-/** Returns the name of the advisory lock that a load holds on a table, so that a second load waits for it. */
+/**
+ * Returns the name of the advisory lock that a load takes on a table. A second load of the table waits for this lock.
+ */
 export const formatLoadLockName = (table: string) => `load ${table}`
 
 const acquireTableLoadLock = Effect.fnUntraced(function* (table: string, isSilent: boolean) {
@@ -93,21 +94,21 @@ const acquireTableLoadLock = Effect.fnUntraced(function* (table: string, isSilen
 })
 
 /**
- * Waits until no other load of the tables is running, and prevents others from starting until the transaction ends.
- * Also disables the timeouts of the transaction, which are meant for reads. A transaction that loads several tables
- * must lock all of them in one call: the call locks them in alphabetical order, so that two such transactions cannot
- * deadlock. Unless `isSilent` is true, prints which table it is waiting for.
+ * Waits until no other load of the tables is running, and keeps other loads from starting until the transaction ends.
+ * Also disables the transaction's timeouts, which are meant for reads. A transaction that loads several tables must
+ * lock all of them in one call. The locks are taken in alphabetical order, so that two such transactions cannot
+ * deadlock. Unless `isSilent` is true, prints the name of the table that it is waiting for.
  */
 export const acquireTableLoadLocks = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, isSilent = false) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
-  // The load may ask a person for confirmation, who may take a while to reply.
+  // The load may have to wait until a person confirms it.
   yield* sql`set local idle_in_transaction_session_timeout = 0`
   yield* Effect.forEach(tables.toSorted(), (table) => acquireTableLoadLock(table, isSilent), { discard: true })
 })
 
-/** Runs a query of PostgreSQL's catalogs that returns statements, and then runs these statements. */
+/** Runs a catalog query that returns SQL statements, and then runs those statements. */
 const runGeneratedStatements = Effect.fnUntraced(
   function* (query: Effect.Effect<ReadonlyArray<{ readonly statement: string }>, SqlError.SqlError>) {
     const sql = yield* SqlClient.SqlClient
@@ -116,8 +117,8 @@ const runGeneratedStatements = Effect.fnUntraced(
 )
 
 /**
- * The column for the line of the file on which a row starts. Only staging tables for files that omit columns have it.
- * No dataset can have a column of this name, because it contains spaces.
+ * The column for the line on which a row starts in the file. Only staging tables for files with omitted columns have
+ * it. The name contains spaces, so no dataset can have a column with this name.
  */
 export const lineNumberColumn: LoadableColumn = {
   name: "line in the file",
@@ -128,11 +129,11 @@ export const lineNumberColumn: LoadableColumn = {
   default_value: null,
 }
 
-/** A staging table, and the dataset's table into which its rows will be merged. */
+/** A staging table and the dataset's table into which its rows are merged. */
 export interface StagedRows {
-  /** Name of the staging table in SQL, such as `loading.news`. */
+  /** The staging table's name in SQL, such as `loading.news`. */
   readonly source: string
-  /** Name of the dataset's table in SQL, such as `public.news`. */
+  /** The name of the dataset's table in SQL, such as `public.news`. */
   readonly target: string
   /** The columns of the dataset's table that a file can fill. */
   readonly columns: ReadonlyArray<LoadableColumn>
@@ -140,12 +141,13 @@ export interface StagedRows {
 }
 
 /**
- * Creates an empty staging table for a dataset, with a unique key and no triggers. Columns with a default accept null,
- * which means that the file has no value. The table enforces all CHECK constraints of the dataset's table, even those
- * that the existing rows have not been checked against (`not valid`).
+ * Creates an empty staging table for a dataset, with a unique key and without triggers. Columns with a default accept
+ * null, which means that the file has no value. The staging table enforces all CHECK constraints of the dataset's
+ * table, even those that are `not valid` because existing rows have not been checked.
  *
- * If the file may omit columns, `isIncomplete` must be true: then every column accepts null, and the table has
- * `lineNumberColumn` instead of CHECK constraints. The merge fills the omitted columns, so only it can check them.
+ * `isIncomplete` must be true if the file may omit columns. Every column then accepts null, and the table has
+ * `lineNumberColumn` instead of CHECK constraints. The constraints can only be checked during the merge, which fills
+ * the omitted columns.
  */
 export const createStagingTable = Effect.fnUntraced(function* (dataset: LoadableDataset, isIncomplete: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -167,13 +169,13 @@ export const createStagingTable = Effect.fnUntraced(function* (dataset: Loadable
   return staged
 })
 
-/** Drops a staging table once its rows are merged. */
+/** Drops a staging table after its rows have been merged. */
 export const dropStagingTable = Effect.fnUntraced(function* ({ source }: StagedRows) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`drop table ${source}`)
 })
 
-/** Whether the table still has a unique index on the dataset's key. The owner of the database may have dropped it. */
+/** Returns whether the table still has a unique index on the dataset's key. The database owner may have dropped it. */
 const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: LoadableDataset) {
   const sql = yield* SqlClient.SqlClient
   const indexes = yield* sql<{ readonly columns: ReadonlyArray<string> }>`
@@ -186,7 +188,7 @@ const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: Loadab
   return indexes.some(({ columns }) => keyColumns.symmetricDifference(new Set(columns)).size === 0)
 })
 
-/** Encodes a cell as text, for a parameter of type `text[]`. A list becomes JSON. */
+/** Encodes a cell as text for a `text[]` parameter. A list is encoded as JSON. */
 const encodeCell = (cell: RowCells[string]) =>
   cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
 
@@ -195,7 +197,7 @@ const quoteColumns = (names: ReadonlyArray<string>) => names.map((name) => `"${n
 const qualifyColumns = (alias: string, names: ReadonlyArray<string>) =>
   names.map((name) => `${alias}."${name}"`).join(", ")
 
-/** Returns SQL that converts the text of `encodeCell` to the type of its column, or to the default if it is null. */
+/** Returns SQL that converts the result of `encodeCell` to the column's type. Null becomes the column's default. */
 const makeCellSql = ({ default_value, is_list, name, type }: LoadableColumn) => {
   const value = is_list
     ? `case when "${name}" is not null then array(select jsonb_array_elements_text("${name}"::jsonb)) end`
@@ -203,17 +205,18 @@ const makeCellSql = ({ default_value, is_list, name, type }: LoadableColumn) => 
   return default_value === null ? value : `coalesce(${value}, ${default_value})`
 }
 
-/** A CHECK constraint of a dataset's table, or of the domain of one of its columns. */
+/** A CHECK constraint of a dataset's table or of one of its column domains. */
 interface CheckConstraint {
   readonly name: string
-  /** The condition as an SQL expression. */
+  /** The condition, as an SQL expression. */
   readonly expression: string
   readonly columns: ReadonlyArray<string>
 }
 
 const readCheckConstraints = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  // The condition of a domain calls the value VALUE; it becomes a condition on the column, such as `price > 0`.
+  // In a domain's condition, the value is called VALUE. It is replaced by the column name, which gives a condition such
+  // as `price > 0`.
   return yield* sql<CheckConstraint>`
     select conname as name, pg_get_expr(conbin, conrelid, true) as expression,
       (select array_agg(attname::text order by attnum) from pg_attribute
@@ -230,23 +233,21 @@ const readCheckConstraints = Effect.fnUntraced(function* (table: string) {
 
 /** A row that violates a CHECK constraint. */
 export interface CheckViolation extends Omit<CheckConstraint, "name"> {
-  /** The line of the file on which the row starts. */
+  /** The line on which the row starts in the file. */
   readonly line: number
-  /**
-   * The values of `columns` as text: as they are written in the file if possible, otherwise as PostgreSQL prints them.
-   */
+  /** The values of `columns` as text, as written in the file if possible, or otherwise as PostgreSQL prints them. */
   readonly values: ReadonlyArray<string | null>
 }
 
 /**
- * Evaluates the CHECK constraints of a table and of its domains for the rows of an SQL query. Besides the columns of
- * the table, the query returns the column `line`. Returns the first `limit` violations by line.
+ * Evaluates the CHECK constraints of a table and its domains for the rows returned by `query`. The query must return
+ * the columns of the table and a column `line`. Returns the first `limit` violations in line order.
  */
 const findCheckViolations = Effect.fnUntraced(
   function* (table: string, query: string, parameters: ReadonlyArray<unknown>, limit: number) {
     const sql = yield* SqlClient.SqlClient
     const constraints = yield* readCheckConstraints(table)
-    // One row per constraint: its index, whether it is violated (null counts as satisfied), and the cells.
+    // One row per constraint, with its index, whether it is violated (null counts as satisfied), and the cells.
     const checks = constraints.map(({ columns, expression }, index) =>
       `(${index}, (${expression}) is false, array[${columns.map((name) => `"${name}"::text`).join(", ")}])`
     )
@@ -268,16 +269,15 @@ const findCheckViolations = Effect.fnUntraced(
   },
 )
 
-/**
- * Rows violate CHECK constraints of the table that the validation of single cells does not cover. Nothing was written.
- */
+/** Rows violate CHECK constraints of the table that single-cell validation does not cover. Nothing was written. */
 export class RowsViolateChecks extends Data.TaggedError("RowsViolateChecks")<{
   readonly violations: ReadonlyArray<CheckViolation>
 }> {}
 
 /**
- * Runs statements in a savepoint. If they violate a CHECK constraint, rolls back to the savepoint and fails with the
- * rows that `find` returns, because PostgreSQL's own error names only the first one, without its line.
+ * Runs statements within a savepoint. If they violate a CHECK constraint, rolls back to the savepoint and fails with
+ * the violations that `find` returns. PostgreSQL's own error describes only the first violation and does not contain
+ * its line.
  */
 const explainCheckViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   statements: Effect.Effect<A, E, R>,
@@ -294,15 +294,15 @@ const explainCheckViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
 const isEmptyTextNull = ({ is_nullable, type }: LoadableColumn) => is_nullable && type === "text"
 
 /**
- * Returns SQL for the value by which a key column of an existing row is compared. Empty text, which only another
- * program can have stored, counts as null, because responses print it as null (D16).
+ * Returns SQL for the value that is used to compare a key column of an existing row. An empty string counts as null,
+ * because responses return it as null (D16). Only other programs can have stored an empty string.
  */
 const makeComparedKeySql = (column: LoadableColumn) =>
   isEmptyTextNull(column) ? `nullif(existing."${column.name}", '')` : `existing."${column.name}"`
 
 /**
  * Returns the SQL condition that `existing` and `incoming` have the same key. Columns that cannot be null are compared
- * by `=`, because PostgreSQL cannot use an index for `is not distinct from`.
+ * with `=`, because PostgreSQL cannot use an index for `is not distinct from`.
  */
 const makeKeyCondition = ({ columns, dataset: { key } }: Pick<StagedRows, "columns" | "dataset">) =>
   columns.filter(({ name }) => key.includes(name)).map((column) =>
@@ -310,9 +310,9 @@ const makeKeyCondition = ({ columns, dataset: { key } }: Pick<StagedRows, "colum
   ).join(" and ")
 
 /**
- * Returns the SQL condition that a row is provisional: such a row replaces only other provisional rows (D22,
- * corrections). `row` is the row's alias. The condition is false if the column is null: a file that omits the column
- * does not change the existing value.
+ * Returns the SQL condition that a row is provisional. A provisional row replaces only other provisional rows (D22,
+ * corrections). `row` is the alias of the row. The condition is false if the column is null. The column is null if the
+ * file omits it, and then the existing value does not change.
  */
 const makeProvisionalCondition = (row: string, { provisional }: LoadableDataset) =>
   provisional === undefined
@@ -320,8 +320,8 @@ const makeProvisionalCondition = (row: string, { provisional }: LoadableDataset)
     : `((${row}."${provisional.column}" in (${provisional.values.map((value) => `'${value}'`).join(", ")})) is true)`
 
 /**
- * Returns the query that reads a batch from its parameters, one `text[]` per column. The column `line` is the position
- * of the row in the batch, starting at 1.
+ * Returns a query that reads a batch from its parameters, one `text[]` per column. The column `line` contains the row's
+ * position in the batch, starting at 1.
  */
 const makeBatchQuery = (columns: ReadonlyArray<LoadableColumn>) => {
   const arrays = columns.map((_, index) => `$${index + 1}::text[]`).join(", ")
@@ -330,9 +330,9 @@ const makeBatchQuery = (columns: ReadonlyArray<LoadableColumn>) => {
 }
 
 /**
- * Returns the query for the rows of a batch that may be stored. It leaves out a provisional row if `target`, or an
- * earlier line of the batch, has a row with the same key that is not provisional (D22, corrections). A provisional row
- * before such a line stays: the later row replaces it, so it counts as superseded.
+ * Returns a query for the rows of a batch that may be stored. It leaves out a provisional row if `target`, or an
+ * earlier line of the batch, has a final (not provisional) row with the same key (D22, corrections). A provisional row
+ * that precedes the final row stays: the later row replaces it, so it counts as superseded.
  */
 const makeAcceptedRowsQuery = (target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) => {
   const batch = makeBatchQuery(columns)
@@ -350,10 +350,10 @@ const makeAcceptedRowsQuery = (target: string, columns: ReadonlyArray<LoadableCo
     )`
 }
 
-/** Returns the `on conflict` action for a key that an earlier batch has inserted: update the row, if it differs. */
+/** Returns the `on conflict` action for a key that an earlier batch already inserted: update the row if it differs. */
 const makeConflictAction = (columns: ReadonlyArray<LoadableColumn>, key: ReadonlyArray<string>) => {
   const names = columns.map(({ name }) => name).filter((name) => !key.includes(name))
-  // The same row on another line of the file is an identical row.
+  // Line numbers are not compared, so that the same row on another line counts as identical.
   const comparedNames = names.filter((name) => name !== lineNumberColumn.name)
   if (comparedNames.length === 0) return "do nothing"
   return `do update set ${names.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
@@ -362,31 +362,31 @@ const makeConflictAction = (columns: ReadonlyArray<LoadableColumn>, key: Readonl
   })`
 }
 
-/** What the statement of `makeInsertStatement` counts in one batch. */
+/** The counts that the statement from `makeInsertStatement` returns for one batch. */
 interface InsertedCounts {
-  /** Rows without the provisional ones that were left out. */
+  /** The number of rows, except provisional rows that were left out. */
   readonly accepted: number
-  /** Accepted rows, counting identical ones once. */
+  /** The number of different accepted rows. Identical rows count as one. */
   readonly distinct_rows: number
-  /** Distinct keys of the accepted rows. */
+  /** The number of distinct keys among the accepted rows. */
   readonly keys: number
   readonly added: number
   readonly updated: number
 }
 
-/** Returns the statement that inserts a batch into `target` and counts what it did. */
+/** Returns a statement that inserts a batch into `target` and counts the affected rows. */
 const makeInsertStatement = (target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) => {
   const names = columns.map(({ name }) => name)
   const keyColumns = quoteColumns(dataset.key)
   const storedColumns = quoteColumns(names.filter((name) => name !== lineNumberColumn.name))
-  // Usually, all rows of a batch are accepted and have different keys. Then the further passes are skipped.
+  // Usually, all rows of a batch are accepted and have different keys, and these additional scans are skipped.
   const ifRepeated = (count: string) =>
     `case when (select count(*) from last) < cardinality($1::text[]) then (${count}) else cardinality($1::text[]) end`
   // - The comment at the start identifies the statement in pg_stat_activity, which truncates long statements.
-  // - `incoming` is mentioned several times. Without `not materialized`, PostgreSQL would always store its rows,
+  // - `incoming` is referenced several times. Without `not materialized`, PostgreSQL would always store its rows,
   //   although usually only `last` reads them.
-  // - `last` has the last row with each key, because a statement must not update the same row twice.
-  // - `xmax` is 0 in a row that was inserted, and not 0 in one that was updated.
+  // - `last` contains only the last row with each key, because a statement must not update the same row twice.
+  // - `xmax` is 0 if a row was inserted, and nonzero if it was updated.
   return `/* load ${target} */ with incoming as not materialized (${makeAcceptedRowsQuery(target, columns, dataset)}),
     last as (select distinct on (${keyColumns}) * from incoming order by ${keyColumns}, line desc),
     inserted as (
@@ -401,7 +401,7 @@ const makeInsertStatement = (target: string, columns: ReadonlyArray<LoadableColu
     from inserted`
 }
 
-/** Returns the batch as parameters of `makeBatchQuery`: one array of texts per column. */
+/** Encodes a batch as the parameters of `makeBatchQuery`: one text array per column. */
 const encodeBatch = (columns: ReadonlyArray<LoadableColumn>, batch: ReadonlyArray<ValidRow>) =>
   columns.map(({ name }) =>
     makeArrayParameter(
@@ -411,8 +411,8 @@ const encodeBatch = (columns: ReadonlyArray<LoadableColumn>, batch: ReadonlyArra
   )
 
 /**
- * Converts a violation that was found in a batch, whose `line` is the position in the batch, to one that has the line
- * and the texts of the file.
+ * Converts a violation within a batch, whose `line` is a position in the batch, to a violation with the file's line
+ * number and texts.
  */
 const toFileViolation = (batch: ReadonlyArray<ValidRow>) => (violation: CheckViolation): CheckViolation => {
   const { cells = {}, line = 0 } = batch[violation.line - 1] ?? {}
@@ -425,10 +425,10 @@ const toFileViolation = (batch: ReadonlyArray<ValidRow>) => (violation: CheckVio
 
 /**
  * Returns a function that inserts a batch of rows into the staging table `target`. If several rows have the same key,
- * the last one is stored, but a provisional row replaces only provisional ones (D22, corrections). The function returns
- * the numbers of new keys (`added`), of rows that a later row replaced (`superseded`), of identical rows (`dropped`),
- * and of provisional rows for which an earlier row was kept (`kept`). If rows violate CHECK constraints, it inserts
- * none and fails with the first `limit` violations.
+ * the last one is stored, except that a provisional row replaces only provisional rows (D22, corrections). The function
+ * returns the number of new keys (`added`), of rows that a later row replaced (`superseded`), of identical rows
+ * (`dropped`), and of provisional rows that were left out in favor of an earlier row (`kept`). If any row violates a
+ * CHECK constraint, the function inserts nothing and fails with the first `limit` violations.
  */
 export const makeRowInserter = Effect.fnUntraced(
   function* (target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset, limit: number) {
@@ -443,7 +443,8 @@ export const makeRowInserter = Effect.fnUntraced(
       const [counts] = yield* explainCheckViolations(sql.unsafe<InsertedCounts>(insert, parameters), findViolations)
       const { accepted, added, distinct_rows, keys, updated } = counts ??
         { accepted: 0, added: 0, distinct_rows: 0, keys: 0, updated: 0 }
-      // PostgreSQL has checked only the last row with each key, but an invalid row before it also refuses the file.
+      // PostgreSQL has checked only the last row for each key, but an invalid row before it also makes the file
+      // invalid.
       const violations = keys === batch.length ? [] : yield* findViolations
       if (violations.length > 0) return yield* new RowsViolateChecks({ violations })
       const superseded = updated + distinct_rows - keys
@@ -452,21 +453,21 @@ export const makeRowInserter = Effect.fnUntraced(
   },
 )
 
-/** How many rows of the dataset's table a load added, updated and left unchanged. */
+/** The number of rows in the dataset's table that a load added, updated and left unchanged. */
 export interface MergedRowCounts {
   readonly added: number
   readonly updated: number
   readonly unchanged: number
-  /** Rows of the file that are provisional and differ from an existing row, which was kept (D22, corrections). */
+  /** The number of provisional rows in the file that differ from an existing row, which was kept (D22, corrections). */
   readonly kept: number
 }
 
-/** How many rows of the dataset's table a replacement added, updated, left unchanged and removed. */
+/** The number of rows in the dataset's table that a replacement added, updated, left unchanged and removed. */
 export interface ReplacedRowCounts extends MergedRowCounts {
   readonly removed: number
 }
 
-/** Returns the first `limit` lines of the file, in order, whose rows have a key that the dataset's table lacks. */
+/** Returns the first `limit` lines of the file, in order, whose keys do not exist in the dataset's table. */
 export const findLinesWithNewKeys = Effect.fnUntraced(
   function* (staged: StagedRows, limit: number) {
     const sql = yield* SqlClient.SqlClient
@@ -479,20 +480,26 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
   },
 )
 
-/** How a merge treats columns that the file lacks, and whether it shares the table with other writers. */
+/**
+ * How a merge handles columns that are missing in the file, and whether other programs may write to the table during
+ * the merge.
+ */
 export interface StagedRowMergeOptions {
   /**
-   * Columns that the file lacks because API responses show them only on request or never. An existing row that differs
-   * only in them is left unchanged, so that an export can be loaded again.
+   * Columns that are missing in the file because API responses contain them only on request or never. An existing row
+   * that differs only in these columns is left unchanged, so that an export can be loaded again.
    */
   readonly hidden: ReadonlyArray<string>
   /** Columns in which existing rows keep their values. */
   readonly omitted: ReadonlyArray<string>
-  /** Whether rows are appended: `provisional` applies, and other programs may write to the table during the merge. */
+  /**
+   * Whether the rows are appended. If so, `provisional` applies, and other programs may write to the table during the
+   * merge.
+   */
   readonly isAppend: boolean
 }
 
-/** Returns SQL for the value that an existing row must have to count as unchanged by the row of the file. */
+/** Returns SQL for the value that an existing row must have to count as equal to the file's row. */
 const makeExpectedValueSql = (hidden: ReadonlyArray<string>) => ({ default_value, name }: LoadableColumn) =>
   hidden.includes(name)
     ? `existing."${name}"`
@@ -500,19 +507,19 @@ const makeExpectedValueSql = (hidden: ReadonlyArray<string>) => ({ default_value
     ? `incoming."${name}"`
     : `coalesce(incoming."${name}", existing."${name}")`
 
-/** SQL conditions on a row `existing` of the dataset's table and a row `incoming` of the file. */
+/** SQL conditions on a row of the dataset's table (`existing`) and a row of the file (`incoming`). */
 interface MergeConditions {
-  /** Both rows have the same key. */
+  /** The two rows have the same key. */
   readonly isMatch: string
   /** The merge changes the existing row. */
   readonly isChanged: string
-  /** The existing row is kept, because only `incoming` is provisional. */
+  /** The existing row is kept because `incoming` is provisional and the existing row is not. */
   readonly isKept: string
-  /** The columns that an update sets. */
+  /** The columns that an update changes. */
   readonly updatedColumns: ReadonlyArray<LoadableColumn>
 }
 
-/** Returns the conditions of a merge. `load --check` and the undo count rows by the same conditions. */
+/** Returns the conditions of a merge. `load --check` and undo use the same conditions to count rows. */
 const makeMergeConditions = (
   { columns, dataset }: StagedRows,
   { hidden, isAppend, omitted }: StagedRowMergeOptions,
@@ -529,11 +536,11 @@ const makeMergeConditions = (
   return { isMatch: makeKeyCondition({ columns, dataset }), isChanged, isKept, updatedColumns }
 }
 
-/** SQL conditions on a row `existing` that a replacement deletes. */
+/** SQL conditions on a row (`existing`) that a replacement deletes. */
 interface RemovalConditions {
-  /** Another existing row has the same key. One row for each key is kept, for which this condition is false. */
+  /** Another existing row has the same key. For one row per key, which is kept, this condition is false. */
   readonly isRepeated: string
-  /** The row's key is not in the file, or the row is repeated. */
+  /** The file does not contain the row's key, or `isRepeated` is true. */
   readonly isRemoved: string
 }
 
@@ -542,12 +549,12 @@ const makeRemovalConditions = Effect.fnUntraced(
     const { columns, dataset, source, target } = staged
     const keyColumns = columns.filter(({ name }) => dataset.key.includes(name))
     const comparedKey = keyColumns.map(makeComparedKeySql).join(", ")
-    // With a unique index, only rows with null or empty text in the key can have equal keys, so the others need not be
-    // sorted.
+    // With a unique index, keys can be equal only if they contain null or an empty string, so the other rows need not
+    // be sorted.
     const repeatable = (yield* hasUniqueKey(target, dataset))
       ? keyColumns.filter(isEmptyTextNull).map((column) => `${makeComparedKeySql(column)} is null`)
       : ["true"]
-    // `ctid`, the physical place of a row, distinguishes rows with equal keys.
+    // `ctid`, the physical location of a row, distinguishes rows with the same key.
     const isRepeated = repeatable.length === 0 ? "false" : `existing.ctid in (
       select row_id from (
         select ctid as row_id, row_number() over (partition by ${comparedKey} order by ctid) as copy
@@ -560,32 +567,39 @@ const makeRemovalConditions = Effect.fnUntraced(
   },
 )
 
-/** Runs a statement that returns one row, and returns the number in its column `count`. */
+/** Runs a statement that returns one row, and returns its column `count`. */
 const readCount = Effect.fnUntraced(function* (statement: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql.unsafe<{ readonly count: number }>(statement)
   return row?.count ?? 0
 })
 
-/** Counts the rows of a table. `from` is its name in SQL, which an alias and a `where` clause may follow. */
+/**
+ * Counts the rows of a table. `from` is the table's name in SQL, optionally followed by an alias and a `where` clause.
+ */
 export const countRows = (from: string) => readCount(`select count(*)::int as count from ${from}`)
 
-/** Returns SQL for the value that the merge stores in a column: the file's value or, if it is null, the default. */
+/**
+ * Returns SQL for the value that the merge stores in a column: the file's value, or the default if the file's value is
+ * null.
+ */
 const makeStoredValueSql = ({ default_value, name }: LoadableColumn) =>
   default_value === null ? `incoming."${name}"` : `coalesce(incoming."${name}", ${default_value})`
 
-/** A row of the file could not be merged, so nothing was loaded. The message names its key. */
+/** A row of the file could not be merged, so nothing was loaded. The message contains the row's key. */
 export class RowNotMerged extends Data.TaggedError("RowNotMerged")<{ readonly message: string }> {}
 
-/** Updates the existing rows that differ from the file. Returns the number of the file's rows that were used. */
+/**
+ * Updates the existing rows that differ from the file. Returns the number of rows of the file that caused an update.
+ */
 const updateChangedRows = (
   { source, target }: StagedRows,
   { isChanged, isMatch, updatedColumns }: MergeConditions,
 ) => {
   if (Array.isReadonlyArrayEmpty(updatedColumns)) return Effect.succeed(0)
   const assignments = updatedColumns.map((column) => `"${column.name}" = ${makeStoredValueSql(column)}`).join(", ")
-  // One row of the file may update several existing rows: their keys may differ only in that one has null where another
-  // has empty text.
+  // One row of the file may update several existing rows, because an existing key with null and an existing key with an
+  // empty string count as equal.
   return readCount(`with updated as (
       update ${target} as existing set ${assignments}
       from ${source} as incoming
@@ -594,12 +608,13 @@ const updateChangedRows = (
     ) select count(distinct row_id)::int as count from updated`)
 }
 
-/** Tables with fewer rows are hashed to compare them with a file. */
+/** Nested loops are disabled for tables with fewer rows than this. */
 const minRowsForLookUps = 1_000
 
 /**
- * Runs an insert that compares a file with the table. If PostgreSQL knows the table to be empty, it would plan to scan
- * it for each row of the file, which takes ever longer while the table grows. So it must not plan so for a small table.
+ * Runs an insert that compares a file with the table. If PostgreSQL believes the table to be empty, it plans to scan
+ * the table for each row of the file, which becomes slower and slower as the table grows. Nested loops are therefore
+ * disabled if the table is small.
  */
 const withoutRepeatedScans = Effect.fnUntraced(function* <A, E, R>(target: string, insert: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
@@ -611,11 +626,14 @@ const withoutRepeatedScans = Effect.fnUntraced(function* <A, E, R>(target: strin
   return inserted
 })
 
-/** Inserts the rows of the file whose keys are new. Returns their number, and the number of all rows of the file. */
+/**
+ * Inserts the rows of the file whose keys are new. Returns the number of inserted rows and the total number of rows in
+ * the file.
+ */
 const insertNewRows = Effect.fnUntraced(
   function* ({ columns, source, target }: StagedRows, { isMatch }: MergeConditions) {
     const sql = yield* SqlClient.SqlClient
-    // `on conflict` skips a key that another program has added since this statement began.
+    // `on conflict` skips a key that another program has added since this statement started.
     const [counts] = yield* withoutRepeatedScans(
       target,
       sql.unsafe<{ readonly added: number; readonly total: number }>(`with added as (
@@ -630,7 +648,10 @@ const insertNewRows = Effect.fnUntraced(
   },
 )
 
-/** Returns the key, as text, of a row of the file that was neither merged nor kept out; undefined if there is none. */
+/**
+ * Returns the key, as text, of a row of the file that was neither merged nor left out as provisional. Returns undefined
+ * if there is none.
+ */
 const findUnmergedKey = Effect.fnUntraced(
   function* ({ dataset, source, target }: StagedRows, { isChanged, isMatch }: MergeConditions) {
     const sql = yield* SqlClient.SqlClient
@@ -649,13 +670,13 @@ const makeRowNotMerged = ({ key, table }: LoadableDataset, unmergedKey: string) 
       "know, and that keeps the row out or changes it. Remove that, or remove the row from the file.",
   })
 
-/** Enough for any number of concurrent writers, because a merged row stays locked until the commit. */
+/** Sufficient for any number of concurrent writers, because a merged row stays locked until the commit. */
 const maxMergePasses = 10
 
 /**
- * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file has no value
- * for it: new rows, and rows that differ in another column, get the default. Rows that do not differ are not written.
- * Fails with `RowNotMerged` if something that load does not know, such as a trigger, keeps a row out of the table.
+ * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file has no value:
+ * new rows, and rows that differ in another column, get the default. Identical rows are not written. Fails with
+ * `RowNotMerged` if something unknown to load, such as a trigger, keeps a row out of the table.
  */
 export const mergeStagedRows = Effect.fnUntraced(
   function* (staged: StagedRows, options: StagedRowMergeOptions) {
@@ -667,8 +688,9 @@ export const mergeStagedRows = Effect.fnUntraced(
       updated += yield* updateChangedRows(staged, conditions)
       const inserted = yield* insertNewRows(staged, conditions)
       added += inserted.added
-      // Between the two statements, another program may have added a row with a key of the file. The update was too
-      // early for it and the insert skipped it, so the next pass updates it. A replacement has locked the table.
+      // Between these two statements, another program may have added a row with a key from the file. The update ran
+      // before the row existed, and the insert skipped the row, so the next pass updates it. This cannot happen in a
+      // replacement, because it has locked the table.
       const unmergedKey = options.isAppend ? yield* findUnmergedKey(staged, conditions) : undefined
       if (unmergedKey === undefined) {
         const kept = options.isAppend && dataset.provisional !== undefined
@@ -683,8 +705,9 @@ export const mergeStagedRows = Effect.fnUntraced(
 )
 
 /**
- * Runs the merge of a file that omits columns. Its rows are complete, and can violate CHECK constraints, only with the
- * values of existing rows or defaults. If they do, undoes the merge and fails with the first `limit` violations.
+ * Merges a file that omits columns. A row of such a file is complete only together with the values of an existing row
+ * or the defaults, so only then can it violate CHECK constraints. If rows violate them, undoes the merge and fails with
+ * the first `limit` violations.
  */
 export const explainMergeCheckViolations = <A, E, R>(
   merge: Effect.Effect<A, E, R>,
@@ -695,7 +718,7 @@ export const explainMergeCheckViolations = <A, E, R>(
   const { columns, dataset: { table }, source, target } = staged
   const makeMergedValueSql = (column: LoadableColumn) => {
     const [name, value] = [column.name, makeStoredValueSql(column)]
-    // `existing.ctid` is null if no existing row has the key, so the merge would add the row.
+    // `existing.ctid` is null if no existing row has this key, in which case the merge adds a row.
     return `${
       omitted.includes(name) ? `case when existing.ctid is null then ${value} else existing."${name}" end` : value
     } as "${name}"`
@@ -705,7 +728,10 @@ export const explainMergeCheckViolations = <A, E, R>(
   return explainCheckViolations(merge, findCheckViolations(table, mergedRows, [], limit))
 }
 
-/** Counts what a replacement would do. Takes no locks, so other programs may change the table before it runs. */
+/**
+ * Counts the changes that a replacement would make. Takes no locks, so other programs may change the table before the
+ * replacement runs.
+ */
 export const countReplacement = Effect.fnUntraced(
   function* (staged: StagedRows, hidden: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
@@ -724,8 +750,8 @@ export const countReplacement = Effect.fnUntraced(
 )
 
 /**
- * Returns keys of the rows that a replacement would add, update and remove: the first `limit` of each, as text such as
- * `(ABC,2026-03-02)`.
+ * Returns the keys of rows that a replacement would add, update and remove. Returns at most `limit` keys of each kind,
+ * as text such as `(ABC,2026-03-02)`.
  */
 export const findReplacedKeys = Effect.fnUntraced(
   function* (staged: StagedRows, limit: number) {
@@ -766,8 +792,8 @@ export const countRemovedRows = Effect.fnUntraced(
 )
 
 /**
- * Locks the dataset's table against other writers until the end of the transaction. Without the lock, rows that they
- * add during a replacement would stay in the table. Readers do not wait.
+ * Locks the dataset's table against other writers until the transaction ends. Without the lock, rows that other
+ * programs add during a replacement would remain in the table. Readers are not blocked.
  */
 export const lockTableAgainstWriters = Effect.fnUntraced(function* ({ target }: StagedRows) {
   const sql = yield* SqlClient.SqlClient
@@ -775,8 +801,9 @@ export const lockTableAgainstWriters = Effect.fnUntraced(function* ({ target }: 
 })
 
 /**
- * Deletes the rows of `target` whose keys are not in `source`, and all but one of the rows with the same key. Returns
- * the number of deleted rows. `condition` is an SQL condition on `existing`; rows that do not meet it stay.
+ * Deletes the rows of `target` whose keys are not in `source`, and all but one of several rows with the same key.
+ * Returns the number of deleted rows. `condition` is an SQL condition on `existing`; only rows that satisfy it are
+ * deleted.
  */
 export const deleteRemovedRows = Effect.fnUntraced(
   function* (staged: StagedRows, condition = "true") {
@@ -787,25 +814,30 @@ export const deleteRemovedRows = Effect.fnUntraced(
   },
 )
 
-/** What removing the rows of a file from a dataset's table did. */
+/** The result of removing the rows of a file from a dataset's table. */
 export interface RemovedRowCounts {
   readonly removed: number
-  /** Rows that have the key of a row in the file but other values, so they stayed. */
+  /**
+   * The number of rows that have the same key as a row of the file but different values, and were therefore not
+   * removed.
+   */
   readonly changed: number
 }
 
-/** Which rows of a file are removed from a dataset's table. */
+/** Options for removing the rows of a file from a dataset's table. */
 export interface StagedRowRemovalOptions {
   /**
-   * SQL condition on a row `incoming` of the file. Rows that do not meet it are not removed. The default is all rows.
+   * An SQL condition on `incoming`, a row of the file. Only rows that satisfy it are removed. By default, all rows are
+   * removed.
    */
   readonly condition?: string
-  /** Whether existing rows that have the key of a row in the file, but other values, are removed too. */
+  /** Whether to remove existing rows that have the same key as a row of the file but different values. */
   readonly includesChanged?: boolean
 }
 
 /**
- * Deletes the rows of `target` that a merge of `source` would leave unchanged, because they are still as in the file.
+ * Deletes the rows of `target` that a merge of `source` would leave unchanged, because they are still the same as in
+ * the file.
  */
 export const deleteStagedRows = Effect.fnUntraced(
   function* (
@@ -818,7 +850,7 @@ export const deleteStagedRows = Effect.fnUntraced(
     const conditions = makeMergeConditions(staged, { hidden, omitted: [], isAppend: false })
     const isChanged = includesChanged ? "false" : conditions.isChanged
     const isSelected = `${condition} and ${conditions.isMatch}`
-    // Both parts of the statement see the table as it was before the deletion.
+    // Both subqueries see the table as it was before the deletion.
     const [counts] = yield* sql.unsafe<RemovedRowCounts>(`with deleted as (
         delete from ${target} as existing using ${source} as incoming
         where ${isSelected} and not ${isChanged} returning 1
@@ -830,8 +862,8 @@ export const deleteStagedRows = Effect.fnUntraced(
 )
 
 /**
- * Validates the constraints of a table that are still `not valid`. A replacement calls this once the rows that violated
- * them are gone.
+ * Validates a table's constraints that are still `not valid`. A replacement calls this after it has removed the rows
+ * that violated them.
  */
 export const validateConstraints = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -841,10 +873,7 @@ export const validateConstraints = Effect.fnUntraced(function* (table: string) {
   `)
 })
 
-/**
- * Updates the statistics with which PostgreSQL plans queries on a table that was just filled. Autovacuum would do so
- * too late.
- */
+/** Updates the statistics that the planner uses for a table that was just filled. Autovacuum would do this too late. */
 export const analyzeTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`analyze ${table}`)

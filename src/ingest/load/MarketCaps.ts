@@ -1,4 +1,4 @@
-/** Keeps the current market capitalizations up to date, as every ingest must do when it changes their inputs (D44). */
+/** Updates current market capitalizations. Every ingest must do this when it changes their inputs (D44). */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
@@ -6,10 +6,10 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 
 const DoubtfulSymbol = Schema.Struct({ ticker: Schema.String, reason: Schema.String })
 
-/** A symbol whose row has null where something about its security is unknown, and the reason. */
+/** A symbol with null values in its row because something about its security is unknown, and the reason. */
 export type DoubtfulSymbol = typeof DoubtfulSymbol.Type
 
-/** Decodes the rows of a query for doubtful symbols. */
+/** Decodes query rows as `DoubtfulSymbol` values. */
 export const decodeDoubtfulSymbols = decodeRows(DoubtfulSymbol)
 
 /**

@@ -1,10 +1,10 @@
-/** Checks that the prices of a session lie between its high and its low (D42, plausible values). */
+/** Checks that the prices of a session are between its low and its high (D42, plausible values). */
 import type { RowCells } from "../../contract/Datasets.ts"
 
 /**
- * The columns for the high and the low of a session, in any dataset, and those for other prices in the same session. A
- * VWAP is not among them: it may lie outside the range, because odd-lot trades count for the VWAP, but not for the high
- * and the low.
+ * The columns for the high and low of a session in any dataset, and the columns for other prices in the same session.
+ * VWAP columns are not included. A VWAP may be outside the range, because odd-lot trades affect the VWAP but not the
+ * high and the low.
  */
 const priceRanges = [
   {
@@ -17,12 +17,14 @@ const priceRanges = [
   { high: "high_365", low: "low_365", others: [] },
 ]
 
-/** Returns NaN for a price that is null or missing, because comparisons with NaN are false. */
+/**
+ * Converts a cell to a number. Returns NaN for a price that is null or missing, because comparisons with NaN are false.
+ */
 const toPrice = (cell: RowCells[string] | undefined) => typeof cell === "string" ? Number(cell) : NaN
 
 /**
- * Returns a problem if a high is below another price of its session, or a low is above one. For example, a file may
- * have adjusted only some of its prices for a split. Prices that are null or missing are not compared.
+ * Returns a problem if a high is below another price of the same session, or a low is above one. This can happen if
+ * only some prices in a file were adjusted for a split. Prices that are null or missing are not compared.
  */
 export const findPriceOutsideRange = (row: RowCells) => {
   for (const { high, low, others } of priceRanges) {

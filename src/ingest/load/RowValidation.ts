@@ -14,31 +14,31 @@ import {
 import type { BoundsCheck } from "./ColumnBounds.ts"
 import { findPriceOutsideRange } from "./PriceRanges.ts"
 
-/** Maximum number of bad rows that an error message lists. Reading stops at the first bad row beyond it. */
+/** The maximum number of bad rows that an error message lists. Reading stops at the first bad row after these. */
 export const maxReportedBadRows = 20
 
-/** An error in one cell of a file, or in a whole row. */
+/** An error in a cell or in a whole row of a file. */
 export interface LoadCellError {
   /** The line on which the row starts. The first line of a file is 1. */
   readonly line: number
   /** The column's name. Empty if the error concerns the whole row. */
   readonly column: string
-  /** Completes a sentence that begins with the column, such as `must not be empty`. */
+  /** The end of a sentence that begins with the column name, such as `must not be empty`. */
   readonly reason: string
 }
 
-/** The file has invalid rows, so nothing was loaded. The message lists the first ones, one error per line. */
+/** The file has invalid rows, so nothing was loaded. The message lists the first errors, one per line. */
 export class InvalidRows extends Data.TaggedError("InvalidRows")<{
   readonly message: string
   readonly table: string
-  /** The errors of the first bad rows. */
+  /** The errors in the first bad rows. */
   readonly errors: ReadonlyArray<LoadCellError>
 }> {}
 
-/** A row whose cells are valid, as far as this can be decided without the other rows. */
+/** A row whose cells are valid, as far as this can be determined without other rows. */
 export interface ValidRow extends Omit<ParsedFileRow, "problem"> {}
 
-/** The reasons for errors in which columns a row has, and for empty cells. */
+/** Reasons for errors about empty cells and about missing or unexpected columns. */
 const wording = {
   missing: "is missing",
   unexpected: "is not a column of this table",
@@ -47,12 +47,12 @@ const wording = {
   notInFirstRow: "is not in the first row, and with --keep-omitted all rows need the same columns",
 }
 
-/** The reason why a new row is refused if the file omits a required column. */
+/** The reason for rejecting a new row if the file omits a required column. */
 export const missingInNewRowReason = "is missing, and no existing row has this key"
 
 const formatReasons = makeValidationReasonFormatter(wording)
 
-/** Returns the reason for a cell of the wrong type that is not empty. `wording.wrongType` only fits empty cells. */
+/** Returns the reason for a nonempty cell that has the wrong type. `wording.wrongType` fits only empty cells. */
 const formatWrongType = (cell: RowCells[string], isList: boolean) => {
   if (!Array.isArray(cell)) return invalidListCellReason
   return isList ? "must not contain empty text" : "must be text, not an array"
@@ -63,7 +63,7 @@ const isSameProblem = (one: CellProblem, other: CellProblem) =>
 
 type RowFields = LoadableDataset["row"]["fields"]
 
-/** Returns a function that decodes rows by the schema. A nullable column that a row lacks becomes null. */
+/** Returns a function that decodes rows by the schema. If a row lacks a nullable column, the column becomes null. */
 const makeRowDecoder = (fields: RowFields) => {
   const decode = Schema.decodeUnknownResult(Schema.Struct(fields), { onExcessProperty: "error", errors: "all" })
   const nullCells = Object.fromEntries(
@@ -72,7 +72,7 @@ const makeRowDecoder = (fields: RowFields) => {
   return (cells: RowCells) => decode({ ...nullCells, ...cells })
 }
 
-/** Returns the columns that every row must fill: the ones for which an empty row is refused. */
+/** Returns the columns that every row must fill. These are the columns for which the decoder rejects an empty row. */
 const findMissingColumns = (decode: ReturnType<typeof makeRowDecoder>): ReadonlyArray<string> =>
   Result.match(decode({}), {
     onSuccess: () => [],
@@ -83,8 +83,8 @@ const findMissingColumns = (decode: ReturnType<typeof makeRowDecoder>): Readonly
 export const findRequiredColumns = ({ fields }: LoadableDataset["row"]) => findMissingColumns(makeRowDecoder(fields))
 
 /**
- * Texts by which programs and people denote an unknown value (D43). They are loaded unchanged, because they may be
- * meant.
+ * Texts that people and programs use for an unknown value (D43). They are loaded unchanged, because they may be actual
+ * values.
  */
 const unknownTexts: ReadonlySet<string> = new Set([
   "NULL",
@@ -100,53 +100,60 @@ const unknownTexts: ReadonlySet<string> = new Set([
   "NaT",
 ])
 
-/** A text in a column that may denote an unknown value, and how many cells have it. */
+/** A text that may stand for an unknown value, and the number of cells in a column that contain it. */
 export interface UnknownTexts {
   readonly column: string
   readonly text: string
   count: number
 }
 
-/** What a validator needs to know besides the dataset. */
+/** Options for a validator, in addition to the dataset. */
 export interface RowValidatorOptions {
   /**
-   * Whether the file may omit columns. The CSV header or the first NDJSON row determines which, and all other rows must
-   * have the same columns. Columns of the key and `combinedColumns` are never omitted: if the file lacks them, they are
-   * null.
+   * Whether the file may omit columns. The CSV header or the first NDJSON row determines the omitted columns, and all
+   * other rows must have the same columns. Key columns and `combinedColumns` cannot be omitted: if they are missing in
+   * the file, they are null.
    */
   readonly mayOmitColumns?: boolean
   /**
-   * Columns of the table that a file cannot fill, such as generated ones. A file may have them; they are not loaded.
+   * Columns of the table that a file cannot fill, such as generated columns. A file may contain them, but they are not
+   * loaded.
    */
   readonly ignoredColumns?: ReadonlyArray<string>
-  /** Columns whose text is stored in an index, and must therefore be short. */
+  /** Columns whose text is limited in length because it is stored in an index. */
   readonly indexedColumns?: ReadonlyArray<string>
-  /** Finds the values of a row that are outside the bounds of their columns. By default, there are no bounds. */
+  /** Finds values that are outside the bounds of their columns. By default, there are no bounds. */
   readonly checkBounds?: BoundsCheck
   /** Cell texts that mean null. */
   readonly nullTexts?: ReadonlySet<string>
 }
 
 /**
- * Maximum size of a text in an indexed column, in bytes. PostgreSQL limits an index entry, with all columns, to 2,704.
+ * The maximum size in bytes of a text in an indexed column. PostgreSQL limits an index entry, including all columns, to
+ * 2,704 bytes.
  */
 const maxIndexedBytes = 1_000
 
-/** Returns the columns that API responses show only on request or never, so that exports of the service lack them. */
+/**
+ * Returns the columns that API responses contain only on request or never. Exports by the service lack these columns.
+ */
 const findHiddenColumns = ({ model, row }: LoadableDataset) =>
   Object.keys(row.fields).filter((name) => !Object.hasOwn(model.json.fields, name))
 
-/** Returns the columns that only responses have, because the service computes them. The table does not have them. */
+/** Returns the columns that exist only in responses, because the service computes them. They are not in the table. */
 const findComputedColumns = ({ computedColumns = [], model, row }: LoadableDataset) =>
   [...Object.keys(model.json.fields), ...computedColumns, "lineage_ticker"].filter((name) =>
     !Object.hasOwn(row.fields, name)
   )
 
-/** Counts the texts in a file that may denote unknown values, by column and text. */
+/** Counts texts in a file that may stand for unknown values, by column and text. */
 const makeUnknownTextCounter = () => {
   const found = new Map<string, UnknownTexts>()
   return {
-    /** Adds a valid row. Only text columns can have such texts, because in all others they are invalid. */
+    /**
+     * Counts the texts in a valid row that may stand for unknown values. They occur only in text columns, because they
+     * are invalid in all others.
+     */
     add: (cells: RowCells) => {
       for (const [column, cell] of Object.entries(cells)) {
         for (const text of [cell].flat()) {
@@ -162,14 +169,14 @@ const makeUnknownTextCounter = () => {
   }
 }
 
-/** Notes which columns of a file are ignored, and which of the hidden columns it has. */
+/** Keeps track of the file's columns that are ignored, and of the hidden columns that the file contains. */
 const makeColumnNotes = (dataset: LoadableDataset, ignoredColumns: ReadonlyArray<string>) => {
   const ignorable = new Set([...ignoredColumns, ...findComputedColumns(dataset)])
   const ignored = new Set<string>()
   const hiddenColumns = findHiddenColumns(dataset)
   const seenHiddenColumns = new Set<string>()
   return {
-    /** Notes the columns of a header or a row. `has` returns whether it has a column. */
+    /** Takes note of the columns in a header or a row. `has` returns whether a column is present. */
     note: (has: (name: string) => boolean) => {
       for (const name of hiddenColumns) if (has(name)) seenHiddenColumns.add(name)
       for (const name of ignorable) if (has(name)) ignored.add(name)
@@ -181,19 +188,19 @@ const makeColumnNotes = (dataset: LoadableDataset, ignoredColumns: ReadonlyArray
 }
 
 /**
- * Keeps track of the columns that a file omits, which `mayOmitColumns` allows, and decodes rows without them. The first
- * header or row determines these columns.
+ * Keeps track of the columns that a file omits, if `mayOmitColumns` is true, and decodes rows without these columns.
+ * The header or the first row determines the omitted columns.
  */
 const makeOmittedColumns = ({ combinedColumns = [], key, row }: LoadableDataset, mayOmitColumns: boolean) => {
   const neverOmitted = new Set([...key, ...combinedColumns])
   let decode = makeRowDecoder(row.fields)
   let requiredColumns = findMissingColumns(decode)
   let omitted: ReadonlyArray<string> = []
-  /** The columns of the first row of an NDJSON file, if every row must have them. */
+  /** The columns of the first row of an NDJSON file, if all rows must have the same columns. */
   let firstRowColumns: ReadonlySet<string> | undefined
   let isUndetermined = mayOmitColumns
 
-  /** Sets the omitted columns of a file that has the columns `names`. Does nothing after the first call. */
+  /** Determines the omitted columns from `names`, the columns of the file. Does nothing after the first call. */
   const determine = (names: ReadonlyArray<string>) => {
     if (!isUndetermined) return
     isUndetermined = false
@@ -204,14 +211,14 @@ const makeOmittedColumns = ({ combinedColumns = [], key, row }: LoadableDataset,
     requiredColumns = findMissingColumns(decode)
   }
 
-  /** Returns a problem for each column that only this row or only the first row has. The first row has none. */
+  /** Returns a problem for each column that exists only in this row or only in the first row. */
   const compareWithFirstRow = (cells: RowCells): ReadonlyArray<CellProblem> => {
     if (isUndetermined) {
       firstRowColumns = new Set(Object.keys(cells))
       determine(Object.keys(cells))
     }
     if (firstRowColumns === undefined) return []
-    // A row may lack the columns that become null if they are missing.
+    // Rows may differ in `combinedColumns`, which are null if they are missing.
     const different = Array.from(firstRowColumns.symmetricDifference(new Set(Object.keys(cells))))
       .filter((column) => !combinedColumns.includes(column))
     return different.map(
@@ -228,7 +235,7 @@ const makeOmittedColumns = ({ combinedColumns = [], key, row }: LoadableDataset,
   }
 }
 
-/** Trims text at both ends. Text that is then empty, or means null, becomes null (D39, D43). */
+/** Trims whitespace. Text that is then empty, or that means null, becomes null (D39, D43). */
 const trimCell = (cell: RowCells[string], nullTexts: ReadonlySet<string>): RowCells[string] => {
   if (cell === null || cell === undefined) return cell
   if (typeof cell !== "string") return cell.map((item) => item.trim())
@@ -236,27 +243,25 @@ const trimCell = (cell: RowCells[string], nullTexts: ReadonlySet<string>): RowCe
   return nullTexts.has(text) ? null : text
 }
 
-/** Returns the column of the dataset that the misspelled `name` most likely means, if the file lacks that column. */
+/** Returns the column that a misspelled `name` most likely stands for, among the columns that the file lacks. */
 const findIntendedColumn = ({ row }: LoadableDataset, name: string, fileColumns: ReadonlyArray<string>) =>
   findNearestName(name, Object.keys(row.fields).filter((column) => !fileColumns.includes(column)))
 
-/**
- * Returns the reason why an unknown column is refused, such as `is not a column of this table; did you mean ticker?`
- */
+/** Returns the reason for rejecting an unknown column, such as `is not a column of this table; did you mean ticker?` */
 const formatUnknownColumn = (dataset: LoadableDataset, name: string, fileColumns: ReadonlyArray<string>) =>
   Option.match(findIntendedColumn(dataset, name, fileColumns), {
     onNone: () => wording.unexpected,
     onSome: (column) => `${wording.unexpected}; did you mean ${column}?`,
   })
 
-/** Returns the problems of a header without ignored columns. */
+/** Returns the problems in a header. `names` must not contain ignored columns. */
 const findHeaderProblems = (
   dataset: LoadableDataset,
   names: ReadonlyArray<string>,
   requiredColumns: ReadonlyArray<string>,
 ): ReadonlyArray<CellProblem> => {
   const unknown = names.filter((name) => !Object.hasOwn(dataset.row.fields, name))
-  // A misspelled column is reported once, as unknown, and not again as missing.
+  // A misspelled column is reported only as unknown, and not also as missing.
   const misspelled = new Set(unknown.flatMap((name) => Option.toArray(findIntendedColumn(dataset, name, names))))
   const missing = requiredColumns.filter((name) => !names.includes(name) && !misspelled.has(name))
   return [
@@ -265,7 +270,7 @@ const findHeaderProblems = (
   ]
 }
 
-/** Converts a reason of the schema to a problem whose reason quotes the cell. */
+/** Converts an error reason from the schema to a problem that quotes the cell. */
 const toCellProblem =
   (dataset: LoadableDataset, cells: RowCells) => ({ name, reason }: FieldErrorReason): CellProblem => {
     if (reason === wording.unexpected) {
@@ -291,8 +296,8 @@ const refuseRow = (line: number, problems: ReadonlyArray<CellProblem>) =>
   Result.fail(problems.map((problem): LoadCellError => ({ line, ...problem })))
 
 /**
- * Creates the validator for one file. It keeps track of what the file contains, so the header, if there is one, and
- * then all rows must be passed in order.
+ * Creates the validator for one file. The validator keeps track of the file's contents, so the header (if there is one)
+ * and then all rows must be passed in order.
  */
 export const makeRowValidator = (
   dataset: LoadableDataset,
@@ -311,7 +316,7 @@ export const makeRowValidator = (
     return findHeaderProblems(dataset, names, omittedColumns.getRequiredColumns())
   }
 
-  /** Trims the cells, and removes the cells of ignored columns. */
+  /** Trims the cells, and removes cells in ignored columns. */
   const normalizeCells = (cells: RowCells): RowCells => {
     notes.note((name) => Object.hasOwn(cells, name))
     const loaded = Object.entries(cells).filter(([name]) => !notes.isIgnored(name))
@@ -319,7 +324,8 @@ export const makeRowValidator = (
   }
 
   /**
-   * Returns the problems of the values in a decoded row: problems of single cells or, without any, of combinations.
+   * Returns the problems with the values of a decoded row. Combinations of values are checked only if each value by
+   * itself is valid.
    */
   const findValueProblems = (cells: RowCells): ReadonlyArray<CellProblem> => {
     const inCells = [...findLongTexts(cells, indexedColumns), ...checkBounds(cells)]
@@ -341,7 +347,7 @@ export const makeRowValidator = (
     const decoded = omittedColumns.decode(cells)
     if (Result.isFailure(decoded)) {
       const problems = formatReasons(decoded.failure.issue).map(toCellProblem(dataset, cells))
-      // Each element of a list may have the same problem.
+      // Several elements of a list may have the same problem.
       return refuseRow(line, Arr.dedupeWith(problems, isSameProblem))
     }
     const problems = findValueProblems(decoded.success)
@@ -353,34 +359,43 @@ export const makeRowValidator = (
   return {
     /** Validates a CSV header. */
     checkHeader,
-    /** Validates a row, and returns it with trimmed cells and without ignored columns. */
+    /** Validates a row. Returns it with trimmed cells and without ignored columns. */
     validateRow,
-    /** Available after the header or the first row: the columns that the file omits. Empty without `mayOmitColumns`. */
+    /**
+     * Returns the columns that the file omits. Available after the header or the first row. Empty without
+     * `mayOmitColumns`.
+     */
     getOmitted: omittedColumns.getOmitted,
-    /** Available after the last row: the columns of the file that were ignored. */
+    /** Returns the columns of the file that were ignored. Available after the last row. */
     getIgnored: notes.getIgnored,
-    /** Available after the last row: texts that may denote unknown values. */
+    /** Returns the texts that may stand for unknown values. Available after the last row. */
     getUnknownTexts: unknownTextCounter.list,
-    /** Available after the last row: the columns that responses show only on request or never, and that no row has. */
+    /**
+     * Returns the columns that responses contain only on request or never, and that no row has. Available after the
+     * last row.
+     */
     getUnseenHiddenColumns: notes.getUnseenHiddenColumns,
   }
 }
 
-/** Validates the rows of one file. */
+/** A validator for the rows of one file. */
 export type RowValidator = ReturnType<typeof makeRowValidator>
 
-/** Whether an earlier error of the list reports the same unknown column, as in each row of an NDJSON file. */
+/**
+ * Returns whether an earlier error in the list reports the same unknown column, as happens for each row of an NDJSON
+ * file.
+ */
 const isRepeatedColumn = ({ column, reason }: LoadCellError, index: number, errors: ReadonlyArray<LoadCellError>) =>
   reason.startsWith(wording.unexpected) &&
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
 const moreBadRows = `  … only the first ${maxReportedBadRows} bad rows are shown`
 
-/** Formats an error as a line, such as `  line 3: ticker is missing`. */
+/** Formats an error as one line, such as `  line 3: ticker is missing`. */
 const formatError = ({ column, line, reason }: LoadCellError) =>
   `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
 
-/** Formats the first errors of a file, one per line, and says if there are more. */
+/** Formats the first errors in a file, one per line, and adds a line if there are more. */
 export const formatLoadCellErrors = (errors: ReadonlyArray<LoadCellError>) =>
   [
     ...errors.slice(0, maxReportedBadRows).map(formatError),
@@ -388,8 +403,8 @@ export const formatLoadCellErrors = (errors: ReadonlyArray<LoadCellError>) =>
   ].join("\n")
 
 /**
- * Creates the error for a refused file, whose message lists the errors of the first bad rows. Each element of `badRows`
- * has the errors of one row. If the file lacks a column that is not in the `key`, the message suggests
+ * Creates the error for a rejected file. The message lists the errors in the first bad rows. Each element of `badRows`
+ * contains the errors of one row. If the file lacks a column that is not in `key`, the message suggests
  * `--keep-omitted`.
  */
 export const makeInvalidRowsError = (
@@ -401,7 +416,7 @@ export const makeInvalidRowsError = (
   const errors = badRows.toSorted(([a], [b]) => (a?.line ?? 0) - (b?.line ?? 0)).slice(0, maxReportedBadRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map(formatError)
   const more = badRows.length > maxReportedBadRows ? `\n${moreBadRows}` : ""
-  // An export of the service lacks the columns that its endpoint does not show.
+  // An export by the service lacks the columns that its endpoint does not return.
   const advice = errors.some(({ column, reason }) => reason === wording.missing && !key.includes(column))
     ? "\nIf existing rows should keep their values in the missing columns, add --append --keep-omitted."
     : ""

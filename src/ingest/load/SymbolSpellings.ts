@@ -1,7 +1,8 @@
 /**
- * Spells the symbols in a file as the tables spell them (D41, spelling of symbols): `BRK.B` becomes `BRK-B` if a table
- * has that. A trigger on each table does the same when a row is stored (`12_spellings.sql`). But by then, a load has
- * already compared the rows of its file with each other and with the table.
+ * Changes the symbols in a file to the spelling that the tables use (D41, spelling of symbols). For example, `BRK.B`
+ * becomes `BRK-B` if a table contains `BRK-B`. A trigger on each table does the same when a row is stored
+ * (`12_spellings.sql`). But before that, a load compares the rows of its file with each other and with the table, so
+ * they must be spelled the same way.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,21 +11,25 @@ import { hasSeparator, toSymbolKey } from "../../contract/rules/Tickers.ts"
 
 /** A symbol for which another program has stored a different spelling since the file was read. */
 export interface RespelledSymbol {
-  /** The symbol as the file's rows have it so far. */
+  /** The symbol as spelled in the file's rows so far. */
   readonly symbol: string
-  /** The stored spelling, which the rows must use instead. */
+  /** The stored spelling, which the rows must have instead. */
   readonly spelling: string
 }
 
-/** Creates the spellings for one file: as in the tables or, if a symbol is new, its first spelling in the file. */
+/**
+ * Creates the spellings for one file. A symbol is spelled as in the tables or, if it is new, as it first occurs in the
+ * file.
+ */
 export const makeFileSpellings = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   const spellings = new Map<string, string>()
-  /** Symbols that no table has, in their first spelling. */
+  /** The first spelling of each symbol that no table contains. */
   const newSpellings: Array<string> = []
 
   /**
-   * Looks up how the tables spell the symbols. Symbols without a separator have only one spelling, so they are skipped.
+   * Looks up the spellings of the symbols in the tables. Symbols without a separator are skipped, because they have
+   * only one spelling.
    */
   const learn = Effect.fnUntraced(function* (symbols: Iterable<string>) {
     const unknown = new Map<string, string>()
@@ -49,13 +54,13 @@ export const makeFileSpellings = Effect.fnUntraced(function* () {
 
   return {
     learn,
-    /** Returns the spelling of a symbol that `learn` has looked up. */
+    /** Returns the spelling of a symbol that was passed to `learn` before. */
     spell: (symbol: string) => hasSeparator(symbol) ? spellings.get(toSymbolKey(symbol)) ?? symbol : symbol,
     /**
-     * Stores the spellings of new symbols, so that other transactions use them, and returns those that another program
-     * has stored differently. Waits for other transactions that have stored spellings to end. The caller must already
-     * hold the load locks of all tables that it loads. Otherwise, it could deadlock with such a transaction: each would
-     * wait for a lock that the other holds.
+     * Stores the spellings of new symbols, so that other transactions use them. Returns the symbols for which another
+     * program has stored a different spelling. Waits until other transactions that have stored spellings end. The
+     * caller must already hold the load locks of all tables that it loads. Otherwise, this transaction and another one
+     * could deadlock, each waiting for a lock that the other holds.
      */
     keep: Effect.suspend(() => {
       if (newSpellings.length === 0) return Effect.succeed<ReadonlyArray<RespelledSymbol>>([])
@@ -70,10 +75,10 @@ export const makeFileSpellings = Effect.fnUntraced(function* () {
   }
 })
 
-/** The spellings for one file, with functions to look them up, apply and store them. */
+/** The spellings for one file, with functions that look them up, apply them and store them. */
 export type FileSpellings = Effect.Success<ReturnType<typeof makeFileSpellings>>
 
-/** Changes the spelling of symbols in a column of a staging table. */
+/** Replaces symbols in a column of a staging table with their stored spellings. */
 export const respellColumn = Effect.fnUntraced(
   function* (table: string, column: string, respelled: ReadonlyArray<RespelledSymbol>) {
     const sql = yield* SqlClient.SqlClient

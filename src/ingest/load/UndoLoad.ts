@@ -1,7 +1,7 @@
 /**
- * Undoes loads (`docs/operations/history.md`): replaces the rows of a dataset with those of an earlier moment. An undo
- * is a load whose rows come from the history instead of a file, so the change feed, `as_of` and the caches treat it
- * like any other load.
+ * Undoes loads (`docs/operations/history.md`) by restoring the rows that a dataset had at an earlier time. An undo is a
+ * load whose rows come from the history instead of a file. The change feed, `as_of` and the caches treat it like any
+ * other load.
  */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -17,41 +17,46 @@ import { parseAsOfTime } from "../../contract/rules/AsOfParameter.ts"
 import { makeMomentSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { makePastConditions, makePastTable } from "../../query/history/PastTables.ts"
 
-/** The rows of that moment cannot be restored, so nothing was changed. The message says why. */
+/** The rows cannot be restored, so nothing was changed. The message explains why. */
 export class UndoRefused extends Data.TaggedError("UndoRefused")<{ readonly message: string }> {}
 
-/** The keys of the first few rows that an undo adds, updates and removes, such as `(ABC,2026-03-02)`. */
+/** Keys of the first rows that an undo adds, updates and removes, such as `(ABC,2026-03-02)`. */
 export interface UndoExamples {
   readonly added: ReadonlyArray<string>
   readonly updated: ReadonlyArray<string>
   readonly removed: ReadonlyArray<string>
 }
 
-/** What an undo would change, for the person who confirms it. */
+/** The changes that an undo would make. A person confirms them. */
 export interface UndoPreview {
   readonly table: string
-  /** The moment whose rows the table gets, such as `2026-03-01T10:00:00.123456-05:00`. */
+  /** The time whose rows are restored, such as `2026-03-01T10:00:00.123456-05:00`. */
   readonly moment: string
   readonly counts: Staging.ReplacedRowCounts
   readonly examples: UndoExamples
 }
 
-/** An undo, and the callbacks of the command that runs it. */
+/** An undo, with the callbacks of the command that runs it. */
 export interface UndoTask {
   /** The name of a table or of its endpoint. */
   readonly dataset: string
   /** A date, which means the end of that day in New York, or a timestamp with an offset. */
   readonly to: string
-  /** Decides whether the dataset is changed. If others change the dataset before it decides, the undo is refused. */
+  /**
+   * Decides whether to change the dataset. If the dataset changes before this effect completes, the undo is refused.
+   */
   readonly confirm: (preview: UndoPreview) => Effect.Effect<boolean>
-  /** Runs as soon as the change is committed, even if the undo is interrupted at that moment. */
+  /** Runs right after the commit, even if the undo is interrupted at that moment. */
   readonly onCommit: Effect.Effect<void>
 }
 
-/** Maximum number of keys in each list of `UndoExamples`. */
+/** The maximum number of keys in each list of `UndoExamples`. */
 const maxExamples = 5
 
-/** The advisory lock that `24_history.sql` takes to record a transaction, from choosing its time until its commit. */
+/**
+ * The id of the advisory lock that `24_history.sql` holds while it records a transaction, from drawing a time until the
+ * commit.
+ */
 const recordingLock = "7101886"
 
 const MomentRow = Schema.Struct({
@@ -62,7 +67,7 @@ const MomentRow = Schema.Struct({
 })
 const decodeMoment = decodeRows(MomentRow)
 
-/** Parses a moment. Refuses a timestamp without an offset, because it could be meant in any time zone. */
+/** Parses the requested time. Rejects a timestamp without an offset, because its time zone would be unknown. */
 const requireMoment = (to: string) => {
   const moment = parseAsOfTime(to)
   return moment === undefined
@@ -77,7 +82,8 @@ const requireMoment = (to: string) => {
 }
 
 /**
- * Finds the transactions that had committed by the moment. Fails if the moment is in the future, or before the history.
+ * Finds the transactions that had committed by the given time. Fails if the time is in the future or before the start
+ * of the history.
  */
 const resolveMoment = Effect.fnUntraced(function* (moment: string) {
   const sql = yield* SqlClient.SqlClient
@@ -90,7 +96,7 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
         "date or a timestamp.",
     })
   }
-  // Waits for transactions that already have a time, which may be before the moment, but have not committed yet.
+  // Waits for transactions that already have a time, which may be before `moment`, but have not committed yet.
   yield* sql.unsafe(`select pg_advisory_lock_shared(${recordingLock})`)
   yield* sql.unsafe(`select pg_advisory_unlock_shared(${recordingLock})`)
   const [found] = yield* decodeMoment(sql.unsafe(
@@ -115,7 +121,7 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
   return { moment, bound, month, running: undefined, isPopular: false }
 })
 
-/** Fills the staging table with the rows that the dataset had at that moment. */
+/** Fills the staging table with the rows that the dataset had at the given time. */
 const stagePastRows = Effect.fnUntraced(
   function* ({ columns, dataset: { table }, source }: Staging.StagedRows, moment: string) {
     const sql = yield* SqlClient.SqlClient
@@ -129,10 +135,13 @@ const stagePastRows = Effect.fnUntraced(
   },
 )
 
-/** Fails the transaction of an undo that changes nothing or was not confirmed, so that it is rolled back. */
+/** The error that rolls back the transaction of an undo that would change nothing or was not confirmed. */
 class UndoDeclined extends Data.TaggedError("UndoDeclined")<{ readonly preview: UndoPreview }> {}
 
-/** Returns when the dataset was last changed, as text to compare; undefined if the history has no change of it. */
+/**
+ * Returns the time of the dataset's last change, as text that is compared for equality. Returns undefined if the
+ * history contains no change to the dataset.
+ */
 const readLastChange = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const [last] = yield* decodeRows(Schema.Struct({ recorded_at: Schema.String }))(sql`
@@ -142,7 +151,10 @@ const readLastChange = Effect.fnUntraced(function* (table: string) {
   return last?.recorded_at
 })
 
-/** Explains a CHECK violation: the table has got a rule since the moment, and the old rows violate it. */
+/**
+ * Explains a CHECK violation. It means that a constraint was added to the table after `moment`, and that the old rows
+ * violate it.
+ */
 const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error: SqlError.SqlError) {
   if (!isCheckViolation(error)) return yield* Effect.fail(error)
   return yield* new UndoRefused({
@@ -153,8 +165,8 @@ const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error:
 })
 
 /**
- * Deletes the stored sums of price bars for the days whose closes are about to be replaced. Otherwise, the next ingest
- * of prices would read wrong closes from these sums. The history does not contain earlier sums, so prices for these
+ * Deletes the stored totals of price bars for the days whose closes are about to be replaced. Otherwise, the next price
+ * ingest would read wrong closes from these totals. The history does not contain earlier totals, so prices for these
  * days must be ingested again.
  */
 const forgetBars = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) {
@@ -166,22 +178,22 @@ const forgetBars = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) 
   )
 })
 
-/** An undo whose rows are in the staging table. */
+/** An undo whose rows have been staged. */
 interface StagedUndo {
   readonly staged: Staging.StagedRows
   readonly preview: UndoPreview
-  /** The time of the last change before the preview was made. */
+  /** The time of the last change before the preview. */
   readonly lastChange: string | undefined
 }
 
-/** Stages the rows of the moment, and finds out what restoring them would change. */
+/** Stages the rows for the given time, and determines what restoring them would change. */
 const stageUndo = Effect.fnUntraced(function* (dataset: LoadableDataset, moment: string) {
   const { table } = dataset
   const created = yield* Staging.createStagingTable(dataset, false)
-  // A merge would replace null by the default of a column. Without defaults, a null from the history stays null.
+  // A merge would replace null with the column's default. Without defaults, a null from the history stays null.
   const staged = { ...created, columns: created.columns.map((column) => ({ ...column, default_value: null })) }
   yield* stagePastRows(staged, moment)
-  // Read before the rows, so that a change in between is noticed.
+  // Read before the rows are compared, so that a change in between is detected.
   const lastChange = yield* readLastChange(table)
   const counts = yield* Staging.countReplacement(staged, [])
   const examples = yield* Staging.findReplacedKeys(staged, maxExamples)
@@ -192,7 +204,8 @@ const stageUndo = Effect.fnUntraced(function* (dataset: LoadableDataset, moment:
 const countChanges = ({ counts: { added, removed, updated } }: UndoPreview) => added + updated + removed
 
 /**
- * Replaces the rows of the dataset with the staged ones. Fails if others have changed the dataset since the preview.
+ * Replaces the rows of the dataset with the staged rows. Fails if another program has changed the dataset since the
+ * preview.
  */
 const replaceRows = Effect.fnUntraced(function* ({ lastChange, preview, staged }: StagedUndo) {
   const { counts, moment, table } = preview
@@ -207,14 +220,14 @@ const replaceRows = Effect.fnUntraced(function* ({ lastChange, preview, staged }
   yield* Staging.deleteRemovedRows(staged)
   yield* Staging.mergeStagedRows(staged, { hidden: [], omitted: [], isAppend: false })
   const rows = counts.unchanged + counts.updated + counts.added
-  // After few changes, autovacuum decides when to analyze the table.
+  // After a small number of changes, autovacuum decides when to analyze the table.
   if (countChanges(preview) > rows / 10) yield* Staging.analyzeTable(staged.target)
   yield* Staging.dropStagingTable(staged)
 })
 
 /**
- * Replaces the rows of a dataset with those of an earlier moment, in one transaction, if the preview is confirmed.
- * Returns the preview, and whether the dataset was changed. Fails with `UndoRefused` if the rows cannot be restored.
+ * Restores the rows that a dataset had at an earlier time, in one transaction, if the preview is confirmed. Returns the
+ * preview and whether the dataset was changed. Fails with `UndoRefused` if the rows cannot be restored.
  */
 export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, onCommit, to }: UndoTask) {
   const sql = yield* SqlClient.SqlClient
@@ -241,7 +254,7 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
 })
 
 const RecordedChange = Schema.Struct({
-  /** The last moment before the change, which can be passed to `undoLoad`. */
+  /** The last time before the change. It can be passed to `undoLoad`. */
   before: PrintedTime,
   recorded_at: PrintedTime,
   added: Schema.Number,
@@ -251,8 +264,8 @@ const RecordedChange = Schema.Struct({
 const decodeChanges = decodeRows(RecordedChange)
 
 /**
- * Returns the last `limit` transactions that changed a dataset, newest first, with the moment before each. An operator
- * finds the moment before a bad load in this list.
+ * Returns the last `limit` transactions that changed a dataset, newest first, each with the last time before it.
+ * Operators use this list to find the time before a bad load.
  */
 export const listRecentChanges = Effect.fnUntraced(function* (name: string, limit: number) {
   const sql = yield* SqlClient.SqlClient

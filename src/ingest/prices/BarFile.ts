@@ -1,4 +1,4 @@
-/** Streams the bars of a CSV or Parquet file in batches, without holding the file in memory. */
+/** Streams the bars of a CSV or Parquet file in batches, without loading the whole file into memory. */
 import { Data, Effect, FileSystem, Result, Stream } from "effect"
 import { readDomainBounds } from "../load/ColumnBounds.ts"
 import {
@@ -27,34 +27,37 @@ import {
 import { getMarketDay } from "./MarketCalendar.ts"
 import { readParquetRows } from "./ParquetBars.ts"
 
-/** A bar and where it is in its file. */
+/** A bar and its location in the file. */
 export interface NumberedBar extends Bar {
-  /** The line in a CSV file, or the number of the row in a Parquet file. */
+  /** The line in a CSV file, or the row number in a Parquet file. */
   readonly line: number
 }
 
-/** The file has bad rows or no bars to ingest, so none of its bars was ingested. */
+/** The file has bad rows or no bars to ingest, so none of its bars were ingested. */
 export class BarFileRefused extends Data.TaggedError("BarFileRefused")<{ readonly message: string }> {}
 
-/** What was left out of a file. The caller creates it, and `readBars` fills it while its stream runs. */
+/**
+ * The bars and columns of a file that were skipped. The caller creates the object, and `readBars` fills it as its
+ * stream runs.
+ */
 export interface SkippedBars {
-  /** Symbols that the tables cannot contain, with the number of their bars. */
+  /** Symbols that the tables do not accept, with the number of bars for each. */
   readonly symbols: Map<string, number>
-  /** Symbols with which the exchanges test their systems. */
+  /** Symbols that the exchanges use to test their systems. */
   readonly testSymbols: Set<string>
-  /** Symbols none of whose bars has a volume, such as indexes. */
+  /** Symbols whose bars all lack a volume, such as indexes. */
   readonly volumeless: Set<string>
-  /** Days on which the exchanges are closed, `YYYY-MM-DD`. */
+  /** Days on which the exchanges are closed, as `YYYY-MM-DD`. */
   readonly closedDays: Set<string>
   /** The number of bars outside of the sessions. */
   outside: number
-  /** Whether the bars at midnight, which are read as day bars, are in fact minute bars outside of the sessions. */
+  /** Whether bars at midnight, which are first read as day bars, are in fact minute bars outside of the sessions. */
   hasMinutesAtMidnight: boolean
   /** The names of columns that are not used. */
   ignoredColumns: ReadonlyArray<string>
 }
 
-/** Creates a `SkippedBars` for a file from which no bars have been skipped yet. */
+/** Creates an empty `SkippedBars`. */
 export const makeSkippedBars = (): SkippedBars => ({
   symbols: new Map(),
   testSymbols: new Set(),
@@ -66,17 +69,17 @@ export const makeSkippedBars = (): SkippedBars => ({
 })
 
 /**
- * The length of a batch of lines in characters, enough for about 8,000 bars. A line of this length is refused, so that
- * a file without line breaks does not exhaust the memory.
+ * The size of a batch of lines in characters, enough for about 8,000 bars. A line of this length is rejected, so that a
+ * file without line breaks cannot exhaust memory.
  */
 const batchLength = 524_288
 
-/** Splits text at line ends: line feeds, carriage returns or both. */
+/** Splits text at line endings: LF, CR or CRLF. */
 const splitLines = (text: string) => text.split(text.includes("\r") ? /\r\n?|\n/ : "\n")
 
 /**
  * Reads the rows of a CSV file. Cells of bars contain neither commas nor quotation marks, so lines are split at commas,
- * and the quotation marks around cells are dropped. A full CSV parser would take ten times as long.
+ * and quotation marks around cells are removed. A full CSV parser would take ten times as long.
  */
 const readCsvRows = (path: string) => {
   let pending = ""
@@ -92,7 +95,7 @@ const readCsvRows = (path: string) => {
     Stream.mapEffect((chunk) => {
       pending += chunk
       if (pending.length < batchLength) return Effect.succeed([])
-      // A carriage return at the end may be the first half of a line end, so it is left for the next chunk.
+      // A carriage return at the end may be the first half of a CRLF, so it is left for the next chunk.
       const rest = pending.endsWith("\r") ? "\r" : ""
       const lines = splitLines(rest === "" ? pending : pending.slice(0, -1))
       pending = `${lines.pop() ?? ""}${rest}`
@@ -107,9 +110,7 @@ const readCsvRows = (path: string) => {
 
 const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
 
-/**
- * Fails if the path is a folder. Some programs write a folder of Parquet files whose name ends in `.parquet`.
- */
+/** Fails if the path is a folder. Some programs write a folder of Parquet files with a name that ends in `.parquet`. */
 const refuseFolder = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const isFolder = yield* Effect.match(fs.stat(path), {
@@ -123,7 +124,7 @@ const refuseFolder = Effect.fnUntraced(function* (path: string) {
   })
 })
 
-/** Reads the rows of a file in the format that its extension names. */
+/** Reads the rows of a file. The file extension determines the format. */
 const readRows = (path: string) => {
   if (/\.parquet$/i.test(path)) return readParquetRows(path)
   if (removeCompressionExtension(path).endsWith(".csv")) return readCsvRows(path)
@@ -135,7 +136,7 @@ const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
     message: `${path} was refused, so none of its bars was ingested:\n${formatLoadCellErrors(errors)}`,
   })
 
-/** What the header of a file says about its rows. */
+/** The properties of a file that its header determines. */
 interface BarHeader {
   readonly parse: ReturnType<typeof makeBarParser>
   /** The number of columns. */
@@ -143,7 +144,7 @@ interface BarHeader {
   readonly hasAmbiguousMidnight: boolean
 }
 
-/** Recognizes the format of a file by its first row, and notes the columns that are not used. */
+/** Determines the file's format from its header row, and records the columns that are not used. */
 const parseHeader = (
   path: string,
   { cells, line }: BarRow,
@@ -170,7 +171,7 @@ const parseCells = (cells: ReadonlyArray<string>, { parse, width }: BarHeader): 
     reason: `has ${formatCountWithNoun(cells.length, "cell")}; the header has ${width}`,
   })
 
-/** Returns whether a bar is to be ingested. If not, notes why. */
+/** Returns whether a bar should be ingested. If not, records the reason in `skipped`. */
 const keepsBar = (bar: Bar, skipped: SkippedBars) => {
   const { day, ticker } = bar
   if (isTestSymbol(ticker)) skipped.testSymbols.add(ticker)
@@ -182,8 +183,8 @@ const keepsBar = (bar: Bar, skipped: SkippedBars) => {
 }
 
 /**
- * Streams the bars of a file. If a row is bad, fails with `BarFileRefused` after the last row, or as soon as there are
- * too many bad rows. Bars after the first bad row are checked, but not returned.
+ * Streams the bars of a file. If there are bad rows, fails with `BarFileRefused` after the last row, or once there are
+ * too many bad rows. Bars after the first bad row are checked but not returned.
  */
 export const readBars = (path: string, skipped: SkippedBars) =>
   Stream.unwrap(Effect.gen(function* () {
@@ -225,7 +226,7 @@ export const readBars = (path: string, skipped: SkippedBars) =>
 
     const checkEnd = Effect.suspend((): Effect.Effect<void, BarFileRefused | UnreadableLoadFile> => {
       if (errors.length > 0) return Effect.fail(refuse(path, errors))
-      // A symbol is without volume only if none of its bars has one.
+      // A symbol lacks volume only if none of its bars has one.
       for (const ticker of traded) skipped.volumeless.delete(ticker)
       return header === undefined ? Effect.fail(new UnreadableLoadFile({ message: `${path} is empty.` })) : Effect.void
     })

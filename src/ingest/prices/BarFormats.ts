@@ -1,6 +1,6 @@
 /**
- * The file formats for price bars: two of the service's own and two that vendors use. Each turns the cells of a row
- * into a bar. `docs/operations/ingest-prices.md` describes them.
+ * The file formats for price bars: two formats of this service and two formats that vendors use. Each format converts
+ * the cells of a row to a bar. `docs/operations/ingest-prices.md` describes the formats.
  */
 import { DateTime, Result } from "effect"
 import { type CellProblem, formatRefusedValue } from "../load/FileReader.ts"
@@ -10,66 +10,66 @@ import { isInCalendar } from "../../contract/rules/Dates.ts"
 import { tickerPattern } from "../../contract/rules/Tickers.ts"
 import { toSecSymbol } from "./SecSymbols.ts"
 
-/** A row before it is parsed. */
+/** A row of a file before it is parsed. */
 export interface BarRow {
-  /** The line in a CSV file, or the number of the row in a Parquet file. */
+  /** The line in a CSV file, or the row number in a Parquet file. */
   readonly line: number
   readonly cells: ReadonlyArray<string>
 }
 
-/** Consecutive rows of a file. The first row of the file is the header, with the names of the columns. */
+/** Consecutive rows of a file. The first row of the file is the header with the column names. */
 export type BarRows = ReadonlyArray<BarRow>
 
-/** One bar. Prices and volume are decimals as text, so that no digit is lost. */
+/** A price bar. Prices and volume are decimal numbers as text, so that no digits are lost. */
 export interface Bar {
   readonly ticker: string
-  /** The day in New York, `YYYY-MM-DD`. */
+  /** The date in New York, as `YYYY-MM-DD`. */
   readonly day: string
   /**
-   * The start of a minute bar, in minutes since midnight in New York. Null for a day bar, and for a bar at midnight if
-   * the format does not tell minute bars from day bars (`hasAmbiguousMidnight`).
+   * The start of a minute bar, in minutes after midnight in New York. Null for a day bar. Also null for a bar at
+   * midnight if the format does not distinguish minute bars from day bars (`hasAmbiguousMidnight`).
    */
   readonly minute: number | null
   readonly open: string
   readonly high: string
   readonly low: string
   readonly close: string
-  /** In shares. */
+  /** The number of shares. */
   readonly volume: string
-  /** The volume-weighted average price; null if it is unknown. */
+  /** The volume-weighted average price, or null if it is unknown. */
   readonly vwap: string | null
-  /** The number of trades; null if it is unknown. */
+  /** The number of trades, or null if it is unknown. */
   readonly trades: string | null
 }
 
-/** Returns the row's cell in a column, or an empty text if the file has no such column. */
+/** Returns the cell in a column of the row, or an empty string if the file has no such column. */
 type GetCell = (column: string) => string
 
-/** When a minute bar starts, or the day of a day bar. */
+/** The start of a minute bar, or the date of a day bar. */
 type BarStart = Pick<Bar, "day" | "minute">
 
 interface BarFormat {
   readonly name: string
-  /** The columns by which the format is recognized. */
+  /** The columns that identify the format. */
   readonly signature: ReadonlyArray<string>
   readonly symbolColumn: string
   readonly timeColumn: string
-  /** The columns that a file must have, `symbolColumn` and `timeColumn` among them. */
+  /** The required columns, including `symbolColumn` and `timeColumn`. */
   readonly columns: ReadonlyArray<string>
   readonly optionalColumns: ReadonlyArray<string>
-  /** Files with day bars and files with minute bars look the same, so a bar at midnight may be either. */
+  /** Set if files with day bars and files with minute bars look the same, so that a bar at midnight may be either. */
   readonly hasAmbiguousMidnight?: true
   readonly parseStart: (cell: GetCell) => Result.Result<BarStart, CellProblem>
-  /** Returns the price as a decimal in USD, or undefined if the text is not a price. */
+  /** Returns the price as a decimal number in USD, or undefined if the text is not a price. */
   readonly parsePrice: (text: string) => string | undefined
-  /** Returns what to add to the reason why a price was refused, if the format is easily misunderstood. */
+  /** Returns an addition to the reason why a price was rejected, for formats that are easily misunderstood. */
   readonly explainPrice?: (text: string, bounds: Bounds) => string
   readonly tradesColumn?: string
-  /** A column whose value must be the same in all rows, and why. */
+  /** A column whose value must be the same in all rows, and the reason. */
   readonly constantColumn?: { readonly column: string; readonly reason: string }
 }
 
-/** Builds the problem of a cell. The reason is the rule that the value breaks, and the value. */
+/** Creates a problem for a cell. The reason consists of the violated rule and the value. */
 const makeProblem = (column: string, rule: string, value: string): CellProblem => ({
   column,
   reason: `${rule}${formatRefusedValue(value)}`,
@@ -84,8 +84,9 @@ const fail = (column: string, rule: string, value: string) => Result.fail(makePr
 const secondsPerHour = 3600
 
 /**
- * Converts hours since 1970 to a day and the minutes since its midnight in New York. Formatting a time is slow, so
- * results are kept. Whole hours are enough, because New York's offset from UTC is a whole number of hours.
+ * Converts a number of hours since 1970 to a date and the number of minutes after midnight in New York. Formatting a
+ * time is slow, so results are cached. Whole hours are sufficient, because New York's UTC offset is always a whole
+ * number of hours.
  */
 const readNewYorkHour = (() => {
   const cache = new Map<number, { readonly day: string; readonly minute: number }>()
@@ -100,20 +101,21 @@ const readNewYorkHour = (() => {
   }
 })()
 
-/** Converts seconds since 1970 to the day and minute in New York. */
+/** Converts seconds since 1970 to a date and minute in New York. */
 const toNewYork = (seconds: number): BarStart => {
   const { day, minute } = readNewYorkHour(Math.floor(seconds / secondsPerHour))
   return { day, minute: minute + Math.floor((seconds % secondsPerHour) / 60) }
 }
 
-/** Nanoseconds since 1970. They have 18 or 19 digits, so a number in another unit is not mistaken for them. */
+/** Matches nanoseconds since 1970. They have 18 or 19 digits, so numbers in other units do not match. */
 const nanosecondPattern = /^(\d{9,10})(\d{9})$/
 
-/** An ISO 8601 time with whole seconds. The zone is captured even if it is empty. */
+/** Matches an ISO 8601 time with whole seconds. The group for the zone is empty if the time has none. */
 const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\d\d:?\d\d|)$/
 
 /**
- * Parses nanoseconds since 1970, or an ISO 8601 time with its zone. Returns seconds since 1970, undefined if invalid.
+ * Parses nanoseconds since 1970, or an ISO 8601 time with a zone. Returns seconds since 1970, or undefined if the text
+ * is invalid.
  */
 const parseInstant = (text: string) => {
   const [, whole, rest] = nanosecondPattern.exec(text) ?? []
@@ -132,20 +134,26 @@ const parseMinuteStart = (column: string, text: string): Result.Result<number, C
   return seconds === undefined || seconds % 60 !== 0 ? fail(column, instantRule, text) : Result.succeed(seconds)
 }
 
-/** Whether the text is a day that exists, `YYYY-MM-DD`. */
+/** Returns whether the text is an existing date in the form `YYYY-MM-DD`. */
 const isDate = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isInCalendar(text)
 
 // ----------------------------------------------------------------------------------------------------------------
 // Prices
 // ----------------------------------------------------------------------------------------------------------------
 
-/** A decimal without an exponent. The shortest one for a floating-point number has at most 324 decimal places. */
+/**
+ * Matches a decimal number without an exponent. Every floating-point number has a shortest form with at most 324
+ * decimal places.
+ */
 const decimalPattern = /^\d{1,12}(?:\.\d{1,324})?$/
 
-/** A number as programs write it if it is small: `1e-07`. */
+/** Matches a small number in exponent notation, such as `1e-07`. */
 const smallNumberPattern = /^(\d)(?:\.(\d{1,17}))?e-0*([1-9]\d{0,2})$/i
 
-/** Returns a number as a decimal without an exponent, or undefined if the text is not a number from 0 on. */
+/**
+ * Converts a nonnegative number to a decimal number without an exponent. Returns undefined if the text is not such a
+ * number.
+ */
 const parseDecimal = (text: string) => {
   if (decimalPattern.test(text)) return text
   const [, digit, digits = "", exponent] = smallNumberPattern.exec(text) ?? []
@@ -154,11 +162,12 @@ const parseDecimal = (text: string) => {
   return decimalPattern.test(decimal) ? decimal : undefined
 }
 
-/** How Databento writes that a price is unknown. */
+/** The value that Databento writes for an unknown price. */
 const unknownDatabentoPrice = "9223372036854775807"
 
 /**
- * Parses a price of Databento: in dollars if it has a decimal point ("pretty-printed"), otherwise in billionths of one.
+ * Parses a Databento price. A number with a decimal point ("pretty-printed") is in dollars. A number without one is in
+ * billionths of a dollar.
  */
 const parseDatabentoPrice = (text: string) => {
   if (text.includes(".")) return parseDecimal(text)
@@ -167,15 +176,18 @@ const parseDatabentoPrice = (text: string) => {
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`
 }
 
-/** Rounds a decimal half up and returns it in ten-thousandths, as PostgreSQL rounds it when it stores a price. */
+/**
+ * Rounds a decimal number half up to ten-thousandths, as PostgreSQL does when it stores a price. Returns the number of
+ * ten-thousandths.
+ */
 const toTicks = (text: string) => {
   const [whole = "", decimals = ""] = text.split(".")
   return BigInt(whole + decimals.slice(0, 4).padEnd(4, "0")) + (decimals.charAt(4) >= "5" ? 1n : 0n)
 }
 
 /**
- * Whether one decimal is less than another after both are rounded. Rounding never reverses an order, so most pairs are
- * decided without it.
+ * Returns whether one decimal number is less than another after rounding. Rounding never reverses the order, so most
+ * comparisons need no rounding.
  */
 const isBelow = (one: string, other: string) => Number(one) < Number(other) && toTicks(one) < toTicks(other)
 
@@ -188,10 +200,10 @@ const isOutside = (text: string, { greatest, least }: Bounds) =>
 
 const prices = ["open", "high", "low", "close"] as const
 
-/** Whether a column of this name has prices, in any of the formats: open, high, low or close. */
+/** Returns whether a column with this name contains prices (open, high, low or close) in any format. */
 export const isPriceColumn = (name: string) => prices.some((column) => column === name)
 
-/** What the service's own formats have in common. */
+/** The properties that this service's formats have in common. */
 const ownFormat = {
   symbolColumn: "ticker",
   optionalColumns: ["vwap", "trades"],
@@ -211,7 +223,7 @@ const formats: ReadonlyArray<BarFormat> = [
     parseStart: (cell) =>
       Result.map(parseMinuteStart("window_start", cell("window_start")), (seconds) => {
         const start = toNewYork(seconds)
-        // A day bar starts at midnight. Whether this bar is one depends on the other bars of the file.
+        // A day bar starts at midnight. Whether this is a day bar depends on the other bars in the file.
         return start.minute === 0 ? { ...start, minute: null } : start
       }),
     parsePrice: parseDecimal,
@@ -276,7 +288,7 @@ const describeFormats = () =>
     `  ${name}: ${columns.join(",")} (optional: ${optionalColumns.join(",")})`
   ).join("\n")
 
-/** Recognizes the format by the names of the columns. Fails with what is wrong in the header. */
+/** Determines the format from the column names. Fails with the problems in the header. */
 export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFormat, ReadonlyArray<CellProblem>> => {
   const format = formats.find(({ signature }) => signature.every((column) => names.includes(column)))
   if (format === undefined) {
@@ -294,32 +306,32 @@ export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFo
   ])
 }
 
-/** Whether the format reads the column of this name. */
+/** Returns whether the format uses a column with this name. */
 const isUsed = ({ columns, optionalColumns }: BarFormat, name: string) =>
   columns.includes(name) || optionalColumns.includes(name)
 
-/** Returns the columns of the file that its format does not read. */
+/** Returns the columns of the file that the format does not use. */
 export const listIgnoredColumns = (format: BarFormat, names: ReadonlyArray<string>) =>
   names.filter((name) => !isUsed(format, name))
 
-/** Returns the columns of the file that its format reads; none if the format is unknown. */
+/** Returns the columns of the file that its format uses, or an empty list if the format is unknown. */
 export const listUsedColumns = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   Result.match(findBarFormat(names), {
     onSuccess: (format) => names.filter((name) => isUsed(format, name)),
     onFailure: () => [],
   })
 
-/** The bounds of the values in a bar, which equal the bounds in the tables (D42, plausible values). */
+/** Bounds for the values of a bar. They are the same as the bounds in the tables (D42, plausible values). */
 export interface BarBounds {
   readonly price: Bounds
   readonly day: Bounds
-  /** The day after today in New York, `YYYY-MM-DD`. Later bars are refused. */
+  /** Tomorrow's date in New York, as `YYYY-MM-DD`. Later bars are rejected. */
   readonly tomorrow: string
 }
 
 const formatPriceRule = ({ greatest, least }: Bounds) => `must be a price from ${least} to ${greatest} USD`
 
-/** Parses open, high, low and close, and checks that they agree with each other. */
+/** Parses open, high, low and close, and checks that they are consistent. */
 const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bounds: Bounds) => {
   const values = { open: "", high: "", low: "", close: "" }
   for (const column of prices) {
@@ -341,10 +353,13 @@ const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bound
   return Result.succeed(values)
 }
 
-/** The greatest volume of a bar, in shares, and value of a minute bar, in USD. With these, sums fit their columns. */
+/**
+ * The maximum volume of a minute bar and of a day bar, in shares, and the maximum value of a minute bar, in USD. With
+ * these limits, totals fit their columns.
+ */
 const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
 
-/** Parses a volume. `highest` is the greatest price of the bar, which bounds the value of what was traded. */
+/** Parses a volume. `highest` is the highest price of the bar, which limits the traded value. */
 const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Result<string, CellProblem> => {
   const text = cell("volume")
   const [volume, max] = [parseDecimal(text), isDay ? maxDayVolume : maxMinuteVolume]
@@ -354,8 +369,8 @@ const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Res
 }
 
 /**
- * Parses a VWAP. It may be outside of low and high, because trades of less than a round lot (odd lots) count for the
- * VWAP, but not for the high and low. 0 means unknown.
+ * Parses a VWAP. It may be outside the range from low to high, because odd-lot trades affect the VWAP but not the high
+ * and low. 0 means unknown.
  */
 const parseVwap = (text: string, bounds: Bounds) => {
   if (text === "") return Result.succeed(null)
@@ -367,8 +382,8 @@ const parseVwap = (text: string, bounds: Bounds) => {
 }
 
 /**
- * Parses a number of trades. It may be written `100.0`, as pandas writes whole numbers in a column that has an empty
- * cell (D43).
+ * Parses a number of trades. The form `100.0` is accepted, because pandas writes whole numbers that way in a column
+ * with empty cells (D43).
  */
 const parseTrades = (column: string, text: string) =>
   text === "" || /^\d{1,12}(\.0+)?$/.test(text)
@@ -376,8 +391,7 @@ const parseTrades = (column: string, text: string) =>
     : fail(column, "must be a whole number", text)
 
 /**
- * Returns a function that parses the rows of one file, whose columns have these names. It fails with the first bad cell
- * of a row.
+ * Returns a parser for the rows of one file with the given column names. It fails with the first invalid cell of a row.
  */
 export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, { day, price, tomorrow }: BarBounds) => {
   const positions = new Map(names.map((name, index) => [name, index]))
@@ -414,14 +428,21 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
   }
 }
 
-/** The symbols with which the exchanges test their systems. Vendors' files contain them, at arbitrary prices. */
+/**
+ * Matches the symbols that the exchanges use to test their systems. Vendors' files contain them with arbitrary prices.
+ */
 const testSymbol = /^(?:[A-Z]*TEST(?:-[A-Z]+)?|Z[A-Z]ZZT|ZVZZC|ZXYZ-A|ZBZX|ZEXIT|ZIEXT|ZXIET|ZTST|ZVV|ZZK|CBO|CBX)$/
 
-/** Whether the symbol is one with which the exchanges test their systems. */
+/** Returns whether the exchanges use the symbol to test their systems. */
 export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
 
-/** Whether the bar is a day bar, or starts in one of the day's three sessions: from 04:00 to 20:00 in New York. */
+/**
+ * Returns whether the bar is a day bar or starts within the day's three sessions, which together last from 04:00 to
+ * 20:00 in New York.
+ */
 export const isInSession = ({ minute }: Bar) => minute === null || (minute >= 4 * 60 && minute < 20 * 60)
 
-/** Whether the tables accept the symbol. They do not accept some of the vendors' symbols, such as `LGLr` for rights. */
+/**
+ * Returns whether the tables accept the symbol. They do not accept some vendors' symbols, such as `LGLr` for rights.
+ */
 export const isStorableSymbol = (ticker: string) => tickerPattern.test(ticker)

@@ -1,35 +1,38 @@
 /**
- * The holidays and early closes of the exchanges in New York, by the rules that they have followed since 1998. Closures
- * for other reasons, such as storms and funerals, are not known in advance, so they are missing. In this file, months
- * are counted from 1.
+ * The holidays and early closes of the New York exchanges, computed by the rules that the exchanges have followed since
+ * 1998. Closures for other reasons, such as storms and funerals, are not included, because they are not known in
+ * advance. In this file, months start at 1.
  */
 
 /** Whether the exchanges are open on a day. On a half day, regular hours end at 13:00 instead of 16:00. */
 export type MarketDay = "open" | "half day" | "closed"
 
-/** The first year in which the rules hold. */
+/** The first year for which the rules are valid. */
 const firstYear = 1998
 
-/** Days of the week, as `Date` counts them. */
+/** Days of the week as numbered by `Date`. */
 const [sunday, monday, thursday, saturday] = [0, 1, 4, 6]
 
 const getWeekday = (day: string) => new Date(day).getUTCDay()
 
-/** Returns the date as `YYYY-MM-DD`. A day that the month does not have counts on: 31 June is 1 July. */
+/** Returns a date as `YYYY-MM-DD`. A day after the end of the month falls into the next month: 31 June is 1 July. */
 const toDay = (year: number, month: number, day: number) =>
   new Date(Date.UTC(year, month - 1, day)).toISOString().slice(0, 10)
 
-/** Returns the nth given weekday of a month, such as the third Monday. */
+/** Returns the nth occurrence of a weekday in a month, such as the third Monday. */
 const toNthDay = (year: number, month: number, nth: number, weekday: number) =>
   toDay(year, month, 1 + (7 + weekday - getWeekday(toDay(year, month, 1))) % 7 + 7 * (nth - 1))
 
-/** Returns the day on which a holiday is observed: the Monday after a Sunday, and the Friday before a Saturday. */
+/**
+ * Returns the day on which a holiday is observed: the following Monday if it is on a Sunday, and the preceding Friday
+ * if it is on a Saturday.
+ */
 const toObserved = (year: number, month: number, day: number) => {
   const weekday = getWeekday(toDay(year, month, day))
   return toDay(year, month, day + (weekday === sunday ? 1 : weekday === saturday ? -1 : 0))
 }
 
-/** Returns the Friday before Easter Sunday, which is computed by the anonymous Gregorian algorithm. */
+/** Returns Good Friday, the Friday before Easter Sunday. Easter is computed with the anonymous Gregorian algorithm. */
 const toGoodFriday = (year: number) => {
   const century = Math.floor(year / 100)
   const golden = year % 19
@@ -41,7 +44,7 @@ const toGoodFriday = (year: number) => {
 }
 
 const listHolidays = (year: number): ReadonlyArray<string> => [
-  // New Year's Day is not observed if it is a Saturday: the exchanges stay open on the last Friday of the year.
+  // If New Year's Day is a Saturday, it is not observed: the exchanges stay open on the last Friday of the year.
   getWeekday(toDay(year, 1, 1)) === saturday ? toDay(year, 1, 1) : toObserved(year, 1, 1),
   toNthDay(year, 1, 3, monday), // Martin Luther King Jr. Day
   toNthDay(year, 2, 3, monday), // Washington's Birthday
@@ -56,8 +59,8 @@ const listHolidays = (year: number): ReadonlyArray<string> => [
 
 const listHalfDays = (year: number): ReadonlyArray<string> => {
   const [independence, thanksgiving] = [toDay(year, 7, 4), toNthDay(year, 11, 4, thursday)]
-  // If Independence Day was a Thursday, the half day was the Friday after it until 2012. Since then, it has been the
-  // day before.
+  // Until 2012, if Independence Day was a Thursday, the half day was the following Friday. Since then, it has been the
+  // preceding day.
   const besideIndependence = getWeekday(independence) === thursday && year < 2013 ? 5 : 3
   return [
     ...([sunday, monday, saturday].includes(getWeekday(independence)) ? [] : [toDay(year, 7, besideIndependence)]),
@@ -66,14 +69,14 @@ const listHalfDays = (year: number): ReadonlyArray<string> => {
   ]
 }
 
-/** Computes the holidays and half days of a year. A half day that is a holiday is only a holiday. */
+/** Computes the holidays and half days of a year. A day that would be both is only a holiday. */
 const makeYear = (year: number) => {
   const holidays = new Set(listHolidays(year))
   const halfDays = new Set(listHalfDays(year).filter((day) => !holidays.has(day)))
   return { holidays, halfDays }
 }
 
-/** The years that have been computed. */
+/** A cache of the years that have been computed. */
 const years = new Map<number, ReturnType<typeof makeYear>>()
 
 const getYear = (year: number) => {
@@ -84,7 +87,7 @@ const getYear = (year: number) => {
 
 const isWeekend = (day: string) => [saturday, sunday].includes(getWeekday(day))
 
-/** Returns whether the exchanges are open on a day, `YYYY-MM-DD`, as far as that is known in advance. */
+/** Returns whether the exchanges are open on a day (`YYYY-MM-DD`), as far as this is known in advance. */
 export const getMarketDay = (day: string): MarketDay => {
   const year = Number(day.slice(0, 4))
   if (isWeekend(day)) return "closed"
@@ -93,7 +96,7 @@ export const getMarketDay = (day: string): MarketDay => {
   return holidays.has(day) ? "closed" : halfDays.has(day) ? "half day" : "open"
 }
 
-/** Returns the half days from 1998 to the end of a year, as `YYYY-MM-DD`. */
+/** Returns the half days from 1998 through the given year, as `YYYY-MM-DD`. */
 export const listHalfDaysUntil = (year: number): ReadonlyArray<string> =>
   Array.from({ length: year - firstYear + 1 }, (_, index) => Array.from(getYear(firstYear + index).halfDays))
     .flat().filter((day) => !isWeekend(day))

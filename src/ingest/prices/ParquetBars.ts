@@ -16,15 +16,17 @@ import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { type BarRows, isPriceColumn, listUsedColumns } from "./BarFormats.ts"
 
 /**
- * Limits for what a file may claim about itself, so that it cannot exhaust the memory. Writers make pages of about 1
- * MiB, and row groups of at most a few million rows.
+ * Limits on the sizes that a file declares, so that a file cannot exhaust memory. Programs usually write pages of about
+ * 1 MiB, and row groups of at most a few million rows.
  */
 const maxPageBytes = 256 * 1024 * 1024
 const maxGroupRows = 10_000_000
 
 type Decompress = NonNullable<Compressors[keyof Compressors]>
 
-/** Returns a decompressor for hyparquet that writes no more than the page's header says, and refuses larger pages. */
+/**
+ * Returns a decompressor for hyparquet that rejects large pages and limits its output to the size in the page header.
+ */
 const decompressWith =
   (run: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array): Decompress =>
   (bytes, length) => {
@@ -32,7 +34,7 @@ const decompressWith =
     return run(bytes, { maxOutputLength: Math.max(1, length) })
   }
 
-/** The decompressors by codec. Of these, hyparquet itself has only Snappy. */
+/** Decompressors by codec. hyparquet itself includes only Snappy. */
 const compressors: Compressors = {
   GZIP: decompressWith(gunzipSync),
   ZSTD: decompressWith(zstdDecompressSync),
@@ -44,36 +46,39 @@ const compressors: Compressors = {
   }),
 }
 
-/** The number of rows in a batch. */
+/** The number of rows per batch. */
 const batchSize = 10_000
 
 const nanosecondsPerUnit = { MILLIS: 1_000_000n, MICROS: 1000n, NANOS: 1n }
 
-/** Converts an integer of a column, which is a number or, with a fixed length, big-endian bytes in two's complement. */
+/**
+ * Converts an integer value of a column. The value is a number or, in a fixed-length column, big-endian bytes in two's
+ * complement.
+ */
 const toBigInt = (value: unknown) => {
   if (!(value instanceof Uint8Array)) return BigInt(String(value))
   return BigInt.asIntN(value.length * 8, value.reduce((total, byte) => total * 256n + BigInt(byte), 0n))
 }
 
-/** Formats an integer with `scale` decimal places: 12345 with 2 as `123.45`. */
+/** Formats an integer as a decimal number with `scale` decimal places. For example, 12345 with scale 2 is `123.45`. */
 const formatDecimal = (unscaled: bigint, scale: number) => {
   if (scale === 0) return String(unscaled)
   const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, "0")
   return `${unscaled < 0n ? "-" : ""}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }
 
-/** Formats a value of a column as text, as a CSV file of the same format would have it. */
+/** Formats a column value as text, in the form used by a CSV file of the same format. */
 type FormatCell = (value: unknown) => string
 
 /**
- * Adds a decimal point to a whole number of dollars. Without one, a price of Databento would be read as billionths of a
+ * Adds a decimal point to a whole number of dollars. Without it, a Databento price would be read as billionths of a
  * dollar.
  */
 const formatDollars = (text: string) => /^\d+$/.test(text) ? `${text}.0` : text
 
 /**
- * Returns a function that formats the values of a column as they are stored (`toPhysical`), or the reason why the
- * column cannot be read.
+ * Returns a function that formats the values of a column in their physical form (see `toPhysical`). If the column
+ * cannot be read, returns the reason instead.
  */
 const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
   const { converted_type: converted, logical_type: logical, name, scale = 0, type } = element
@@ -101,8 +106,8 @@ const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
 }
 
 /**
- * Removes the annotations by which hyparquet would convert values, because it converts decimals to floating-point
- * numbers. Texts stay annotated.
+ * Removes the annotations that make hyparquet convert values, because it would convert decimals to floating-point
+ * numbers. Text columns keep their annotation.
  */
 const toPhysical = (element: SchemaElement): SchemaElement => {
   const { converted_type, logical_type: _logical, precision: _precision, scale: _scale, ...physical } = element
@@ -111,7 +116,7 @@ const toPhysical = (element: SchemaElement): SchemaElement => {
 
 const unreadable = (path: string, reason: string) => new UnreadableLoadFile({ message: `${path} ${reason}.` })
 
-/** Runs a function of hyparquet. Fails with the path and the reason if it does. */
+/** Runs a function of hyparquet. If it fails, fails with the path and the reason. */
 const attempt = <A>(path: string, run: () => Promise<A>) =>
   Effect.tryPromise({
     try: run,
@@ -120,14 +125,14 @@ const attempt = <A>(path: string, run: () => Promise<A>) =>
 
 type ReadOptions = Omit<Parameters<typeof parquetRead>[0], "onChunk" | "onComplete" | "rowFormat">
 
-/** Reads the values in the rows from `rowStart` to before `rowEnd`, by the name of the column. */
+/** Reads the values from row `rowStart` up to, but not including, row `rowEnd`. Returns them by column name. */
 const readColumns = Effect.fnUntraced(
   function* (path: string, options: ReadOptions) {
     const { rowEnd = 0, rowStart = 0 } = options
     const columns = new Map<string, Array<unknown>>()
     const onChunk = ({ columnData, columnName, rowStart: first }: ColumnData) => {
       const values = columns.get(columnName) ?? []
-      // hyparquet passes whole pages, so the first and the last may have other rows, too.
+      // hyparquet passes whole pages, so the first and the last page may contain additional rows.
       for (let row = Math.max(first, rowStart); row < Math.min(first + columnData.length, rowEnd); row += 1) {
         values[row - rowStart] = columnData[row - first]
       }
@@ -138,7 +143,7 @@ const readColumns = Effect.fnUntraced(
   },
 )
 
-/** The rows of one row group, from `rowStart` to before `rowEnd`. */
+/** The rows of one row group, from `rowStart` up to, but not including, `rowEnd`. */
 interface RowRange {
   readonly rowStart: number
   readonly rowEnd: number
@@ -147,16 +152,16 @@ interface RowRange {
 /** A Parquet file whose metadata has been read and checked. */
 interface ParquetFile {
   readonly path: string
-  /** The names of all columns, in the order of the file. */
+  /** The names of all columns, in file order. */
   readonly names: ReadonlyArray<string>
-  /** How the values of each column are formatted, in the same order. */
+  /** The formatting function of each column, in the same order as `names`. */
   readonly formats: ReadonlyArray<FormatCell>
   readonly options: ReadOptions
   readonly groups: ReadonlyArray<RowRange>
   readonly rowCount: number
 }
 
-/** Opens a file. Fails if it is no Parquet file, or has a column or row group that cannot be read. */
+/** Opens a file. Fails if it is not a Parquet file, or if one of its columns or row groups cannot be read. */
 const openParquetFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   if (!(yield* Effect.orElseSucceed(fs.exists(path), () => false))) return yield* unreadable(path, "does not exist")
@@ -194,12 +199,12 @@ const openParquetFile = Effect.fnUntraced(function* (path: string) {
   return opened
 })
 
-/** Reads all columns of a row group in one step, and streams its rows in batches. */
+/** Reads a whole row group in one step, and streams its rows in batches. */
 const readGroup = ({ formats, names, options, path }: ParquetFile, { rowEnd, rowStart }: RowRange) =>
   Stream.unwrap(Effect.gen(function* () {
     const progress = yield* OperationProgress
     const columns = yield* readColumns(path, { ...options, rowStart, rowEnd })
-    // The columns that the format does not use have not been read.
+    // Columns that the format does not use have not been read.
     const values = names.map((name) => columns.get(name) ?? [])
     const batches = Array.range(0, Math.ceil((rowEnd - rowStart) / batchSize) - 1)
     return Stream.map(Stream.fromIterable(batches), (batch): BarRows => {
@@ -217,8 +222,8 @@ const readGroup = ({ formats, names, options, path }: ParquetFile, { rowEnd, row
   }))
 
 /**
- * Reads the rows of a Parquet file. The first batch is the header, with the names of the columns. Null becomes an empty
- * cell, and so do the values in columns that the format does not use.
+ * Streams the rows of a Parquet file. The first batch is the header with the column names. Null values, and values in
+ * columns that the format does not use, become empty cells.
  */
 export const readParquetRows = (path: string): Stream.Stream<BarRows, UnreadableLoadFile, FileSystem.FileSystem> =>
   Stream.unwrap(Effect.gen(function* () {

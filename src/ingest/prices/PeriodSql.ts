@@ -1,8 +1,9 @@
 /**
- * Sums the bars of a file in PostgreSQL, to one row of `price_periods` per symbol, day and part of the day: premarket,
- * regular hours, after hours, or the day bar (decision 0127). `docs/operations/ingest-prices.md` defines the columns.
+ * SQL that computes the totals of a file's bars. `price_periods` has one row per symbol, day and part of the day. The
+ * parts are premarket, regular hours, after hours, and the day bar (decision 0127). `docs/operations/ingest-prices.md`
+ * defines the columns.
  *
- * The steps, each with the temporary tables that it creates: `createBarTables` (`bars`, `half_days`), `storeBars`,
+ * The steps, with the temporary tables that each creates: `createBarTables` (`bars`, `half_days`), `storeBars`,
  * `sumBars` (`bar_days`, `timed_bars`, `new_periods`), `mergePeriods` (`removed`, `changed`, `touched`) and
  * `addDependentSessions`.
  */
@@ -14,29 +15,29 @@ import { type FileSpellings, respellColumn } from "../load/SymbolSpellings.ts"
 import type { NumberedBar } from "./BarFile.ts"
 import { listHalfDaysUntil } from "./MarketCalendar.ts"
 
-/** The open, an early close and the usual close, in minutes after midnight in New York. */
+/** The market open, an early close and the regular close, in minutes after midnight in New York. */
 const [open, earlyClose, close] = [570, 780, 960]
 
-/** Returns SQL for the minute at which the exchanges close on a day, as far as it is known in advance. */
+/** Returns SQL for the minute of the market close on a day, as far as it is known in advance. */
 export const closeMinute = (day: string) =>
   `case when ${day} in (select half_day from half_days) then ${earlyClose} else ${close} end`
 
-/** The minute before the usual close. */
+/** The last minute before the regular close. */
 const lastRegularMinute = close - 1
 
-/** Closing prints may still arrive in this number of minutes after the close. */
+/** The number of minutes after the close during which closing prints may still arrive. */
 const closingPrintMinutes = 5
 
-/** The market is taken to have closed early only if bars of at least this many symbols show it. */
+/** The minimum number of symbols whose bars must show an early close for the market to be considered closed early. */
 const minEarlyCloseSymbols = 500
 
-/** A pattern in the bars of a few symbols may be chance. It is reported only if at least this many symbols show it. */
+/** The minimum number of symbols in which a pattern must occur to be reported. With fewer symbols, it may be chance. */
 export const minDoubtfulSymbols = 10
 
 /**
- * Returns an SQL condition: the day is complete. Any symbol has a day bar, or a minute bar that starts at 15:59 or
- * later, or at 12:59 or later on a half day. A day on which the last bar of all symbols starts from 12:59 to 13:04 is
- * complete, too: the market closed early without notice, and the file has no bars after hours.
+ * Returns the SQL condition that a day is complete. This is the case if any symbol has a day bar, or a minute bar that
+ * starts at 15:59 or later (on a half day, at 12:59 or later). It is also the case if the last bar of all symbols
+ * starts from 12:59 to 13:04: then the market closed early without notice, and the file contains no after-hours bars.
  */
 export const isCompleteDay = (day: string) =>
   `(exists (select from price_periods as day_bar where day_bar.date = ${day} and day_bar.period = 'day') or (
@@ -47,19 +48,22 @@ export const isCompleteDay = (day: string) =>
     from price_periods as part where part.date = ${day}
   ))`
 
-/** A halt lasts at least this number of minutes, and the symbol traded in each of as many minutes before it. */
+/**
+ * The minimum length of a halt in minutes. The symbol must also have traded in each of that many minutes before the
+ * halt.
+ */
 const minHaltMinutes = 5
 
-/** A spike ends at a price of at least its start times this factor. */
+/** The minimum ratio between the prices at the end and at the start of a spike. */
 const minSpike = 1.1
 
 /**
- * A session can change the rows of the sessions in this number of days after it, because it counts for their usual
- * volume. Previous closes reach less far.
+ * The number of days after a session in which other sessions may depend on it, because it is part of their usual
+ * volume. Previous closes have a shorter range.
  */
 export const dependentDays = 60
 
-/** Runs SQL statements without parameters, one after the other. */
+/** Runs SQL statements without parameters in sequence. */
 export const runStatements = (...statements: ReadonlyArray<string>) =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -67,14 +71,15 @@ export const runStatements = (...statements: ReadonlyArray<string>) =>
   )
 
 /**
- * Creates the temporary tables `bars`, for the bars of a file, and `half_days`. Like all temporary tables of an ingest,
- * they disappear at the end of the transaction, also after a crash.
+ * Creates the temporary tables `bars`, for the bars of a file, and `half_days`. All temporary tables of an ingest are
+ * dropped at the end of its transaction, even after a crash.
  */
 export const createBarTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // The bars of a day of the whole market, about two million, are sorted several times.
+  // The roughly two million bars that the whole market has in a day are sorted several times.
   yield* sql`set local work_mem = '128MB'`
-  // The triggers that note changes for the next ingest do not note the changes that this ingest makes.
+  // Keeps triggers from recording the changes that this ingest makes. They record changes by other programs for the
+  // next ingest.
   yield* sql`set local tickerline.ingests_prices = 'on'`
   yield* sql`
     create temp table bars (
@@ -89,7 +94,10 @@ export const createBarTables = Effect.gen(function* () {
   `
 })
 
-/** One array per column. Decimals are sent as text, so that they never become floating-point numbers. */
+/**
+ * Inserts bars, with one array per column. Decimal numbers are sent as text, so that they are never converted to
+ * floating-point numbers.
+ */
 const insertBars = `/* ingest prices */ insert into bars
   select * from unnest($1::int8[], $2::text[], $3::text[]::date[], $4::int2[], $5::text[]::numeric[],
     $6::text[]::numeric[], $7::text[]::numeric[], $8::text[]::numeric[], $9::text[]::numeric[], $10::text[]::numeric[],
@@ -110,7 +118,7 @@ const makeBarParameters = (bars: ReadonlyArray<NumberedBar>, spell: FileSpelling
   makeArrayParameter(bars.map(({ trades }) => trades), OID.text),
 ]
 
-/** Stores bars in `bars`, with their symbols spelled as in the other tables. */
+/** Stores bars in the table `bars`, with their symbols spelled as in the other tables. */
 export const storeBars = Effect.fnUntraced(
   function* (bars: ReadonlyArray<NumberedBar>, { learn, spell }: FileSpellings) {
     const sql = yield* SqlClient.SqlClient
@@ -120,31 +128,31 @@ export const storeBars = Effect.fnUntraced(
 )
 
 /**
- * Stores the spellings of the file's new symbols, so that other programs use them, and respells the bars whose symbols
- * such a program has stored in the meantime.
+ * Stores the spellings of the file's new symbols, so that other programs use them. If another program has stored a
+ * different spelling in the meantime, changes the bars to that spelling.
  */
 export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
   yield* respellColumn("bars", "ticker", yield* keep)
 })
 
 /**
- * SQL conditions on a row of `price_periods`: the row shows that its day closed at 13:00, or at 16:00. Most rows for a
- * day show neither. Closing prints after 13:00 count as regular hours if no early close is known.
+ * SQL conditions on a row of `price_periods`: the row shows that the market closed at 13:00, or at 16:00, on its day.
+ * Most rows show neither. If no early close is known, closing prints after 13:00 belong to regular hours.
  */
 const showsEarlyClose = `(period = 'afterhours' and first_minute < ${close})`
 const showsUsualClose = `(period = 'regular' and last_minute >= ${earlyClose + closingPrintMinutes})`
 
 /**
- * Creates the table `bar_days`: the days of the file that have minute bars. `symbols` is the number of symbols traded
- * before 13:00. `stops` says whether trading seems to have stopped at 13:00: the file goes on until 16:00, but the
- * volume from 13:05 on is less than a tenth of the volume before 13:00.
+ * Creates the table `bar_days`, which contains the days of the file that have minute bars. `symbols` is the number of
+ * symbols traded before 13:00. `stops` is true if trading seems to have stopped at 13:00: the file continues until
+ * 16:00, but the volume from 13:05 on is less than a tenth of the volume before 13:00.
  *
- * The columns that begin with `known` are about the bars of the day that were ingested before. Their close was taken at
- * 13:00 (`known_early`) or at 16:00 (`known_late`). Both occur on one day if a later file corrected the close of an
- * earlier file. Then the time that most symbols show counts.
+ * The columns that begin with `known` describe bars of the same day that were ingested before. Their close was taken at
+ * 13:00 (`known_early`) or at 16:00 (`known_late`). Both may be true if a later file corrected the close of an earlier
+ * file. In that case, the time that most symbols show is used.
  *
- * A day closed early if that was known in advance, or if it stops and has enough symbols. With fewer symbols, the
- * bars that are known already decide when it closed.
+ * A day closed early if this was known in advance, or if trading stops and there are enough symbols. With fewer
+ * symbols, the bars that were ingested before determine the close.
  */
 const createBarDays = `
   create temp table bar_days on commit drop as
@@ -171,11 +179,12 @@ const createBarDays = `
   ) as known`
 
 /**
- * Creates the table `timed_bars`: the bars that count, each with its part of the day. Of bars with the same symbol and
- * start, the last one in the file counts (D22, corrections). If that one has no volume, none of them counts.
+ * Creates the table `timed_bars`, which contains the bars that count, each with its part of the day. Of several bars
+ * with the same symbol and start, the last one in the file counts (D22, corrections). If it has no volume, none of them
+ * counts.
  *
- * `top` and `bottom` are the high and low of the whole part. `earlier` is the minute of the fourth bar before this one,
- * which is four minutes earlier unless bars between the two are missing. `following` is the minute of the next bar.
+ * `top` and `bottom` are the high and low of the part of the day. `earlier` is the minute of the fourth bar before this
+ * one. It is four minutes earlier unless bars in between are missing. `following` is the minute of the next bar.
  */
 const createTimedBars = `
   create temp table timed_bars on commit drop as
@@ -200,20 +209,20 @@ const createTimedBars = `
   window part as (partition by ticker, day, period), minutes as (partition by ticker, day, period order by minute)`
 
 /**
- * SQL for three times the value traded in a bar. Without a VWAP, the typical price (high + low + close) / 3 stands in
- * for it; a division by three here would have to be rounded, so sums are divided instead.
+ * SQL for three times the value traded in a bar. If there is no VWAP, the typical price (high + low + close) / 3 is
+ * used instead. Dividing by three here would require rounding, so the sum is divided later.
  */
 const tripleValue = `volume * coalesce(3 * vwap, high + low + close)`
 
 /**
- * Creates the table `new_periods`: the sums of `timed_bars`, with the columns of `price_periods`. Day bars have no
- * minute, and no values that would need one.
+ * Creates the table `new_periods`, which contains the totals of `timed_bars` and has the columns of `price_periods`.
+ * For day bars, the minute columns and the values that require minutes are null.
  */
 const createNewPeriods = `
   create temp table new_periods on commit drop as
   with sums as (
     select ticker, day as date, period,
-      -- The first element of each sorted array: the open of the first bar, and the close of the last one.
+      -- The first elements of the sorted arrays are the open of the first bar and the close of the last bar.
       (array_agg(open order by minute))[1] as open, max(top) as high, max(bottom) as low,
       (array_agg(close order by minute desc))[1] as close, round(sum(volume))::bigint as volume,
       sum(trades)::bigint as trades,
@@ -221,14 +230,14 @@ const createNewPeriods = `
       case when period <> 'day' then round(sum(${tripleValue}) / (3 * sum(volume)), 4) end::numeric(18, 4) as vwap,
       min(minute) filter (where high = top) as high_minute, min(minute) filter (where low = bottom) as low_minute,
       min(minute) as first_minute, max(minute) as last_minute,
-      -- The minutes without a bar after this one are a halt if there are enough of them, and enough bars before.
+      -- Minutes without bars after this bar are a halt if there are enough of them, and enough bars before them.
       case when period = 'regular' then coalesce(sum(following - minute - 1) filter (
         where following - minute > ${minHaltMinutes} and minute - earlier = ${minHaltMinutes - 1}
       ), 0) end::smallint as halt_minutes
     from timed_bars group by ticker, day, period
   ),
-  -- The lowest price before the high, and the latest minute with it. Of the bar that has the high, only the open
-  -- counts: it is the only price that certainly does not come after the high.
+  -- The lowest price before the high, and the last minute with that price. In the bar with the high, only the open
+  -- counts, because it is the only price that certainly does not follow the high.
   rises as (
     select bars.ticker, day as date, bars.period, min(price) as spike_price,
       (array_agg(minute order by price, minute desc))[1] as spike_minute
@@ -241,7 +250,7 @@ const createNewPeriods = `
     case when high >= ${minSpike} * rises.spike_price then rises.spike_minute end as spike_minute
   from sums left join rises using (ticker, date, period)`
 
-/** The columns that `price_periods` and `new_periods` share, without the key columns. */
+/** The non-key columns that `price_periods` and `new_periods` have in common. */
 const valueColumns = [
   "open",
   "high",
@@ -262,7 +271,7 @@ const valueColumns = [
 
 const qualify = (alias: string) => valueColumns.map((name) => `${alias}.${name}`).join(", ")
 
-/** Sums the bars of the file to `new_periods`. Returns whether any of them has a volume. */
+/** Computes the totals of the file's bars in `new_periods`. Returns whether any bar has a volume. */
 export const sumBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* runStatements(
@@ -278,35 +287,35 @@ export const sumBars = Effect.gen(function* () {
 })
 
 /**
- * Removes the bars at midnight, which were read as day bars, and returns their number. Called if the other bars of the
- * file show that they are minute bars, and so outside of the sessions.
+ * Deletes the bars at midnight, and returns how many there were. They were read as day bars. This is called if other
+ * bars of the file show that they are minute bars, which are outside of the sessions.
  */
 export const removeMidnightBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return (yield* sql`delete from bars where minute is null returning 1`).length
 })
 
-/** A day on which the bars of the file contradict the early closes that were known in advance. */
+/** A day on which the file's bars contradict the early closes known in advance. */
 export interface DoubtfulDay {
-  /** `YYYY-MM-DD`. */
+  /** The date as `YYYY-MM-DD`. */
   readonly date: string
   /** Whether an early close was scheduled. */
   readonly is_half_day: boolean
-  /** Whether the ingest takes the close at 13:00. */
+  /** Whether the ingest uses 13:00 as the close. */
   readonly closed_early: boolean
   /** Whether the last bar of the day starts from 12:59 to 13:04. */
   readonly ends_early: boolean
-  /** Whether the close is taken at 13:00 because of bars that were ingested before. */
+  /** Whether 13:00 is used because of bars that were ingested before. */
   readonly is_known: boolean
 }
 
-/** SQL condition on a minute: a day with this last bar has ended at 13:00, and has no bars after hours. */
+/** Returns the SQL condition that a day with this last minute ended at 13:00 and has no after-hours bars. */
 const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}`
 
 /**
- * Finds the days on which the bars contradict the calendar: they end early, or trading stops early, on a day without a
- * scheduled early close, or trading goes on after a scheduled one. Bars count as evidence that trading
- * stops early only if they have enough symbols, or if bars that were ingested before show the same.
+ * Finds the days on which the bars contradict the calendar. Either the bars end or trading stops early on a day without
+ * a scheduled early close, or trading continues after a scheduled early close. The bars count as evidence that trading
+ * stopped early only if they cover enough symbols, or if previously ingested bars show the same.
  */
 export const findDoubtfulDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -322,30 +331,30 @@ export const findDoubtfulDays = Effect.gen(function* () {
   `)
 })
 
-/** Symbols whose close on a day was taken at another time than the close of the file's symbols. */
+/** Symbols whose close on a day was taken at a different time than for the file's symbols. */
 export interface MixedCloses {
-  /** `YYYY-MM-DD`. */
+  /** The date as `YYYY-MM-DD`. */
   readonly date: string
-  /** Whether the close of the file's symbols is taken at 13:00. */
+  /** Whether 13:00 is used as the close for the file's symbols. */
   readonly closed_early: boolean
   readonly symbols: ReadonlyArray<string>
 }
 
 /**
- * Finds the symbols that the file lacks, and whose close on one of the file's days was taken at another time. Such a
- * close cannot be corrected without the symbol's bars. If the file shows that trading went on after 13:00, also finds
- * the other symbols whose bars of that day ended at 13:00. Runs before the file is merged.
+ * Finds symbols that are not in the file and whose close on one of the file's days was taken at a different time. Such
+ * a close can be corrected only with the symbol's bars. If the file shows that trading continued after 13:00, also
+ * finds other symbols whose bars ended at 13:00 on that day. Must run before the file is merged.
  */
 export const findMixedCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<MixedCloses>(`
-    -- The columns of bar_days in the last condition leave out most days before the bars of "others" are read.
+    -- The last condition uses columns of bar_days to exclude most days before the bars of "others" are read.
     select day::text as date, closed_early, others.symbols
     from bar_days cross join lateral (
       select not is_half_day and ${isEarlyEnd("known_last_minute")} and not ${isEarlyEnd("last_minute")} as goes_on
     ) as early
     cross join lateral (
-      -- The driver does not know the type of an array of symbols, only that of an array of text.
+      -- The symbols are cast to text, because the driver does not know the type of an array of symbols.
       select array_agg(distinct ticker::text order by ticker::text) as symbols from price_periods as known
       where known.date = day
         and case
@@ -363,9 +372,9 @@ export const findMixedCloses = Effect.gen(function* () {
 })
 
 /**
- * Whether the bars seem to be stamped with the times of their ends. Then the first bar of trading is at 09:31, the bar
- * at 09:30 is the last one before the open, and the last regular bar is at 16:00. If fewer than `minSymbols` symbols
- * have a bar at 09:31, they may only have been traded rarely.
+ * Returns whether bars seem to be labeled with their end times. In that case, the first bar of trading is at 09:31, the
+ * bar at 09:30 is the last one before the open, and the last regular bar is at 16:00. The check requires at least
+ * `minSymbols` symbols with a bar at 09:31, because with fewer symbols this may only be a sign of rare trading.
  */
 export const hasEndStamps = Effect.fnUntraced(function* (minSymbols: number) {
   const sql = yield* SqlClient.SqlClient
@@ -380,11 +389,11 @@ export const hasEndStamps = Effect.fnUntraced(function* (minSymbols: number) {
 })
 
 /**
- * A day whose bars in the file cover less time than the previously ingested ones (`known`). The minutes are those in
- * which the first and the last bar start, counted from midnight in New York.
+ * A day for which the file's bars cover less time than the previously ingested bars (`known`). The minutes are the
+ * start of the first and the last bar, counted from midnight in New York.
  */
 export interface ShortenedDay {
-  /** `YYYY-MM-DD`. */
+  /** The date as `YYYY-MM-DD`. */
   readonly date: string
   readonly first_minute: number
   readonly last_minute: number
@@ -393,8 +402,8 @@ export interface ShortenedDay {
 }
 
 /**
- * Finds the days whose minute bars in the file begin later or end earlier than the previously ingested ones. The
- * bars of all symbols are compared together: a single symbol may be traded rarely, or its last bar may have been
+ * Finds the days for which the file's minute bars begin later or end earlier than the previously ingested bars. The
+ * bars of all symbols are compared together, because a single symbol may trade rarely, or its last bar may have been
  * corrected.
  */
 export const findShortenedDays = Effect.gen(function* () {
@@ -410,24 +419,25 @@ export const findShortenedDays = Effect.gen(function* () {
   `
 })
 
-/** Days of `high_365` and `low_365`. */
+/** The number of days that `high_365` and `low_365` cover. */
 export const yearDays = 365
 
-/** SQL query for the first complete day. A high and low of a year that begins before it are unknown. */
+/** An SQL query for the first complete day. The high and low of a year that begins earlier are unknown. */
 const firstCompleteDay = `(select min(date) from price_periods as first where ${isCompleteDay("first.date")})`
 
-/** SQL query for the days of the file that are complete. */
+/** An SQL query for the complete days of the file. */
 const completeDays = `select date from (select distinct date from new_periods) as in_file
   where ${isCompleteDay("in_file.date")}`
 
 /**
- * Merges `new_periods` into `price_periods`. The minute bars of a symbol's day replace all earlier ones of that day.
+ * Merges `new_periods` into `price_periods`. The minute bars of a symbol and day replace all earlier minute bars of
+ * that symbol and day.
  *
- * Creates three tables, in which a session is a symbol and a day:
- * - `removed`: the parts of days that had minute bars before and have none in the file,
- * - `changed`: the sessions whose sums differ from before, and all sessions of days that this file completes,
- * - `touched`: the sessions to compute: all in `changed`, the others in the file, and the newest session of each symbol
- *   whose high and low of a year are known only since this file.
+ * Creates three tables. A session is a symbol and a day.
+ * - `removed`: the parts of days that had minute bars before but have none in the file.
+ * - `changed`: the sessions whose totals have changed, and all sessions of days that the file completes.
+ * - `touched`: the sessions to compute. These are all sessions in `changed`, all other sessions in the file, and the
+ *   newest session of each symbol whose one-year high and low become known with this file.
  */
 export const mergePeriods = runStatements(
   `create temp table complete_before on commit drop as ${completeDays}`,
@@ -453,7 +463,7 @@ export const mergePeriods = runStatements(
     )
     select ticker, date from removed union select ticker, date from merged`,
   "analyze price_periods",
-  // All symbols of a day get their close when the day becomes complete, even symbols that the file does not have.
+  // When a day becomes complete, all of its symbols get a close, even symbols that are not in the file.
   `insert into changed select distinct ticker, date from price_periods
     where date in (${completeDays} except select date from complete_before)`,
   `create temp table touched on commit drop as
@@ -468,13 +478,13 @@ export const mergePeriods = runStatements(
     group by ticker`,
 )
 
-/** Records of a split for days at most this far apart are one split. The bars show which of the days is right. */
+/** The maximum distance in days between two records of the same split. Bars show which of the days is right. */
 export const maxSplitDistance = 30
 
 /**
- * Adds the sessions whose rows depend on the changed ones, or on closes that other programs have changed, to `touched`:
- * the security's sessions in the days after. If a split is recorded around a changed session, also adds the sessions
- * around the split, because the changed bars may show that the split took place on another day, or on other days.
+ * Adds sessions to `touched` whose rows depend on changed sessions, or on closes that other programs have changed: the
+ * security's sessions in the following days. If a split is recorded around a changed session, the sessions around the
+ * split are added too, because the changed bars may show that the split took place on other days.
  */
 export const addDependentSessions = runStatements(
   "create unique index on touched (ticker, date)",

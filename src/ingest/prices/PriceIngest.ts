@@ -1,4 +1,4 @@
-/** Ingests files with price bars, one transaction per file (decision 0127). */
+/** Ingests price bar files, each in one transaction (decision 0127). */
 import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
@@ -44,38 +44,38 @@ import {
   storeMarketCaps,
 } from "./SecurityPeriods.ts"
 
-/** What to fill from the files, and how. */
+/** What to compute from the files, and how. */
 export interface PriceIngestOptions {
-  /** The datasets to fill. Other datasets do not change. */
+  /** The datasets to fill. All other datasets stay unchanged. */
   readonly datasets: ReadonlyArray<PriceDataset>
-  /** Validates the file and computes everything, but changes nothing. */
+  /** Validates the file and computes all rows, but changes nothing. */
   readonly check: boolean
-  /** Accepts a file without bars to ingest. */
+  /** Accepts a file that contains no bars to ingest. */
   readonly allowEmpty: boolean
 }
 
-/** What the ingest of one file did or, with `check`, would do. */
+/** The result of ingesting one file. With `check`, this is what the ingest would have done. */
 export interface PriceFileResult {
-  /** The number of bars that were not left out, including repeated ones. */
+  /** The number of bars that were not skipped, including repeated bars. */
   readonly bars: number
   readonly skipped: SkippedBars
-  /** Sentences about what the bars leave in doubt. */
+  /** Warnings about what the bars leave uncertain, as sentences. */
   readonly doubts: ReadonlyArray<string>
-  /** The number of rows that were added, updated and so on in each dataset. */
+  /** The number of rows added, updated and so on, by dataset. */
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
-  /** Symbols some of whose values are null, and why. */
+  /** Symbols for which some values are null, with the reason. */
   readonly doubtful: ReadonlyArray<DoubtfulSymbol>
-  /** The number of symbols whose sessions were computed again, because ticker changes, splits or closes changed. */
+  /** The number of symbols whose sessions were recomputed because ticker changes, splits or closes have changed. */
   readonly corrected: number
 }
 
-/** The file covers less of a day than the bars that were ingested before, so none of its bars was ingested. */
+/** The file covers less of a day than the previously ingested bars, so none of its bars were ingested. */
 export class PartialDayRefused extends Data.TaggedError("PartialDayRefused")<{ readonly message: string }> {}
 
-/** Fails the transaction of a file that is only checked, so that it is rolled back. */
+/** The error that aborts the transaction of a file that is only checked, so that everything is rolled back. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: PriceFileResult }> {}
 
-/** Formats minutes after midnight as `09:30`. */
+/** Formats minutes after midnight as a time, such as `09:30`. */
 const formatMinute = (minute: number) =>
   `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}`
 
@@ -119,7 +119,7 @@ const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_k
   }`
 }
 
-/** The greatest number of symbols that are listed with mixed closes. */
+/** The maximum number of symbols that a warning about mixed closes lists. */
 const maxListedSymbols = 20
 
 const describeMixedCloses = ({ closed_early, date, symbols }: MixedCloses) => {
@@ -134,16 +134,16 @@ const endStampsDoubt =
   "Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem to be " +
   "the ends of the bars. They must be their starts."
 
-/** Shows in the progress of the command what it does now. */
+/** Shows the command's current step in the progress display. */
 const startStep = Effect.fnUntraced(function* (label: string) {
   Object.assign(yield* OperationProgress, { label, done: 0, total: undefined, count: 0, unit: "bars" })
 })
 
-/** Stores the bars of a file in the table `bars`. Returns their number. */
+/** Stores the bars of a file in the table `bars`, and returns how many there were. */
 const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: FileSpellings, skipped: SkippedBars) {
   const count = yield* Ref.make(0)
   yield* readBars(file, skipped).pipe(
-    // Reads and validates the next batch while PostgreSQL stores this one.
+    // The next batch is read and validated while PostgreSQL stores this one.
     Stream.buffer({ capacity: 1 }),
     Stream.runForEach((batch) =>
       batch.length === 0
@@ -154,7 +154,9 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
   return yield* Ref.get(count)
 })
 
-/** Describes what the bars of the file leave in doubt. `check` also says what the bars of a few symbols show. */
+/**
+ * Describes what the file's bars leave uncertain. With `check`, this includes patterns that only a few symbols show.
+ */
 const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
     ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
@@ -164,11 +166,12 @@ const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOption
 })
 
 /**
- * Merges the sums of the file, and finds the sessions to compute and their securities. Returns the number of symbols
- * whose ticker changes, splits or closes have changed.
+ * Merges the file's totals, and finds the sessions to compute and their securities. Returns the number of symbols whose
+ * ticker changes, splits or closes have changed.
  */
 const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions) {
-  // The datasets that this ingest leaves out need the corrections, too, so a later ingest must find them again.
+  // If this ingest leaves out some datasets, a later ingest must find the corrections again, because those datasets
+  // need them too.
   const corrected = yield* findCorrections({ keep: datasets.length < priceDatasets.length })
   yield* mergePeriods
   yield* addCorrectedSessions
@@ -179,12 +182,12 @@ const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions)
   return corrected
 })
 
-/** Computes the rows of the datasets and merges them. Returns the number of changed rows for each. */
+/** Computes and merges the rows of the datasets. Returns the number of changed rows by dataset. */
 const computeDatasets = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions) {
   yield* computeVolumes
   const merged = new Map<PriceDataset, ReplacedRowCounts>()
   for (const dataset of priceDatasets) {
-    // The closes in `daily_prices` are complete by now.
+    // At this point, the closes in `daily_prices` are complete.
     if (dataset === "premarket_stats") yield* findPreviousCloses
     if (!datasets.includes(dataset)) continue
     if (dataset === "screener") yield* findMarketCaps
@@ -198,12 +201,12 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const label = file ?? "Corrections"
   const skipped = makeSkippedBars()
   const spellings = yield* makeFileSpellings()
-  // Two ingests would otherwise overwrite each other's sums.
+  // Prevents concurrent ingests from overwriting each other's totals.
   yield* acquireTableLoadLocks(["price_periods"])
   yield* createBarTables
   yield* startStep(label)
   const stored = file === undefined ? 0 : yield* storeFileBars(file, spellings, skipped)
-  // `float_outstanding` gets the market capitalizations of the screener.
+  // Filling `screener` also updates the market capitalizations in `float_outstanding`.
   yield* acquireTableLoadLocks([...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])])
   yield* keepSpellings(spellings)
 
@@ -230,9 +233,10 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
 })
 
 /**
- * Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad or there is no bar to ingest,
- * and with `PartialDayRefused` if the file covers less of a day than is known. Without a file, only computes the
- * sessions of securities whose ticker changes, splits or closes have changed since the last ingest.
+ * Ingests a file, either completely or not at all. Fails with `BarFileRefused` if a row is bad or there are no bars to
+ * ingest, and with `PartialDayRefused` if the file covers less of a day than the previously ingested bars. Without a
+ * file, only recomputes the sessions of securities whose ticker changes, splits or closes have changed since the last
+ * ingest.
  */
 export const ingestPriceFile = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
   const sql = yield* SqlClient.SqlClient

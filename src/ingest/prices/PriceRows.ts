@@ -2,34 +2,34 @@
  * SQL that computes the rows of each price dataset from `price_periods`, for the sessions in the table `touched`.
  * `docs/operations/ingest-prices.md` defines each column.
  *
- * Most statements compare a session with earlier ones of the same security, which may have used other symbols then.
- * They read all of its sessions through `any_period`: each row of `symbol_periods` with that security, the current one
- * included.
+ * Most statements compare a session with earlier sessions of the same security, which may have traded under other
+ * symbols. They find the security's sessions by joining all of its rows in `symbol_periods`, including the current one,
+ * under the alias `any_period`.
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
 import { closeMinute, dependentDays, isCompleteDay, runStatements, yearDays } from "./PeriodSql.ts"
 import { isUsedOn } from "./SecurityPeriods.ts"
 
-/** The smallest gap, up or down, with which a session is in `gap_stats`, in %. */
+/** The minimum gap, up or down, for a session to be included in `gap_stats`, in percent. */
 const minGap = 3
 
-/** A runner's volume is more than this multiple of its usual volume (§2.4, intraday runners). */
+/** A runner's volume must be more than this many times its usual volume (§2.4, intraday runners). */
 const minRunnerRatio = 9
 
-/** A runner's volume is more than this many standard deviations above the mean (§2.4, intraday runners). */
+/** A runner's volume must be more than this many standard deviations above the mean (§2.4, intraday runners). */
 const minDeviations = 3
 
-/** With fewer sessions, the usual volume is unknown. */
+/** The minimum number of earlier sessions from which a usual volume is computed. */
 const minUsualSessions = 10
 
-/** The greatest age of a previous close, in days. An older one may belong to another company with the same symbol. */
+/** The maximum age of a previous close, in days. An older close may belong to another company with the same symbol. */
 const maxCloseAge = 30
 
 /**
- * Returns SQL for the factor that turns a price on the day `from` into one in shares of the day `to`: 0.1 after a
- * 10-for-1 split. Splits on the day `to` count, but splits on the day `from` do not. Null if the ratio of a split
- * between the two days is contradicted.
+ * Returns SQL for the factor that converts a price on the day `from` to a price per share on the day `to`. For example,
+ * it is 0.1 after a 10-for-1 split. Splits on the day `to` are included, and splits on the day `from` are not. Null if
+ * the ratio of a split between the two days is contradicted.
  */
 const splitFactor = (security: string, from: string, to: string) =>
   `(
@@ -40,15 +40,16 @@ const splitFactor = (security: string, from: string, to: string) =>
   )`
 
 /**
- * SQL for the bounds of prices. The subqueries do not depend on the row, so PostgreSQL runs them once per statement.
+ * SQL for the bounds of prices. The subqueries do not depend on the row, so PostgreSQL evaluates them once per
+ * statement.
  */
 const [minPrice, maxPrice] = ["least", "greatest"].map((bound) =>
   `(select ${bound}::numeric from domain_bounds where domain = 'price'::regtype)`
 )
 
 /**
- * Returns SQL for a price on the day `from`, adjusted for the splits up to the day `to`. Null if the ratio of a split
- * is contradicted, or if the result is outside the bounds of a price (D42, plausible values).
+ * Returns SQL for a price on the day `from`, adjusted for splits up to the day `to`. Null if the ratio of a split is
+ * contradicted, or if the result is outside the bounds for prices (D42, plausible values).
  */
 const adjustPrice = (price: string, security: string, from: string, to: string) =>
   `(
@@ -57,20 +58,22 @@ const adjustPrice = (price: string, security: string, from: string, to: string) 
     where adjusted between ${minPrice} and ${maxPrice}
   )`
 
-/** SQL condition on `price_periods as known`: the row has the close of its day, and the day is complete. */
+/**
+ * SQL condition on a row of `price_periods as known`: the row contains the close of its day, and the day is complete.
+ */
 const hasClose = `(period = 'day' or period = 'regular' and ${isCompleteDay("known.date")})`
 
 /**
- * SQL aggregate over the parts of a day, for its volume: the sum of the minute bars or, if there are none in regular
- * hours, the volume of the day bar.
+ * SQL aggregate that computes a day's volume from the parts of the day. It is the total of the minute bars or, if there
+ * are none in regular hours, the volume of the day bar.
  */
 const sessionVolume = `case when bool_or(period = 'day') and not bool_or(period = 'regular')
     then max(volume) filter (where period = 'day') else sum(volume) filter (where period <> 'day') end`
 
 /**
- * Returns an SQL subquery with the last close of a security up to and including a day, as `date` and `close`. It has no
- * row if there is none on that day or in the 29 days before it. If `daily_prices` and the bars both have the last
- * close, the one in `daily_prices` is used.
+ * Returns an SQL subquery for the last close of a security on or before a day, with the columns `date` and `close`. It
+ * returns no row if there is no close on that day or in the 29 days before it. If both `daily_prices` and the bars have
+ * a close for the same day, `daily_prices` takes precedence.
  */
 const lastClose = (security: string, day: string) =>
   `(
@@ -87,11 +90,11 @@ const lastClose = (security: string, day: string) =>
   )`
 
 /**
- * Creates the table `volumes`: the volumes of each session and the sums over the sessions in the 60 days before it.
+ * Creates the table `volumes`, with the volumes of each session and totals over the sessions of the preceding 60 days.
  *
- * `comparable`, `premarket`, `afterhours` and the sums are in shares as they were before all splits, so that they can
- * be added and compared. Dividing one of them by `factor` gives shares as they were on the day of the session.
- * `are_comparable` says whether there is no split with a contradicted ratio between the session and those before it.
+ * `comparable`, `premarket`, `afterhours` and the totals are measured in shares before all splits, so that they can be
+ * added and compared. Dividing one of them by `factor` converts it to shares on the day of the session.
+ * `are_comparable` is true if there is no split with a contradicted ratio between the session and the preceding ones.
  */
 const createVolumes = `
   create temp table volumes on commit drop as
@@ -108,7 +111,7 @@ const createVolumes = `
     where parts.date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
     group by security, parts.ticker, parts.date
   ),
-  -- The factor is that of all splits up to the day. "doubts" counts the contradicted ones among them.
+  -- The factor covers all splits up to the day. "doubts" is the number of contradicted splits among them.
   comparable as (
     select traded.*, adjusted.* from traded cross join lateral (
       select coalesce(product(split_from) filter (where status = 'applied')
@@ -124,7 +127,7 @@ const createVolumes = `
     count(*) filter (where has_minutes) over before as minute_sessions,
     sum(premarket * factor) filter (where has_minutes) over before as premarket_total,
     sum(afterhours * factor) filter (where has_minutes) over before as afterhours_total,
-    -- The number of contradicted splits only grows with time, so if it was the same at the start, none is between.
+    -- The number of contradicted splits never decreases. If it was the same at the start, none is in between.
     min(doubts) over before = doubts as are_comparable
   from comparable
   window before as (
@@ -133,14 +136,14 @@ const createVolumes = `
   )`
 
 /**
- * Creates the table `sessions`: each session in `touched` with its security, the first day of that security (`began`),
- * its last minute bar and the previous close, adjusted for splits since.
+ * Creates the table `sessions`. For each session in `touched`, it contains the security, the security's first day
+ * (`began`), the last minute bar, and the previous close, adjusted for later splits.
  *
- * If no close is known from the days before, a row that exists stays: its source may have known one. `is_decided` is
- * true if such a row is removed unless it is computed again, because
+ * If no close is known from the preceding days, an existing row is normally kept, because its source may have known a
+ * close. If `is_decided` is true, the row is removed unless it is computed again. This is the case if
  * - a close is known, even if it cannot be adjusted,
- * - the security is so young that an older close would belong to another company, or
- * - ticker changes, splits or closes were corrected, so an earlier ingest may have used a wrong close.
+ * - the security is so new that an older close would belong to another company, or
+ * - ticker changes, splits or closes were corrected, so that an earlier ingest may have used a wrong close.
  */
 const createSessions = `
   create temp table sessions on commit drop as
@@ -164,8 +167,8 @@ const createSessions = `
   ) as adjusted on true`
 
 /**
- * Stores in `price_periods` when the price first returned to the previous close. Only the bars in the file show it, and
- * they are not kept. `fill_close` keeps the close that the time refers to.
+ * Stores the time at which the price first returned to the previous close in `price_periods`. The time can only be
+ * determined from the file's bars, which are not kept. `fill_close` is the close to which the time refers.
  */
 const storeGapFills = `
   update price_periods as kept set fill_close = found.previous, fill_minute = found.minute
@@ -183,14 +186,17 @@ const storeGapFills = `
   where kept.ticker = found.ticker and kept.date = found.day and kept.period = 'regular'
     and (fill_close, fill_minute) is distinct from (found.previous, found.minute)`
 
-/** Creates the table `volumes`, which the rows of most datasets are computed from. */
+/** Creates the table `volumes`, which most datasets are computed from. */
 export const computeVolumes = runStatements(
   createVolumes,
   "create index on volumes (ticker, date)",
   "analyze volumes",
 )
 
-/** Creates the table `sessions` with the previous closes. Runs after `daily_prices` is filled, because it reads it. */
+/**
+ * Creates the table `sessions` with the previous closes. Must run after `daily_prices` has been filled, because it
+ * reads that table.
+ */
 export const findPreviousCloses = runStatements(
   createSessions,
   "create index on sessions (ticker, date)",
@@ -198,19 +204,19 @@ export const findPreviousCloses = runStatements(
   storeGapFills,
 )
 
-/** Returns SQL for the change from `base` to `value`, in %. */
+/** Returns SQL for the change from `base` to `value`, in percent. */
 const toPercent = (value: string, base: string) => `round((${value} - ${base}) * 100 / ${base}, 4)`
 
-/** Returns SQL for a time of the session on New York's clock, from minutes after midnight. */
+/** Returns SQL that converts minutes after midnight to a local time in New York on the session's day. */
 const toTime = (minute: string) => `sessions.date + ${minute} * interval '1 minute'`
 
-/** Returns SQL that converts a time on New York's clock to an instant. */
+/** Returns SQL that converts a local time in New York to an instant. */
 const toInstant = (time: string) => `(${time}) at time zone 'America/New_York'`
 
-/** Returns SQL that converts an instant to the clock at -05:00, which some columns store (D15, time zones). */
+/** Returns SQL that converts an instant to a local time at -05:00, which some columns store (D15, time zones). */
 const toFixedOffset = (instant: string) => `(${instant}) at time zone interval '-05:00'`
 
-/** SQL for the instant at which the last bar of the session ends. A day bar ends at the close. */
+/** SQL for the instant at which the session's last bar ends. A day bar ends at the close. */
 const sessionEnd = toInstant(toTime(`coalesce(sessions.last_minute + 1, ${closeMinute("sessions.date")})`))
 
 /** Returns an SQL join with the row of `price_periods` for one part of the session's day. */
@@ -219,9 +225,8 @@ const joinPeriod = (period: string, alias: string) =>
     and ${alias}.period = '${period}'`
 
 /**
- * Returns an SQL condition on the rows of `existing`: this ingest computes the row's session, and the session fulfills
- * the condition. Such a row is removed unless it was computed again, for example because the session is no gap any
- * more.
+ * Returns an SQL condition on `existing`: this ingest computes the row's session, and the session satisfies
+ * `condition`. Such a row is removed unless it was computed again. For example, the session may no longer be a gap.
  */
 const isSessionWith = (condition: string) =>
   `exists (
@@ -232,15 +237,16 @@ const isSessionWith = (condition: string) =>
 const hasMinutes = "last_minute is not null"
 
 /**
- * Returns an SQL condition: the usual volume is known. There are enough sessions, no contradicted split is between
- * them, and their mean, `total / sessionCount / factor` in shares of the day, is at least one share.
+ * Returns the SQL condition that the usual volume is known. There must be enough sessions and no contradicted split
+ * between them, and their mean must be at least one share. The mean is `total / sessionCount / factor`, in shares on
+ * the day of the session.
  */
 const isUsualKnown = (sessionCount: string, total: string) =>
   `${sessionCount} >= ${minUsualSessions} and are_comparable and ${total} >= ${sessionCount} * volumes.factor`
 
 const hasUsualVolume = isUsualKnown("volumes.sessions", "total")
 
-/** Columns about the spike and the halts in one part of the day. */
+/** The columns that describe the spike and the halts in one part of the day. */
 const spikeColumns = (part: string) => ({
   spike_start_time: toTime(`${part}.spike_minute`),
   spike_start_price: `${part}.spike_price`,
@@ -248,7 +254,7 @@ const spikeColumns = (part: string) => ({
   est_halt_minutes: `${part}.halt_minutes`,
 })
 
-/** Returns SQL for a volume as a multiple of the usual volume. Null if the usual volume is unknown. */
+/** Returns SQL for a volume divided by the usual volume. Null if the usual volume is unknown. */
 const usualRatio = (volume: string, sessionCount: string, total: string) =>
   `case when ${isUsualKnown(sessionCount, total)} then round(${volume} * ${sessionCount} / ${total}, 4) end`
 
@@ -259,7 +265,8 @@ const dailyPrices: ComputedRows = {
     from touched join price_periods as known using (ticker, date)
     where ${hasClose} order by ticker, date, period
   ) as closes`,
-  // If the corrected bars of a day have no close, removes the one from the earlier bars. One from elsewhere stays.
+  // If a day's corrected bars contain no close, the close from its earlier bars is removed. A close from another source
+  // stays.
   replaced: `exists (
     select from removed
     where removed.ticker = existing.ticker and removed.date = existing.date and removed.period = 'regular'
@@ -268,8 +275,8 @@ const dailyPrices: ComputedRows = {
 }
 
 /**
- * Adds the sessions whose close differs from that in `daily_prices` to `changed`. Their bars may be unchanged, if the
- * close in `daily_prices` came from elsewhere, but later sessions depend on the close.
+ * Adds sessions to `changed` if their close differs from the close in `daily_prices`. Their bars may be unchanged if
+ * the close in `daily_prices` came from another source, but later sessions depend on the close.
  */
 export const addSessionsOfChangedCloses = runStatements(
   `insert into changed select ticker, date ${dailyPrices.from} where not exists (
@@ -280,11 +287,13 @@ export const addSessionsOfChangedCloses = runStatements(
 
 interface ExtendedHours {
   readonly period: "premarket" | "afterhours"
-  /** SQL for the close that the prices are compared with. */
+  /** SQL for the close with which the prices are compared. */
   readonly reference: string
-  /** SQL that follows the joins of `sessions`, `part` and `volumes`: further joins and the condition. */
+  /** SQL that follows the joins with `sessions`, `part` and `volumes`: further joins, and the condition. */
   readonly rest: string
-  /** SQL condition on a session: if it has no row now, one that exists is removed. */
+  /**
+   * An SQL condition on a session. If it is true and no row is computed for the session, an existing row is removed.
+   */
   readonly isDecided: string
 }
 
@@ -331,8 +340,8 @@ const afterhoursStats = makeExtendedHours({
 })
 
 /**
- * Columns that `gap_stats` and `intraday_runners` share. `main` is the row of `price_periods` for regular hours or, for
- * a runner without minute bars, for the whole day.
+ * Columns that `gap_stats` and `intraday_runners` have in common. `main` is the row of `price_periods` for regular
+ * hours or, for a runner without minute bars, for the whole day.
  */
 const sharedColumns = {
   ticker: "sessions.ticker",
@@ -381,8 +390,8 @@ const gapStats: ComputedRows = {
 }
 
 /**
- * A runner's volume is far above its mean, by a factor and by standard deviations. Without minute bars for regular
- * hours, the day bar stands in for them.
+ * Computes runners: sessions whose volume is far above the mean, both by a factor and by standard deviations. If there
+ * are no minute bars in regular hours, the day bar is used.
  */
 const intradayRunners: ComputedRows = {
   columns: {
@@ -405,33 +414,38 @@ const intradayRunners: ComputedRows = {
     ${joinExtendedHours}
     where previous is not null and ${hasUsualVolume}
       and round(comparable * volumes.sessions / total, 4) > ${minRunnerRatio}
-      -- (volume - mean)² > (number of deviations)² * variance, times sessions², so that nothing is divided or rounded.
-      -- The volume is above the mean, not below it, by the condition before.
+      -- (volume - mean)² > (number of deviations)² * variance, multiplied by sessions² to avoid division and rounding.
+      -- The preceding condition ensures that the volume is above the mean.
       and (volumes.sessions * comparable - total) ^ 2
         > ${minDeviations ** 2} * (volumes.sessions * squares - total ^ 2)`,
-  // Without a usual volume, a row from elsewhere stays, unless more bars could not give one either: a split makes the
-  // volumes incomparable, or the security is younger than the days from which the usual volume is computed. It does not
-  // stay either if it may rest on ticker changes or splits that were corrected.
+  // If the usual volume is unknown, a row from another source normally stays. It is removed if more bars could not make
+  // the usual volume known either: because a split makes the volumes incomparable, or because the security is younger
+  // than the period from which the usual volume is computed. It is also removed if it may be based on ticker changes or
+  // splits that have been corrected.
   replaced: isSessionWith(
     `is_decided and (${hasUsualVolume} or not are_comparable or began > sessions.date - ${dependentDays}
       or sessions.ticker in (select ticker from recomputed))`,
   ),
 }
 
-/** The numbers of days N for which the screener has a column `gain_N_day`. */
+/** The values of N for which the screener has a column `gain_N_day`. */
 const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /**
- * Returns SQL for a value that is computed from the last `days` days, or from closes that are at most `age` days older.
- * If the value cannot be computed yet, because the first known close is more recent, the row of the screener keeps its
- * old value, unless these days begin before `known.since`: then the old value may come from another company, or ignore
- * a split. If older closes are known, the old value would come from an earlier session, and becomes null.
+ * Returns SQL for a value that is computed from the last `days` days, or from closes that are up to `age` days older.
+ * If the value cannot be computed yet because the first known close is too recent, the screener row keeps its old
+ * value. The value becomes null if the days begin before `known.since`, because the old value may come from another
+ * company or ignore a split. It also becomes null if older closes are known, because the old value would then describe
+ * an earlier session.
  */
 const keepIfKnown = (value: string, column: string, days: number, age = 0) =>
   `coalesce(${value}, case when newest.date - ${days} >= known.since
     and newest.date - ${days + age} < known.first_close then listed.${column} end)`
 
-/** Returns SQL for the gain, in %, since the last close `days` days before the newest session or earlier. */
+/**
+ * Returns SQL for the gain in percent since `days` days before the newest session. The base is the last close on or
+ * before that day.
+ */
 const gainSince = (days: number) =>
   `(
     select ${toPercent("newest.close", "nullif(base.close, 0)")}
@@ -449,8 +463,8 @@ const gainColumns = Object.fromEntries(
 )
 
 /**
- * SQL join: `newest` is the newest session of the security, under whichever symbol: its day, close, volume, and the
- * time on New York's clock at which its last bar ends.
+ * SQL join. `newest` is the security's newest session, under any symbol: its day, close, volume, and the local time in
+ * New York at which its last bar ends.
  */
 const joinNewestSession = `left join lateral (
     select bar.* from symbol_periods as any_period cross join lateral (
@@ -466,11 +480,12 @@ const joinNewestSession = `left join lateral (
   ) as newest on true`
 
 /**
- * SQL join: `known.since` is the day since which the existing values of the row can be trusted: the first day of the
- * security or its latest contradicted split, whichever is later, and never (infinity) if its ticker changes or splits
- * were corrected. `known.compared_since` is the day since which its prices can be compared: its latest contradicted
- * split, or the first day of a period before which its symbol is ambiguous. `known.first_close` is the day of the
- * oldest close or session that is known of the security. `greatest` and `least` ignore nulls.
+ * SQL join. `known.since` is the day since which the existing values of the row can be trusted: the later of the
+ * security's first day and its latest contradicted split. It is infinity, so that no value is trusted, if the
+ * security's ticker changes or splits were corrected. `known.compared_since` is the day since which the security's
+ * prices can be compared: the day of its latest contradicted split, or the first day of the current period if its
+ * symbol is ambiguous. `known.first_close` is the day of the security's oldest known close or session. `greatest` and
+ * `least` ignore nulls.
  */
 const joinKnownSince = `cross join lateral (
     select greatest(
@@ -493,7 +508,7 @@ const joinKnownSince = `cross join lateral (
     where splits.security = current_period.security and status = 'contradicted' and effective_date <= newest.date
   ) as known`
 
-/** SQL join: the high and low of the last year, adjusted for splits. Null until the bars go back that far. */
+/** SQL join. The high and low of the last year, adjusted for splits. Null until the bars go back that far. */
 const joinYearExtremes = `cross join lateral (
     select max(${adjustPrice("high", "current_period.security", "date", "newest.date")}) as high,
       min(${adjustPrice("low", "current_period.security", "date", "newest.date")}) as low
@@ -507,13 +522,12 @@ const joinYearExtremes = `cross join lateral (
   ) as extremes`
 
 /**
- * SQL join: the mean and median volume of the sessions before the newest one, in shares of that day. There is no row if
- * one of the volumes cannot be adjusted.
+ * SQL join. The mean and median volume of the sessions before the newest one, in shares on the newest session's day.
+ * There is no row if one of the volumes cannot be adjusted.
  */
 const joinUsualVolume = `left join lateral (
     select case when count(volume) >= ${minUsualSessions} then round(avg(volume)) end as mean,
-      -- The lower and the upper of the two middle volumes. percentile_cont would convert them to floating-point
-      -- numbers.
+      -- The mean of the two middle volumes. percentile_cont would convert the volumes to floating-point numbers.
       case when count(volume) >= ${minUsualSessions} then round((
         percentile_disc(0.5) within group (order by volume)
         + percentile_disc(0.5) within group (order by volume desc)
@@ -527,7 +541,7 @@ const joinUsualVolume = `left join lateral (
     ) as sessions having count(volume) = count(*)
   ) as usual on true`
 
-/** SQL join: the number and mean size of the security's upward gaps. */
+/** SQL join. The number and mean size of the security's upward gaps. */
 const joinUpwardGaps = `cross join lateral (
     select count(*) as count, round(avg(gap_percentage), 4) as mean
     from symbol_periods as any_period join gap_stats as gap on ${isUsedOn("gap", "any_period")}
@@ -535,7 +549,7 @@ const joinUpwardGaps = `cross join lateral (
   ) as gaps`
 
 /**
- * Updates the rows that the screener has, as of the newest session of their security. `listed` is the row, and
+ * Updates the existing rows of the screener to the newest session of their security. `listed` is the row, and
  * `current_period` is the period in which the security uses the row's symbol.
  */
 const screener: ComputedRows = {
@@ -580,12 +594,12 @@ const screener: ComputedRows = {
         select security from symbol_periods as period join stale on stale.ticker = period.ticker
           and coalesce(last >= starts and first < ends, ends = 'infinity')
       )
-      -- The values of a row may be those of a company that turns out to have given up the symbol. They become null.
+      -- The old values may belong to a company that turned out to have given up the symbol. They become null.
       or newest.date is null and listed.ticker in (select ticker from recomputed)`,
 }
 
 /**
- * How the rows of each dataset that prices fill are computed. They are computed in this order, because later datasets
+ * How to compute the rows of each dataset that prices fill. The datasets are computed in this order, because later ones
  * read earlier ones.
  */
 export const computedRows = {

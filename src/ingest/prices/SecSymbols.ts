@@ -4,9 +4,9 @@
  */
 
 /**
- * The suffixes of preferred shares, warrants and units: as on the consolidated tape, which Massive follows too, and as
- * the SEC writes them. For other securities, such as rights, when-issued shares and series of warrants, no certain rule
- * is known.
+ * Suffixes of preferred shares, warrants and units: first as written by the consolidated tape and by Massive, and then
+ * as written by the SEC. There is no reliable rule for other securities, such as rights, when-issued shares and series
+ * of warrants.
  */
 const suffixes: ReadonlyArray<readonly [RegExp, string]> = [
   [/(?<=^[A-Z]+)p(?=[A-Z]?$)/, "-P"],
@@ -16,7 +16,7 @@ const suffixes: ReadonlyArray<readonly [RegExp, string]> = [
 
 const lettersPattern = /^[A-Z]+$/
 
-/** Returns the SEC's spelling: `BRK-B` for BRK.B, `BAC-PL` for BACpL, `ACHR-WT` for ACHR.WS. */
+/** Returns the SEC's spelling of a symbol: `BRK-B` for BRK.B, `BAC-PL` for BACpL, `ACHR-WT` for ACHR.WS. */
 export const toSecSymbol = (text: string) => {
   const symbol = text.trim()
   if (lettersPattern.test(symbol)) return symbol

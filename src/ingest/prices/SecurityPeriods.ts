@@ -1,7 +1,8 @@
 /**
  * Finds the securities whose sessions an ingest computes (D45, a security over time). A security may have used several
- * symbols, and a symbol may have been used by several companies: the table `symbol_periods` says on which days each
- * security used which symbol, and the table `splits` has the securities' splits. `47_securities.sql` has the rules.
+ * symbols, and several companies may have used the same symbol. The table `symbol_periods` lists the days on which each
+ * security used each symbol, and the table `splits` contains the securities' splits. `47_securities.sql` implements the
+ * rules.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,17 +11,17 @@ import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
 import { maxSplitDistance, runStatements } from "./PeriodSql.ts"
 
 /**
- * Adds sessions whose prices were adjusted for a split of another company to `touched`.
+ * Adds sessions to `touched` whose prices were adjusted for another company's split.
  *
- * `split_status` may list a split under a symbol that the security got later, or has just given up, so it is taken for
- * the security's if nobody traded under that symbol around its day. If this file has the first bars that show another
- * company trading under the symbol then, the split was the other company's, and all sessions of the security are
- * computed again.
+ * `split_status` may list a split under a symbol that the security adopted later or has just given up. Such a split is
+ * attributed to the security if nobody traded under the symbol around the day of the split. If this file contains the
+ * first bars that show another company trading under the symbol at that time, the split belongs to the other company,
+ * and all sessions of the security are recomputed.
  */
 export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
     `insert into touched
-      -- The splits with a changed session around their day, under the symbol for which they are listed.
+      -- The splits that have a changed session around their day, with the symbol under which they are listed.
       with listed as materialized (
         select distinct ticker, effective_date,
           effective_date - ${maxSplitDistance} as first, effective_date + ${maxSplitDistance} as last
@@ -30,15 +31,15 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
       periods as materialized (
         select * from security_periods(array(select distinct ticker from listed), '${today}')
       )
-      -- "own" is the period of the company that uses the symbol on the day of the split, and "chain" a period in which
-      -- a security that is linked by ticker changes uses it. "used" are all periods of that security.
+      -- "own" is the period of the company that uses the symbol on the day of the split. "chain" is a period in which a
+      -- security that is linked by ticker changes uses the symbol. "used" contains all periods of that security.
       select session.ticker, session.date
       from listed join periods as own using (ticker) join periods as chain using (ticker)
         join periods as used on used.security = chain.security
         join price_periods as session
           on session.ticker = used.ticker and session.date >= used.starts and session.date < used.ends
       where effective_date >= own.starts and effective_date < own.ends and not own.is_linked and chain.is_linked
-        -- All bars that are known around the day are new.
+        -- All known bars around the day are new.
         and (
           select bool_and((known.ticker, known.date) in (select ticker, date from changed))
           from price_periods as known
@@ -49,20 +50,20 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
   ))
 
 /**
- * Finds what other programs have changed since the last ingest, before the sessions of the file are stored. Creates two
- * tables:
- * - `recomputed`: the symbols with prices whose ticker changes or splits have changed, and those that ticker changes
- *   connect with them,
- * - `stale`: the symbols whose closes in `daily_prices` have changed, from `first` to `last`, or whose counts of shares
- *   have, with nulls.
+ * Finds changes that other programs have made since the last ingest. Must run before the file's sessions are stored.
+ * Creates two tables:
+ * - `recomputed`: symbols with prices whose ticker changes or splits have changed, and the symbols that ticker changes
+ *   connect with them.
+ * - `stale`: symbols whose closes in `daily_prices` have changed, with the range of days from `first` to `last`, and
+ *   symbols whose share counts have changed, with null for both days.
  *
- * A change with a later day is left for an ingest on or after that day. With `keep`, the next ingest finds the same
- * changes again. Returns the number of symbols whose sessions are computed again.
+ * A change that takes effect on a later day is left for an ingest on or after that day. With `keep`, the next ingest
+ * finds the same changes again. Returns the number of symbols whose sessions are recomputed.
  */
 export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
   const today = yield* todayInChicago
   const sql = yield* SqlClient.SqlClient
-  // A change without a day is due immediately: "is not false" holds for null, too.
+  // A change without a day takes effect immediately: "is not false" is true for null.
   const isDue = `day <= '${today}' is not false`
   yield* runStatements(
     keep
@@ -70,7 +71,7 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
           select * from price_corrections where ${isDue}`
       : `create temp table corrected on commit drop as
           with due as (delete from price_corrections where ${isDue} returning *) select * from due`,
-    // A symbol without sessions has prices of another one if they were or are symbols of one security.
+    // A symbol without sessions uses the prices of another symbol if both belong, or belonged, to the same security.
     `create temp table recomputed on commit drop as
       select distinct ticker from security_periods(
         array(select ticker from corrected where dataset in ('ticker_changes', 'split_status')), '${today}'
@@ -84,7 +85,7 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
     `create temp table stale on commit drop as
       select ticker, min(day) as first, max(last_day) as last
       from corrected where dataset in ('daily_prices', 'screener', 'float_outstanding') group by ticker`,
-    // Nothing is noted before the first bars.
+    // Before the first bars are ingested, no changes are recorded, so all listed symbols count as changed.
     `insert into stale
       select ticker
       from (select ticker from screener union select ticker from float_outstanding) as listed
@@ -105,8 +106,8 @@ export const addCorrectedSessions = runStatements(
 )
 
 /**
- * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and `stale` and those
- * connected with them.
+ * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and `stale`, and for all
+ * symbols connected with them.
  */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
   const symbols = "array(select ticker from touched union select ticker from recomputed union select ticker from stale)"
@@ -123,15 +124,15 @@ export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
 })
 
 /**
- * Returns an SQL condition on a row of a table with the alias `rows` and one of `symbol_periods` with the alias
- * `periods`: the row is about the period's security, which used the row's symbol on its day.
+ * Returns the SQL condition that a row belongs to the security of a period, because the security used the row's symbol
+ * on the row's date. `rows` is the alias of the row's table, and `periods` is the alias of `symbol_periods`.
  */
 export const isUsedOn = (rows: string, periods: string) =>
   `${rows}.ticker = ${periods}.ticker and ${rows}.date >= ${periods}.starts and ${rows}.date < ${periods}.ends`
 
 /**
- * Finds the symbols with a split whose ratio is unknown or contradicted, if the ingest computes a session of the symbol
- * in the year after the split.
+ * Finds symbols with a split whose ratio is unknown or contradicted, if this ingest computes a session of the symbol in
+ * the year after the split.
  */
 export const findContradictedSplits = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -146,10 +147,10 @@ export const findContradictedSplits = Effect.gen(function* () {
 })
 
 /**
- * Creates the table `caps` with the market capitalizations for the rows of `screener` and `float_outstanding` (D44).
- * Values that cannot be computed are left out, so the rows keep them, unless ticker changes or splits were corrected:
- * then they are null, because they may belong to another company. Runs after `daily_prices` is filled, because it reads
- * the closes there.
+ * Creates the table `caps` with the market capitalizations (D44) for rows of `screener` and `float_outstanding`. Values
+ * that cannot be computed are normally left out, so that the rows keep their old values. They are null if ticker
+ * changes or splits were corrected, because the old values may belong to another company. Must run after `daily_prices`
+ * has been filled, because it reads the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
@@ -167,7 +168,10 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
     "analyze caps",
   ))
 
-/** Stores the market capitalizations in `caps`. Returns the symbols whose capitalization is null, and why. */
+/**
+ * Stores the market capitalizations in `caps`. Returns the symbols whose market capitalization is null, with the
+ * reasons.
+ */
 export const storeMarketCaps = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select store_market_caps(jsonb_agg(to_jsonb(cap))) from caps as cap`

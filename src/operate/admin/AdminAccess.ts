@@ -1,4 +1,4 @@
-/** Who may use the admin API: how a request is authenticated, and which scope its endpoint requires. */
+/** Access control for the admin API: how requests are authenticated, and which scope each endpoint requires. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { InternalError, ValidationError } from "../../contract/rules/Errors.ts"
@@ -14,7 +14,7 @@ import {
   InvalidAdminToken,
 } from "./AdminErrors.ts"
 
-/** The id of the current request (D12). */
+/** The ID of the current admin API request (D12). */
 export const AdminRequestId = Context.Reference<string>("tickerline/operate/AdminRequestId", {
   defaultValue: () => makeRequestId(),
 })
@@ -22,26 +22,26 @@ export const AdminRequestId = Context.Reference<string>("tickerline/operate/Admi
 /** The admin who sent the request. */
 export class CurrentAdmin extends Context.Service<CurrentAdmin, {
   readonly token_id: number
-  /** `session` if the request comes from the console, otherwise `token`. */
+  /** `session` for requests from the console, otherwise `token`. */
   readonly kind: "session" | "token"
-  /** The name of the token, or of the person who signed in. */
+  /** The name of the token, or of the person who signed in to the console. */
   readonly name: string
   readonly scope: AdminScope
-  /** The token with which the session was opened, if it was. */
+  /** The ID of the token that opened the session, or null. */
   readonly opened_with: number | null
   readonly expires_at: string | null
 }>()("tickerline/operate/CurrentAdmin") {}
 
-/** The scope that an endpoint requires. An endpoint that does not set it requires the highest one. */
+/** The scope that an endpoint requires. Defaults to the highest scope. */
 export const RequiredScope = Context.Reference<AdminScope>("tickerline/operate/RequiredScope", {
   defaultValue: () => "admin",
 })
 
-/** Whether an admin with one scope may use an endpoint that requires another. */
+/** Returns whether an admin with `scope` may use an endpoint that requires `required`. */
 export const isScopeSufficient = (scope: AdminScope, required: AdminScope) =>
   adminScopes.indexOf(scope) >= adminScopes.indexOf(required)
 
-/** Authenticates a request, and checks that the admin has the scope that the endpoint requires. */
+/** Middleware that authenticates a request and checks that the admin has the scope that the endpoint requires. */
 export class AdminAccess extends HttpApiMiddleware.Service<AdminAccess, { provides: CurrentAdmin }>()(
   "tickerline/operate/AdminAccess",
   {
@@ -51,9 +51,9 @@ export class AdminAccess extends HttpApiMiddleware.Service<AdminAccess, { provid
 ) {}
 
 /**
- * Runs a write in a transaction that the audit log attributes to the admin. With an `Idempotency-Key`, runs it only
- * once. Converts other failures to errors that the endpoint declares. Must be declared before `AdminAccess`, so that it
- * runs inside it.
+ * Middleware that runs a write in a transaction, which the audit log attributes to the admin. If the request has an
+ * `Idempotency-Key`, the write runs only once. All other failures are converted to errors that the endpoint declares.
+ * Must be declared before `AdminAccess`, so that it runs inside `AdminAccess`.
  */
 export class AdminTransaction extends HttpApiMiddleware.Service<AdminTransaction, { requires: CurrentAdmin }>()(
   "tickerline/operate/AdminTransaction",

@@ -23,7 +23,7 @@ import { AdminToken } from "./AdminTokens.ts"
 import { ExplainedRequest } from "./RequestExplanation.ts"
 import { SlowStatement, slowStatementFields, Traffic } from "./Traffic.ts"
 
-/** The fields of every list (§1, envelope). */
+/** Returns the fields that every list response has (§1, envelope). */
 const envelopeOf = <A extends Schema.Top>(row: A) => ({
   count: Schema.Int.annotate({ description: "The length of `results`." }),
   results: Schema.Array(row),
@@ -31,10 +31,13 @@ const envelopeOf = <A extends Schema.Top>(row: A) => ({
 
 const listOf = <A extends Schema.Top>(row: A) => Schema.Struct(envelopeOf(row))
 
-/** A page of a list. To get the next page, send `next` as `after`; it is null on the last page. */
+/**
+ * Returns the schema for one page of a list. To get the next page, send `next` as the `after` parameter. `next` is null
+ * on the last page.
+ */
 const pageOf = <A extends Schema.Top>(row: A) => Schema.Struct({ ...envelopeOf(row), next: Schema.NullOr(Schema.Int) })
 
-/** A whole number within a range. Every invalid value gets the same reason. */
+/** Returns the schema for a whole number within a range. Any invalid value produces the same error message. */
 const makeIntegerText = (minimum: number, maximum: number) =>
   Schema.String.check(
     Schema.makeFilter(
@@ -50,7 +53,7 @@ const paging = {
   limit: Schema.optionalKey(makeIntegerText(1, 1_000)),
 }
 
-/** Requests and their cost, added up by whatever the query groups by. */
+/** Request counts and costs, summed over the columns that the query groups by. */
 export const UsageTotal = Schema.Struct({
   account: Schema.optionalKey(Schema.NullOr(Schema.String)),
   day: Schema.optionalKey(Schema.String),
@@ -61,14 +64,14 @@ export const UsageTotal = Schema.Struct({
   cost_microdollars: Schema.Int,
 }).annotate({ identifier: "UsageTotal" })
 
-/** A dataset as the admin API shows it. */
+/** A dataset, as returned by the admin API. */
 export const DatasetState = Schema.Struct({
   dataset: Schema.String,
   changed_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: never." }),
   rows: Schema.Int.annotate({ description: "PostgreSQL's estimate." }),
 }).annotate({ identifier: "DatasetState" })
 
-/** An ingest run as the admin API shows it. */
+/** An ingest run, as returned by the admin API. */
 export const IngestRun = Schema.Struct({
   run_id: Schema.Int,
   scheduled: Schema.Boolean,
@@ -81,7 +84,7 @@ export const IngestRun = Schema.Struct({
   rejections: Schema.Int,
 }).annotate({ identifier: "IngestRun" })
 
-/** Whether a background job runs. */
+/** Whether some process is currently running a background job. */
 export const JobState = Schema.Struct({
   name: Schema.String,
   is_held: Schema.Boolean.annotate({ description: "Whether a process runs the job." }),
@@ -96,7 +99,7 @@ const describe = (summary: string, scope: AdminScope) =>
 
 const parseOptions = { onExcessProperty: "error", errors: "all" } as const
 
-/** A billion US dollars, in microdollars. The command line has the same limit. */
+/** One billion US dollars, in microdollars. The command line has the same limit. */
 const maxCredit = 1_000_000_000_000_000
 
 const AccountFields = {
@@ -105,10 +108,10 @@ const AccountFields = {
   news: Schema.Boolean,
 }
 
-/** The query of the list of accounts, which the console also decodes. */
+/** The query parameters for listing accounts. The console decodes its own query string with this schema too. */
 export const accountListQuery = { ...paging, search: Schema.optionalKey(Schema.String) }
 
-/** Endpoints about accounts. */
+/** Endpoints for accounts. */
 export class AccountsGroup extends HttpApiGroup.make("accounts").add(
   HttpApiEndpoint.get("list", "/accounts", {
     query: accountListQuery,
@@ -171,7 +174,7 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
   }).annotateMerge(describe("Add to the balance; a negative amount subtracts", "admin")),
 ) {}
 
-/** Endpoints that erase an account's data. */
+/** Endpoints for erasing an account's data. */
 export class ErasureGroup extends HttpApiGroup.make("erasure").add(
   HttpApiEndpoint.get("preview", "/accounts/:name/erasure", {
     params: { name: Schema.String },
@@ -193,7 +196,7 @@ export class ErasureGroup extends HttpApiGroup.make("erasure").add(
   ),
 ) {}
 
-/** Endpoints about budgets and credits. */
+/** Endpoints for budgets and credits. */
 export class BudgetsGroup extends HttpApiGroup.make("budgets").add(
   HttpApiEndpoint.put("set", "/accounts/:name/budget", {
     params: { name: Schema.String },
@@ -228,14 +231,14 @@ const keyNetworks = Schema.NullOr(
   Schema.NonEmptyArray(Network).check(Schema.isMaxLength(maxNetworksPerKey)),
 ).annotate({ description: "Networks from which the key may be used, such as `10.0.0.0/8`. Null: from everywhere." })
 
-/** The query of the list of keys, which the console also decodes. */
+/** The query parameters for listing keys. The console decodes its own query string with this schema too. */
 export const keyListQuery = {
   ...paging,
   account: Schema.optionalKey(Schema.String),
   unused_days: Schema.optionalKey(makeIntegerText(1, 36_500)),
 }
 
-/** Endpoints about API keys. */
+/** Endpoints for API keys. */
 export class KeysGroup extends HttpApiGroup.make("keys").add(
   HttpApiEndpoint.get("list", "/keys", {
     query: keyListQuery,
@@ -297,17 +300,17 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   }).annotateMerge(describe("Revoke an API key permanently", "support")),
 ) {}
 
-/** The path parameters of the explanation of a request. */
+/** The path parameters for explaining a request. */
 export const explainParameters = { request_id: RequestId }
 
-/** The query of the explanation of a request. */
+/** The query parameters for explaining a request. */
 export const explainQuery = {
   account: Schema.optionalKey(Schema.String),
   from: Schema.optionalKey(CalendarDate),
   to: Schema.optionalKey(CalendarDate),
 }
 
-/** Endpoints about recorded usage. */
+/** Endpoints for recorded usage. */
 export class UsageGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("totals", "/usage", {
     query: {
@@ -339,7 +342,7 @@ export class UsageGroup extends HttpApiGroup.make("usage").add(
   ),
 ) {}
 
-/** Endpoints about what customers request at the moment. */
+/** Endpoints for the current customer traffic. */
 export class TrafficGroup extends HttpApiGroup.make("traffic").add(
   HttpApiEndpoint.get("recent", "/traffic", { success: Traffic }).annotateMerge(
     describe("Requests and errors of all accounts within the last 15 minutes, by endpoint", "read"),
@@ -361,7 +364,7 @@ const RecordedChanges = Schema.Struct({
   removed: Schema.Int,
 }).annotate({ identifier: "RecordedChanges" })
 
-/** Endpoints about loads of datasets. */
+/** Endpoints for dataset loads. */
 export class LoadsGroup extends HttpApiGroup.make("loads").add(
   HttpApiEndpoint.get("list", "/loads", { query: { limit: paging.limit }, success: listOf(AuditRow) }).annotateMerge(
     describe("The last transactions that changed datasets, such as loads and ingests, newest first", "read"),
@@ -376,7 +379,7 @@ export class LoadsGroup extends HttpApiGroup.make("loads").add(
   ),
 ) {}
 
-/** The query of the audit log, which the console also decodes. */
+/** The query parameters for reading the audit log. The console decodes its own query string with this schema too. */
 export const auditQuery = {
   ...paging,
   before: Schema.optionalKey(IntegerText),
@@ -388,7 +391,7 @@ export const auditQuery = {
   subject: Schema.optionalKey(Schema.String),
 }
 
-/** Endpoints about the service itself: audit log, datasets, ingest runs and jobs. */
+/** Endpoints for operating the service: audit log, datasets, ingest runs, and jobs. */
 export class OperationsGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("audit", "/audit", {
     query: auditQuery,
@@ -419,10 +422,10 @@ export class OperationsGroup extends HttpApiGroup.make("operations").add(
 
 const webhookPath = { params: { id: IntegerText }, headers: writeHeaders }
 
-/** The query of the list of webhook endpoints. */
+/** The query parameters for listing webhook endpoints. */
 export const webhookListQuery = paging
 
-/** Endpoints about customers' webhooks. */
+/** Endpoints for customers' webhooks. */
 export class WebhooksGroup extends HttpApiGroup.make("webhooks").add(
   HttpApiEndpoint.get("list", "/webhooks", {
     query: webhookListQuery,
@@ -472,13 +475,13 @@ export class WebhooksGroup extends HttpApiGroup.make("webhooks").add(
   }).annotateMerge(describe("Send dead letters again, with the same ids; all given conditions must hold", "support")),
 ) {}
 
-/** The query of the list of emails that were not delivered. */
+/** The query parameters for listing undelivered emails. */
 export const undeliveredQuery = {
   after: Schema.optionalKey(Schema.String.check(Schema.isUUID())).annotate({ description: "`next` of a page." }),
   limit: paging.limit,
 }
 
-/** Endpoints about emails that announce changes. */
+/** Endpoints for announcement emails, which tell customers about changes. */
 export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
   HttpApiEndpoint.get("progress", "/announcements", { success: listOf(AnnouncementProgress) }).annotateMerge(
     describe("Announced changelog entries, with the number of their emails by status", "read"),
@@ -529,7 +532,7 @@ export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
   }).annotateMerge(describe("Queue emails again that failed, or whose delivery is unknown", "support")),
 ) {}
 
-/** The query of the list of admin tokens. */
+/** The query parameters for listing admin tokens. */
 export const tokenListQuery = {
   ...paging,
   usable: Schema.optionalKey(Schema.Literals(["true", "false"])).annotate({
@@ -537,7 +540,7 @@ export const tokenListQuery = {
   }),
 }
 
-/** Endpoints about admin tokens and sessions. */
+/** Endpoints for admin tokens and sessions. */
 export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
   HttpApiEndpoint.get("me", "/me", {
     success: Schema.Struct({
@@ -577,7 +580,7 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
   }).annotateMerge(describe("Revoke an admin token permanently", "admin")),
 ) {}
 
-/** The contract of the admin API, from which its router, its document and its clients are derived. */
+/** The admin API's contract. Its router, OpenAPI document, and clients are derived from it. */
 export class AdminApi extends HttpApi.make("tickerline-admin")
   .add(
     AccountsGroup,

@@ -1,16 +1,16 @@
-/** The errors of the admin API. Errors that it shares with the public API are in `contract/rules/Errors.ts`. */
+/** The errors of the admin API. Errors that the public API also returns are in `contract/rules/Errors.ts`. */
 import { Schema } from "effect"
 import { describeError, makeErrorFields, makeErrorFieldsWithDetails } from "../../contract/rules/Errors.ts"
 
-/** What an admin may do. Each scope includes the ones before it. */
+/** The permission levels of admins, lowest first. Each scope includes all lower ones. */
 export const adminScopes = ["read", "support", "admin"] as const
-/** A scope. Its annotations describe the scopes in the OpenAPI document. */
+/** The permission level of an admin. The annotations describe each scope in the OpenAPI document. */
 export const AdminScope = Schema.Literals(adminScopes).annotate({
   identifier: "AdminScope",
   description:
     "`read`: see everything. `support`: also manage keys, contact addresses and emails. `admin`: everything.",
 })
-/** A scope. */
+/** The permission level of an admin. */
 export type AdminScope = typeof AdminScope.Type
 
 /** 401: the request has no valid admin token. */
@@ -32,7 +32,7 @@ export class InsufficientScope extends Schema.Error<InsufficientScope>("Insuffic
   readonly _tag = "InsufficientScope"
 }
 
-/** 403: the admin API's PostgreSQL role lacks a privilege for this. */
+/** 403: the PostgreSQL role of the admin API lacks a privilege that the request needs. */
 export class DatabaseRoleInsufficient extends Schema.Error<DatabaseRoleInsufficient>("DatabaseRoleInsufficient")(
   makeErrorFields("database_role_insufficient"),
   describeError(403, "The PostgreSQL role of the admin API lacks a privilege. ADMIN_DATABASE_URL sets another role."),
@@ -40,7 +40,7 @@ export class DatabaseRoleInsufficient extends Schema.Error<DatabaseRoleInsuffici
   readonly _tag = "DatabaseRoleInsufficient"
 }
 
-/** 409: the resource's current state does not permit the change. */
+/** 409: the current state of the resource does not allow the change. */
 export class Conflict extends Schema.Error<Conflict>("Conflict")(
   {
     ...makeErrorFields("conflict"),
@@ -61,7 +61,7 @@ export class Conflict extends Schema.Error<Conflict>("Conflict")(
   readonly _tag = "Conflict"
 }
 
-/** 412: the resource has changed since the client read it. */
+/** 412: the resource has changed since the client last read it. */
 export class PreconditionFailed extends Schema.Error<PreconditionFailed>("PreconditionFailed")(
   makeErrorFields("precondition_failed"),
   describeError(412, "The resource has changed since the ETag in `If-Match`. Read it again."),
@@ -69,7 +69,7 @@ export class PreconditionFailed extends Schema.Error<PreconditionFailed>("Precon
   readonly _tag = "PreconditionFailed"
 }
 
-/** 413: the body is too long. */
+/** 413: the request body is too large. */
 export class ContentTooLarge extends Schema.Error<ContentTooLarge>("ContentTooLarge")(
   makeErrorFields("bad_request"),
   describeError(413, "The body exceeds 1 MiB."),
@@ -77,7 +77,7 @@ export class ContentTooLarge extends Schema.Error<ContentTooLarge>("ContentTooLa
   readonly _tag = "ContentTooLarge"
 }
 
-/** 415: the body is compressed. */
+/** 415: the request body is compressed, which the admin API does not support. */
 export class UnsupportedContentEncoding extends Schema.Error<UnsupportedContentEncoding>("UnsupportedContentEncoding")(
   makeErrorFields("unsupported_content_encoding"),
   describeError(415, "The body is compressed."),
@@ -85,7 +85,7 @@ export class UnsupportedContentEncoding extends Schema.Error<UnsupportedContentE
   readonly _tag = "UnsupportedContentEncoding"
 }
 
-/** 422: another request had the same `Idempotency-Key`. */
+/** 422: a different request has already used this `Idempotency-Key`. */
 export class IdempotencyKeyReused extends Schema.Error<IdempotencyKeyReused>("IdempotencyKeyReused")(
   makeErrorFields("idempotency_key_reused"),
   describeError(422, "Another request within the last 24 hours had the same `Idempotency-Key`."),
@@ -93,7 +93,7 @@ export class IdempotencyKeyReused extends Schema.Error<IdempotencyKeyReused>("Id
   readonly _tag = "IdempotencyKeyReused"
 }
 
-/** 428: the request needs an `If-Match` header. */
+/** 428: the endpoint requires an `If-Match` header. */
 export class PreconditionRequired extends Schema.Error<PreconditionRequired>("PreconditionRequired")(
   makeErrorFields("precondition_required"),
   describeError(428, "The change needs `If-Match` with the ETag of the resource, or `*`."),
@@ -101,7 +101,7 @@ export class PreconditionRequired extends Schema.Error<PreconditionRequired>("Pr
   readonly _tag = "PreconditionRequired"
 }
 
-/** 503: PostgreSQL cannot be reached, or did not respond in time. A write may nevertheless have been committed. */
+/** 503: PostgreSQL is unreachable or did not respond in time. A write may still have been committed. */
 export class DatabaseUnavailable extends Schema.Error<DatabaseUnavailable>("DatabaseUnavailable")(
   makeErrorFields("database_unavailable"),
   describeError(503, "PostgreSQL cannot be reached, or did not answer in time."),

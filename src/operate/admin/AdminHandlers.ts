@@ -1,6 +1,6 @@
 /**
- * Handles the endpoints of the admin API. Accounts, tokens and emails are changed with the same functions as by
- * commands.
+ * Handlers of the admin API's endpoints. Accounts, tokens, and emails are changed with the same domain functions that
+ * the commands use.
  */
 import { Duration, Effect, Layer, Option, Predicate, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
@@ -47,7 +47,7 @@ const toNotFound = ({ message }: DomainError) => new NotFound({ error: { message
 const toConflict = (code: Conflict["error"]["code"]) => ({ message }: DomainError) =>
   new Conflict({ error: { code, message } })
 
-/** The error of the admin API for each error of those functions, by its tag. */
+/** Converts each error of the domain functions to an error of the admin API, by tag. */
 const adminErrors = {
   NoSuchAccount: toNotFound,
   NoSuchAdminToken: toNotFound,
@@ -71,28 +71,34 @@ const adminErrors = {
 
 type DomainTag = keyof typeof adminErrors
 
-/** What an error is converted to: the entry for its tag in `adminErrors`, or else the error itself. */
+/**
+ * The error that `E` is converted to: the result of the `adminErrors` entry for its tag, or `E` itself if there is no
+ * entry.
+ */
 type AdminError<E> = E extends { readonly _tag: infer Tag extends DomainTag } ? ReturnType<typeof adminErrors[Tag]> : E
 
 const isDomainError = (error: unknown): error is DomainError & { readonly _tag: DomainTag } =>
   Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) && Object.hasOwn(adminErrors, error._tag)
 
-/** The overload declares the result, because TypeScript cannot infer that the branches match `AdminError`. */
+/**
+ * Converts an error of a domain function to an error of the admin API. The overload declares the return type, because
+ * TypeScript cannot infer that the branches match `AdminError`.
+ */
 function toAdminError<E>(error: E): AdminError<E>
 function toAdminError(error: unknown) {
   return isDomainError(error) ? adminErrors[error._tag](error) : error
 }
 
-/** Converts errors of those functions and of PostgreSQL to errors that the endpoint declares. */
+/** Converts errors of the domain functions and of PostgreSQL to errors that the endpoint declares. */
 const withAdminErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   withDatabaseErrors(Effect.mapError(effect, toAdminError<E>))
 
 const defaultPageSize = 100
 
-/** Returns the envelope of a list (§1, envelope). */
+/** Wraps the results in the list envelope (§1, envelope). */
 const toList = <A>(results: ReadonlyArray<A>) => ({ count: results.length, results })
 
-/** Reads a page of a list. `next` is the id of the page's last row, or null on the last page. */
+/** Reads one page of a list. `next` is the ID of the page's last row, or null on the last page. */
 const listPage = <Id extends string, Value, Row extends Readonly<Record<Id, Value>>, E, R>(
   id: Id,
   limit = defaultPageSize,
@@ -105,8 +111,8 @@ const listPage = <Id extends string, Value, Row extends Readonly<Record<Id, Valu
 const computeEtagOf = (fields: ReadonlyArray<unknown>) => computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
 
 /**
- * Returns the account with an ETag over the fields that admins change. The others change with each request of the
- * customer.
+ * Returns the account with an ETag, which covers only the fields that admins change. The other fields change with every
+ * request that the customer sends.
  */
 const withAccountEtag = (account: Accounts.Account) => {
   const { balance_microdollars, budget_microdollars, budget_stops, contact_email, name, news, tier } = account
@@ -116,8 +122,8 @@ const withAccountEtag = (account: Accounts.Account) => {
 }
 
 /**
- * Fails unless `If-Match` is `*` or contains the current ETag of the resource. `expected` names the resource, such as
- * `account acme`.
+ * Fails unless `If-Match` is `*` or contains the current ETag of the resource. `resource` is how the error message
+ * refers to the resource, such as `account acme`.
  */
 const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, etag: string, resource: string) {
   if (expected === undefined) {
@@ -191,7 +197,9 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
       ),
   }))
 
-/** Returns an ETag over what an erasure would change, except usage and webhook messages, which change all the time. */
+/**
+ * Returns an ETag that covers what an erasure would change, except usage and webhook messages, which change constantly.
+ */
 const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = false) {
   const { body: { account_id, erased_at }, headers } = withAccountEtag(yield* Accounts.findAccount(name, isLocked))
   return computeEtagOf([headers.etag, erased_at, yield* readErasureVersion(account_id)])
@@ -200,7 +208,7 @@ const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = fa
 const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
   handlers.handleAll({
     preview: ({ params: { name } }) =>
-      // Reads the ETag first, so that it is never newer than the body.
+      // The ETag is read before the body, so it is never newer than the body.
       Effect.all({ etag: readErasureEtag(name), body: readErasureState(name) }).pipe(
         Effect.map(({ body, etag }) => HttpApiSchema.withHeaders({ body, headers: { etag } })),
         withAdminErrors,
@@ -214,7 +222,10 @@ const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
       ),
   }))
 
-/** Returns the key with an ETag over the fields that admins change. The others change when the key is used. */
+/**
+ * Returns the key with an ETag, which covers only the fields that admins change. The other fields change whenever the
+ * key is used.
+ */
 const withKeyEtag = (key: Keys.ListedApiKey) => {
   const { endpoints, expires_at, key_id, name, networks, status } = key
   const etag = computeEtagOf([key_id, name, status, expires_at, endpoints, networks])
@@ -242,7 +253,7 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
     revoke: ({ params: { id } }) => Keys.revokeApiKey(id).pipe(withAdminErrors),
   }))
 
-/** The columns of `usage_totals` for each way to group usage. */
+/** The columns of `usage_totals` that each grouping returns. */
 const usageGroups = {
   account: "accounts.name as account",
   day: "usage_date::text as day",
@@ -366,7 +377,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
           baseUrl: yield* Effect.orDie(BaseUrlConfig),
           unsubscribeAddress: yield* Effect.orDie(UnsubscribeAddressConfig),
         })
-        // Returns only counts, because the response to a write with an Idempotency-Key is stored, and email addresses
+        // Only counts are returned: the response to a write with an `Idempotency-Key` is stored, and email addresses
         // must not be.
         const results = announcements.map(({ email, selection }) => ({
           entry_id: selection.entry.id,
@@ -409,7 +420,7 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
     revoke: ({ params: { id } }) => Tokens.revokeAdminToken(id).pipe(withAdminErrors),
   }))
 
-/** The handlers of all endpoints of the admin API. */
+/** The handlers of all admin API endpoints. */
 export const adminHandlersLayer = Layer.mergeAll(
   accountHandlers,
   budgetHandlers,

@@ -1,4 +1,4 @@
-/** Runs requests to the admin API: authentication, scopes, transactions, `Idempotency-Key`, and errors. */
+/** Processes admin API requests: authentication, scopes, transactions, `Idempotency-Key`, and errors. */
 import { Context, Duration, Effect, Fiber, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -41,7 +41,7 @@ import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 const isTemporary = (error: SqlError.SqlError) =>
   [isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout].some((is) => is(error))
 
-/** Creates a new error each time, because each gets the id of its request. */
+/** Creates the error anew for every request, because the request ID is set in the error object. */
 const makeDatabaseUnavailable = () =>
   new DatabaseUnavailable({
     error: {
@@ -51,8 +51,8 @@ const makeDatabaseUnavailable = () =>
   })
 
 /**
- * Logs PostgreSQL's reason instead of returning it: clients without a valid token get this error too, and must not
- * learn it.
+ * Logs PostgreSQL's reason instead of returning it. Clients without a valid token can also get this error, and must not
+ * learn the reason.
  */
 const failWithReason = <E>(error: E, reason: SqlError.SqlError) =>
   Effect.andThen(
@@ -60,7 +60,7 @@ const failWithReason = <E>(error: E, reason: SqlError.SqlError) =>
     Effect.fail(error),
   )
 
-/** Converts an error from PostgreSQL to one that the admin API declares. An unexpected one is a defect. */
+/** Converts a PostgreSQL error to an error that the admin API declares. Unexpected errors become defects. */
 const toDatabaseError = (
   error: SqlError.SqlError,
 ): Effect.Effect<never, DatabaseRoleInsufficient | DatabaseUnavailable> => {
@@ -73,7 +73,7 @@ const toDatabaseError = (
   return isTemporary(error) ? failWithReason(makeDatabaseUnavailable(), error) : Effect.die(error)
 }
 
-/** Converts errors from PostgreSQL to errors that the admin API declares. */
+/** Converts PostgreSQL errors to errors that the admin API declares. */
 export const withDatabaseErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     effect,
@@ -81,10 +81,10 @@ export const withDatabaseErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     (error) => toDatabaseError(error),
   )
 
-/** Names of fields that contain a secret. Their values are never stored. */
+/** Names of response fields that contain a secret. Their values are never stored. */
 const secretFields = new Set(["key", "token"])
 
-/** Returns the response body in the form to store, without secrets. */
+/** Returns the response body in the form in which it is stored: as text, with secrets replaced by null. */
 const toStoredBody = ({ body }: HttpServerResponse.HttpServerResponse) => {
   if (body._tag !== "Uint8Array") return null
   const text = new TextDecoder().decode(body.body)
@@ -112,7 +112,7 @@ interface WriteRequest {
   readonly body: string
 }
 
-/** Returns the function that runs writes with an `Idempotency-Key`. */
+/** Creates the function that runs writes with an `Idempotency-Key`. */
 const makeRunOnce = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digest = yield* Digest.Digest
@@ -130,9 +130,9 @@ const makeRunOnce = Effect.gen(function* () {
   })
 
   /**
-   * Runs a write only once: if a request with the same key ran it within the last 24 hours, returns the response to
-   * that. The row of the key is inserted before the write, so that a concurrent request with the same key waits for
-   * this transaction, and is rolled back with it if the write fails.
+   * Runs a write at most once per key. If a request with the same key has already run the write within the last 24
+   * hours, returns the stored response instead. The key's row is inserted before the write. A concurrent request with
+   * the same key therefore waits for this transaction, and the row is rolled back if the write fails.
    */
   return Effect.fnUntraced(
     function* <E, R>(
@@ -149,7 +149,7 @@ const makeRunOnce = Effect.gen(function* () {
       const requestHash = yield* hash(`${request.method} ${request.url}\n${condition}\n${body}`)
       const isRow = sql`admin = ${admin} and key_hash = decode(${keyHash}, 'hex')`
       yield* sql`delete from admin_requests where requested_at < now() - interval '24 hours'`
-      // If another transaction is running the same write right now, this waits for it.
+      // If another transaction is currently running a write with the same key, the insert waits for it to end.
       const inserted = yield* sql`
         insert into admin_requests (admin, key_hash, request_hash)
         values (${admin}, decode(${keyHash}, 'hex'), decode(${requestHash}, 'hex'))
@@ -173,28 +173,30 @@ const getReasons = makeValidationReasonFormatter({
   wrongType: "has the wrong type",
 })
 
-/** Converts the error of a request that does not match its schemas to one that the admin API declares. */
+/** Converts the error for a request that does not match its schemas to an error that the admin API declares. */
 const withValidationErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     effect,
     (error: E): error is E & HttpApiError.HttpApiSchemaError => HttpApiError.HttpApiSchemaError.is(error),
     (error) =>
-      // The service's own response does not match its schema, which is a bug.
+      // These kinds mean that the service's own response does not match its schema, which is a bug.
       error.kind === "Body" || error.kind === "ResponseHeaders" ? Effect.die(error) : Effect.fail(makeValidationError(
         getReasons(error.cause.issue).map(({ name, reason }) => ({ field: name || "body", reason })),
       )),
   )
 
-/** Sets the request id in an error that has a field for it, because handlers do not know the id. */
+/** Sets the request ID in an error that has a field for it. Handlers cannot do so, because they do not know the ID. */
 const setRequestId = (request_id: string) => <E>(error: E) => {
   if (Predicate.hasProperty(error, "request_id")) Object.assign(error, { request_id })
   return error
 }
 
-/** Time limit for a request, because its connection to PostgreSQL may hang. */
+/** The time limit for a request. It is needed because a connection to PostgreSQL may hang. */
 const requestTimeout = Duration.seconds(40)
 
-/** Reads the body before the request takes a connection to PostgreSQL. Later reads return the same text. */
+/**
+ * Reads the request body before the request acquires a PostgreSQL connection. Subsequent reads return the same text.
+ */
 const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const contentType = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
   const body = yield* request.text.pipe(
@@ -206,15 +208,15 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return body
 })
 
-/** Fails if the URL or a text in the body contains a NUL character, which PostgreSQL cannot store. */
+/** Fails if the URL or a string in the body contains a NUL character, because PostgreSQL cannot store it. */
 const refuseNul = ({ body, url }: { readonly body: string; readonly url: string }) =>
   /%00/.test(url) || /(?<!\\)(?:\\\\)*\\u0000/.test(body)
     ? Effect.fail(makeFieldError("request", "must not contain the character NUL"))
     : Effect.void
 
 /**
- * Looks for the database error inside a defect. For example, a rollback on a lost connection fails with a defect, which
- * hides the error before it.
+ * Converts a defect to a declared error. If the defect contains a database error, reports that: for example, a rollback
+ * on a lost connection fails with a defect, which hides the original error.
  */
 const recoverDefect =
   (request_id: string) => (defect: unknown): Effect.Effect<never, DatabaseUnavailable | InternalError> =>
@@ -225,7 +227,8 @@ const recoverDefect =
       : Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)
 
 /**
- * Ends a request to which PostgreSQL does not respond. Does not wait for its query to be interrupted, which may hang.
+ * Fails a request if PostgreSQL does not respond in time. Interrupts the running query without waiting for it, because
+ * the interruption may hang too.
  */
 const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.forkDetach(effect), (fiber) =>
@@ -235,15 +238,16 @@ const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     }))
 
 /**
- * How many requests may use a connection at a time. There is one more connection, for authentication, which comes
- * first. One admin may use all but one of these, so that nobody's requests delay everyone else's.
+ * The maximum number of requests that may use a PostgreSQL connection at the same time. One more connection is reserved
+ * for authentication, which precedes the request. A single admin may use all but one of these connections, and
+ * therefore cannot block other admins.
  */
 const maxConcurrentRequests = 3
 
-/** How many connections to PostgreSQL the admin API opens. */
+/** The number of PostgreSQL connections that the admin API opens. */
 export const adminConnections = maxConcurrentRequests + 1
 
-/** Converts defects and PostgreSQL errors to errors that the admin API declares, and sets their request id. */
+/** Converts defects and PostgreSQL errors to errors that the admin API declares, and sets their request ID. */
 const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(AdminRequestId, (request_id) =>
     effect.pipe(
@@ -253,7 +257,10 @@ const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.mapError(setRequestId(request_id)),
     ))
 
-/** Logs who was refused, for the alert about many refusals. `what` gives the reason, and the admin if known. */
+/**
+ * Logs a refused request, for the alert that fires on many refusals. `what` contains the reason, and the admin if
+ * known.
+ */
 export const logRefusal = (what: string) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, remoteAddress, url }) => {
     const path = redactApiKeys(url.split("?", 1)[0] ?? "")
@@ -291,7 +298,7 @@ const requireScope = Effect.fnUntraced(function* (
   })
 })
 
-/** Authenticates requests to the admin API. */
+/** The middleware that authenticates admin API requests. */
 export const adminAccessLayer = Layer.effect(
   AdminAccess,
   Effect.gen(function* () {
@@ -309,7 +316,7 @@ export const adminAccessLayer = Layer.effect(
   }),
 )
 
-/** Runs the writes of the admin API. */
+/** The middleware that runs admin API writes. */
 export const adminTransactionLayer = Layer.effect(
   AdminTransaction,
   Effect.gen(function* () {
@@ -323,7 +330,7 @@ export const adminTransactionLayer = Layer.effect(
 
     return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
       const { kind, name, opened_with, token_id } = yield* CurrentAdmin
-      // Sessions of the same admin share their keys, so that a form can be sent again after signing in again.
+      // An admin's sessions share idempotency keys, so a form can be resubmitted after signing in again.
       const owner = kind === "token" ? String(token_id) : opened_with === null ? `name ${name}` : String(opened_with)
       const request = yield* HttpServerRequest.HttpServerRequest
       const write = Effect.gen(function* () {

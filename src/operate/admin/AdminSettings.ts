@@ -1,22 +1,26 @@
 /**
- * Settings of the admin API and the console, in a module of their own so that other commands do not load the server.
+ * Settings of the admin API and the console. They are in a separate module so that other commands do not load the
+ * server.
  */
 import { Config, Option, Schema } from "effect"
 import { PostgresUrl } from "../../postgres/pool/ConnectionSettings.ts"
 import { AdminScope, adminScopes } from "./AdminErrors.ts"
 
-/** The port of the admin API. If unset, there is no admin API. */
+/** The port of the admin API. If unset, the admin API is disabled. */
 export const AdminPortConfig = Config.option(Config.Port("ADMIN_PORT"))
-/** The address on which the admin API listens. */
+/** The address that the admin API listens on. */
 export const AdminHostConfig = Config.NonEmptyString("ADMIN_HOST").pipe(Config.withDefault("127.0.0.1"))
 
-/** The database URL of the admin API. By default, the URL of the service, bypassing any pooler. */
+/**
+ * The database URL for the admin API. Defaults to the URL with which the service connects to PostgreSQL directly,
+ * bypassing any connection pooler.
+ */
 export const AdminDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "ADMIN_DATABASE_URL"))
 
 const isWebOrigin = ({ pathname, protocol, search }: URL) =>
   /^https?:$/.test(protocol) && pathname === "/" && search === ""
 
-/** The URL under which browsers reach the console, without a path. */
+/** The URL at which browsers reach the console. It must not have a path. */
 export const AdminUrlConfig = Config.option(Config.schema(
   Schema.URLFromString.check(
     Schema.makeFilter(isWebOrigin, { message: "must begin with http:// or https:// and have no path" }),
@@ -24,13 +28,13 @@ export const AdminUrlConfig = Config.option(Config.schema(
   "ADMIN_URL",
 ))
 
-/** The origin of the console, such as `https://admin.example.com`. `None` if there is no admin API. */
+/** The origin of the console, such as `https://admin.example.com`. `None` if the admin API is disabled. */
 export const AdminOriginConfig = Config.map(
   Config.all([AdminUrlConfig, AdminHostConfig, AdminPortConfig]),
   ([url, host, port]) =>
     Option.orElse(Option.map(url, ({ origin }) => origin), () =>
       Option.map(port, (port) => {
-        // Browsers cannot open an address that stands for all addresses of the machine.
+        // `0.0.0.0` and `::` stand for all addresses of the machine; browsers cannot open them.
         const name = /^(0\.0\.0\.0|::)$/.test(host) ? "localhost" : host.includes(":") ? `[${host}]` : host
         return `http://${name}:${port}`
       })),
@@ -39,23 +43,26 @@ export const AdminOriginConfig = Config.map(
 const isSafeIssuer = ({ hostname, protocol }: URL) =>
   protocol === "https:" || (protocol === "http:" && /^(127\.0\.0\.1|localhost|\[::1\])$/.test(hostname))
 
-/** The identity provider's URL. It must use TLS; otherwise anyone on the network could sign in as someone else. */
+/**
+ * The URL of the identity provider (OpenID Connect issuer). It must use TLS; otherwise anyone on the network could sign
+ * in as someone else.
+ */
 export const OidcIssuerConfig = Config.option(Config.schema(
   Schema.URLFromString.check(
     Schema.makeFilter(isSafeIssuer, { message: "must begin with https://; http:// is accepted only for this machine" }),
   ),
   "ADMIN_OIDC_ISSUER",
 ))
-/** The id with which the console is registered at the identity provider. */
+/** The client ID under which the console is registered with the identity provider. */
 export const OidcClientIdConfig = Config.option(Config.NonEmptyString("ADMIN_OIDC_CLIENT_ID"))
-/** The secret that belongs to the client id. */
+/** The client secret for the client ID. */
 export const OidcClientSecretConfig = Config.option(Config.Redacted("ADMIN_OIDC_CLIENT_SECRET"))
 /** The scopes that the console requests from the identity provider. */
 export const OidcScopesConfig = Config.NonEmptyString("ADMIN_OIDC_SCOPES").pipe(Config.withDefault("openid email"))
-/** The claim that lists the groups of a person. */
+/** The name of the claim that lists a person's groups. */
 export const OidcGroupsClaimConfig = Config.NonEmptyString("ADMIN_OIDC_GROUPS_CLAIM").pipe(Config.withDefault("groups"))
 
-/** Parses `GROUP=SCOPE,…`. A group's name may contain `=`. */
+/** Parses `GROUP=SCOPE,…`. Group names may contain `=`. */
 const parseGroups = (text: string) => {
   const groups = new Map<string, AdminScope>()
   for (const entry of text.split(",")) {
@@ -66,7 +73,7 @@ const parseGroups = (text: string) => {
   return groups
 }
 
-/** The admin scope of each group at the identity provider. */
+/** Maps each identity-provider group to an admin scope. */
 export const OidcGroupsConfig = Config.option(
   Config.schema(
     Schema.String.check(Schema.makeFilter((text: string) => parseGroups(text) !== undefined, {

@@ -1,6 +1,6 @@
 /**
- * Tokens of the admin API, which commands and admins create, list and revoke (docs/operations/admin-api.md). Console
- * sessions and invitations to the console are tokens too (docs/operations/console.md).
+ * Creates, lists, and revokes admin API tokens, for commands and for admins (docs/operations/admin-api.md). Console
+ * sessions and console invitations are stored as tokens too (docs/operations/console.md).
  */
 import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,13 +11,13 @@ import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { AdminScope } from "./AdminErrors.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
-/** There already is a usable token with this name. */
+/** A usable token with this name already exists. */
 export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ readonly message: string }> {}
 
-/** There is no token with this id. */
+/** There is no token with this ID. */
 export class NoSuchAdminToken extends Data.TaggedError("NoSuchAdminToken")<{ readonly message: string }> {}
 
-/** The session cannot be opened, because the token or invitation is not valid. */
+/** The token or invitation is not valid, so no session was opened. */
 export class SignInRefused extends Data.TaggedError("SignInRefused")<{ readonly message: string }> {}
 
 const kinds = ["token", "session", "invitation"] as const
@@ -29,7 +29,7 @@ const formats = {
   invitation: makeSecretFormat("tl_invite_"),
 }
 
-/** How long a session lasts, and how long it may go unused. */
+/** The maximum duration of a session, and how long it may remain idle. */
 const sessionLength = Duration.hours(12)
 const maxIdleTime = Duration.hours(1)
 
@@ -37,7 +37,7 @@ const invitationLength = Duration.hours(1)
 
 const toIntervalSql = (duration: Duration.Duration) => `interval '${Duration.toSeconds(duration)} seconds'`
 
-/** Whether the row `token` of `admin_tokens` can be used. */
+/** SQL condition for whether the row `token` of `admin_tokens` can be used. */
 const isUsableSql = `token.revoked_at is null and (token.expires_at is null or token.expires_at > now())
   and (token.kind <> 'session' or token.last_used_at > now() - ${toIntervalSql(maxIdleTime)})
   and not exists (
@@ -45,7 +45,7 @@ const isUsableSql = `token.revoked_at is null and (token.expires_at is null or t
       and (opener.revoked_at is not null or opener.expires_at <= now())
   )`
 
-/** A token, session or invitation, without its secret. */
+/** A token, session, or invitation, without the secret. */
 export const AdminToken = Schema.Struct({
   token_id: Schema.Int,
   kind: Schema.Literals(kinds),
@@ -58,26 +58,28 @@ export const AdminToken = Schema.Struct({
   revoked_at: Schema.NullOr(PrintedTime),
   last_used_at: Schema.NullOr(PrintedTime).annotate({ description: "Updated at most once a minute." }),
 }).annotate({ identifier: "AdminToken" })
-/** A token, session or invitation, without its secret. */
+/** A token, session, or invitation, without the secret. */
 export type AdminToken = typeof AdminToken.Type
 
-/** What is chosen when a token is created. */
+/** The properties of a token to create. */
 export interface NewAdminToken {
   readonly name: string
   readonly scope: AdminScope
-  /** The last day on which the token can be used (New York), `YYYY-MM-DD`. Null if it never expires. */
+  /** The last day on which the token is valid (New York time), `YYYY-MM-DD`. Null if the token never expires. */
   readonly expires: string | null
   readonly created_by: string
 }
 
-/** Returns the columns of a new secret: only its digest and its first characters are stored. */
+/**
+ * Generates a secret, and returns it with the columns to store: only the digest and the first characters are stored.
+ */
 const generateSecret = Effect.fnUntraced(function* (kind: Kind) {
   const hash = yield* makeApiKeyHasher
   const secret = yield* formats[kind].generate
   return { secret: Redacted.value(secret), digest: yield* hash(secret), hint: Redacted.value(secret).slice(0, 13) }
 })
 
-/** Creates a token and returns it. It cannot be retrieved later. */
+/** Creates a token and returns its secret, which cannot be retrieved later. */
 export const createAdminToken = Effect.fnUntraced(function* ({ created_by, expires, name, scope }: NewAdminToken) {
   const sql = yield* SqlClient.SqlClient
   const { digest, hint, secret } = yield* generateSecret("token")
@@ -93,7 +95,7 @@ export const createAdminToken = Effect.fnUntraced(function* ({ created_by, expir
   })
 })
 
-/** Creates an invitation and returns it. It opens one session. */
+/** Creates an invitation and returns its secret. An invitation opens a single session. */
 export const createInvitation = Effect.fnUntraced(
   function* ({ created_by, name, scope }: Omit<NewAdminToken, "expires">) {
     const sql = yield* SqlClient.SqlClient
@@ -107,17 +109,17 @@ export const createInvitation = Effect.fnUntraced(
   },
 )
 
-/** Someone who has proved their identity. */
+/** A person whose identity has been verified. */
 export interface IdentifiedAdmin {
   readonly name: string
   readonly scope: AdminScope
-  /** How they proved it, such as `token alice`. */
+  /** How the identity was verified, such as `token alice`. */
   readonly created_by: string
-  /** The token whose revocation or expiry also ends the session. */
+  /** The ID of a token, or null. If that token is revoked or expires, the session ends too. */
   readonly opened_with: number | null
 }
 
-/** Opens a session and returns its secret, which the browser sends as a cookie. */
+/** Opens a session and returns its secret, which the browser sends in a cookie. */
 export const openSession = Effect.fnUntraced(
   function* ({ created_by, name, opened_with, scope }: IdentifiedAdmin) {
     const sql = yield* SqlClient.SqlClient
@@ -148,12 +150,12 @@ const makeInvitationReader = (makeStatement: (isInvitation: string) => string) =
     return found ?? (yield* refuseInvitation)
   })
 
-/** Returns whom an invitation is for. */
+/** Returns the admin that an invitation is for. */
 export const findInvitation = makeInvitationReader((isInvitation) =>
   `select name, scope, created_by from admin_tokens as token where ${isInvitation}`
 )
 
-/** Revokes a valid invitation, so that it can be used only once. */
+/** Revokes a valid invitation, because an invitation can be used only once. */
 export const acceptInvitation = makeInvitationReader((isInvitation) =>
   `update admin_tokens as token set revoked_at = now(), last_used_at = now() where ${isInvitation}
   returning name, scope, created_by`
@@ -163,7 +165,10 @@ interface TokenFilter extends PageRange {
   readonly isUsable?: boolean
 }
 
-/** Returns the tokens that match the filter, and all usable sessions and invitations, newest first. */
+/**
+ * Returns the tokens that match the filter, newest first. Sessions and invitations are included only if they are
+ * usable.
+ */
 export const listAdminTokens = Effect.fnUntraced(function* ({ after, isUsable, limit }: TokenFilter = {}) {
   const sql = yield* SqlClient.SqlClient
   const isUsableToken = sql.literal(isUsableSql)
@@ -179,7 +184,7 @@ export const listAdminTokens = Effect.fnUntraced(function* ({ after, isUsable, l
   `)
 })
 
-/** Revokes a token permanently. The next request with it is refused. */
+/** Revokes a token permanently. The next request that uses the token is refused. */
 export const revokeAdminToken = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
@@ -197,7 +202,10 @@ const FoundToken = Schema.Struct({
   expires_at: Schema.NullOr(PrintedTime),
 })
 
-/** Finds the admin with this token or session if it can be used, and records its use. Undefined if there is none. */
+/**
+ * Returns the admin that a usable token or session belongs to, and records the use. Returns undefined if there is no
+ * such token.
+ */
 export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
   if (!formats.token.isWellFormed(token) && !formats.session.isWellFormed(token)) return undefined
   const sql = yield* SqlClient.SqlClient

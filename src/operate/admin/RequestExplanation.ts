@@ -1,6 +1,6 @@
 /**
- * Explains a recorded request that a customer disputes: its cost (D27), and how to repeat it
- * (docs/operations/disputes.md).
+ * Explains a recorded request, for example when a customer disputes it: how its cost was computed (D27), and how to
+ * repeat the request (docs/operations/disputes.md).
  */
 import { Effect, Option, Schema } from "effect"
 import { computeDataCost } from "../../accounts/billing/Pricing.ts"
@@ -11,7 +11,7 @@ import { findResponseMoments } from "../../query/history/ResponseMoments.ts"
 import { getParameterNames } from "../../contract/rules/Validation.ts"
 import { errorCodeReference } from "../../site/ReferenceTables.ts"
 
-/** What is known about a recorded request. */
+/** A recorded request with its explanations. */
 export const ExplainedRequest = Schema.Struct({
   ...FoundRequest.fields,
   usage_month: Schema.String.annotate({ description: "The month in New York whose budget the request uses." }),
@@ -22,10 +22,10 @@ export const ExplainedRequest = Schema.Struct({
   }),
   as_of_explanation: Schema.String,
 }).annotate({ identifier: "ExplainedRequest" })
-/** What is known about a recorded request. */
+/** A recorded request with its explanations. */
 export type ExplainedRequest = typeof ExplainedRequest.Type
 
-/** Explains in a sentence what the recorded status means. */
+/** Explains the recorded status code in a sentence. */
 const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) => {
   if (status_code === 200) {
     return Option.exists(findEndpoint(endpoint), ({ isEndless }) => isEndless)
@@ -44,13 +44,13 @@ const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) =
   return codes.length > 1 ? `One of these, which is not recorded: ${meanings}` : meanings
 }
 
-/** Formats an amount of microdollars without rounding it. `product` is the amount times a billion. */
+/** Formats an amount in microdollars without rounding. `product` is the amount multiplied by a billion. */
 const formatExactCost = (product: bigint) => {
   const digits = String(product).padStart(10, "0")
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "")
 }
 
-/** Explains in a sentence how the recorded cost follows from the bytes and the price. */
+/** Explains in a sentence how the cost was computed from the bytes sent and the price. */
 const explainCost = (request: FoundRequest) => {
   const { bytes, cost_microdollars: cost, price_per_gb_microdollars: price, status_code } = request
   if (cost === 0) {
@@ -66,14 +66,14 @@ const explainCost = (request: FoundRequest) => {
       "is rounded up, and the earlier installments are subtracted."
 }
 
-/** Statuses of responses that depend on data. All others are sent before any data is read. */
+/** Status codes of responses that depend on data. A response with any other status is sent before any data is read. */
 const dataStatuses = new Set([200, 304, 404, 409, 499])
 
 const parametersAdvice =
   "The parameters of the request are not recorded: add those that the client sent. If they had " +
   "an as_of of their own, use that one."
 
-/** Finds the values of `as_of` with which the response can be requested again, or explains why there are none. */
+/** Determines which values of `as_of` reproduce the response, or explains why none does. */
 const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
   const { cost_microdollars, duration_ms, endpoint: path, requested_at, status_code } = request
   const endpoint = Option.getOrUndefined(findEndpoint(path))
@@ -81,7 +81,7 @@ const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
   if (endpoint?.query === undefined || !getParameterNames(endpoint.query).includes("as_of")) {
     return refuse(`${path} has no parameter as_of, so the response cannot be repeated.`)
   }
-  // An export that ended early has a cost, whatever its status.
+  // An export that ended early was charged, whatever its status code.
   if (!dataStatuses.has(status_code) && cost_microdollars === 0) {
     return refuse("No data were read, so there is nothing to repeat.")
   }
@@ -115,7 +115,7 @@ const explainRequest = (request: FoundRequest) =>
     ...repetition,
   }))
 
-/** Finds and explains the requests with an id. Fails as `findRequests` does. */
+/** Finds the requests with an ID, and explains each of them. Fails in the same cases as `findRequests`. */
 export const explainRequests = Effect.fnUntraced(function* (search: UsageSearch) {
   const { requests, searchedBackTo } = yield* findRequests(search)
   return { requests: yield* Effect.forEach(requests, explainRequest), searchedBackTo }
@@ -131,7 +131,7 @@ const formatUsage = ({ is_settled, usage_day, usage_month }: ExplainedRequest) =
   `${usage_day}, budget of ${usage_month} (New York), ` +
   (is_settled ? "settled" : "not settled yet: it is charged within seconds, and balances and sums already include it")
 
-/** Describes a request for people: the name of each fact, followed by its lines. */
+/** Formats a request as readable facts: each has a label, followed by one or more lines of text. */
 export const listFacts = (request: ExplainedRequest): ReadonlyArray<readonly [string, ...ReadonlyArray<string>]> => [
   ["request", request.request_id],
   ["account", `${request.account} (${request.account_id})`],

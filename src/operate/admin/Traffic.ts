@@ -1,4 +1,4 @@
-/** What customers are requesting right now, and which PostgreSQL statements are slow, for the admin API. */
+/** Reports current customer traffic and slow PostgreSQL statements, for the admin API. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -33,7 +33,7 @@ const AccountTraffic = Schema.Struct({
   server_errors: Schema.Int,
 })
 
-/** The traffic of the last minutes. */
+/** Customer traffic during the last 15 minutes. */
 export const Traffic = Schema.Struct({
   since: PrintedTime,
   accounts: Schema.Array(AccountTraffic).annotate({ description: "The 50 accounts with the most requests." }),
@@ -44,9 +44,9 @@ export const Traffic = Schema.Struct({
 const trafficMinutes = 15
 
 /**
- * A common table expression with the usage of the last minutes, and the requests that failed before their account was
- * known. The index starts with the account, so usage is looked up account by account; without `offset 0`, PostgreSQL
- * would merge the subqueries and read the whole month instead.
+ * Common table expression with the requests of the last 15 minutes, including those that failed before their account
+ * was known. The account is the first column of the index, so usage is looked up separately for each account. Without
+ * `offset 0`, PostgreSQL would flatten the subquery and read the whole month instead.
  */
 const recentSql = `recent as (
   select recorded.* from accounts cross join lateral (
@@ -61,7 +61,7 @@ const recentSql = `recent as (
   where minute > now() - interval '${trafficMinutes} minutes'
 )`
 
-/** Reads what all accounts requested within the last 15 minutes, as far as the processes have recorded it. */
+/** Reads the traffic of all accounts during the last 15 minutes, as far as the service's processes have recorded it. */
 export const readTraffic = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const recent = sql.literal(recentSql)
@@ -95,7 +95,7 @@ export const readTraffic = Effect.gen(function* () {
   return { since: start?.since ?? "", accounts, endpoints, errors }
 })
 
-/** A statement and how long it takes. */
+/** A statement and its execution times. */
 export const SlowStatement = Schema.Struct({
   statement: Schema.String.annotate({
     description: "The text, with `$1` and so on instead of values, and without comments.",
@@ -106,7 +106,7 @@ export const SlowStatement = Schema.Struct({
   total_ms: Schema.Finite,
 })
 
-/** The fields of the list of slow statements besides the statements. */
+/** The fields of the slow-statement list, other than the statements themselves. */
 export const slowStatementFields = {
   unavailable: Schema.NullOr(Schema.String).annotate({
     description: "Why there are no statements; null if there are.",
@@ -115,19 +115,19 @@ export const slowStatementFields = {
 
 const makeUnavailable = (unavailable: string) => ({ unavailable, count: 0, results: [] })
 
-/** SQL expression for a statement's text without comments, which may contain values. */
+/** SQL expression that removes the comments from a statement, because comments may contain values. */
 const uncommentedSql = String.raw`regexp_replace(query, '/\*([^*]|\*+[^*/])*\*+/|--[^\n]*', ' ', 'g')`
 
 /**
- * SQL condition that is true if PostgreSQL has replaced all constants in a text, so that no quotes are left. It does
- * not replace them in utility statements such as `create role … password '…'`, nor if the extension evicted the
- * statement while it ran.
+ * SQL condition for a statement in which PostgreSQL has replaced all constants, so that no quotes are left. PostgreSQL
+ * does not replace constants in utility statements such as `create role … password '…'`, or if the extension evicted
+ * the statement while it was running.
  */
 const hasNoConstantsSql = String.raw`uncommented ~* '^[\s(]*(select|insert|update|delete|merge|with|values|table)\M'
   and uncommented !~ '''|\$[[:alpha:]_]*\$'`
 
 /**
- * Reads the 20 statements of this database with the longest mean time, if `pg_stat_statements` is installed. Omits
+ * Reads the 20 statements with the longest mean time in this database, if `pg_stat_statements` is installed. Omits
  * statements whose text may contain values.
  */
 export const readSlowStatements = Effect.gen(function* () {
@@ -147,7 +147,7 @@ export const readSlowStatements = Effect.gen(function* () {
     order by mean_exec_time desc limit 20
   `).pipe(
     Effect.map((results) => ({ unavailable: null, count: results.length, results })),
-    // The extension raises an error if the server has not loaded its library.
+    // The extension raises an error if the server has not loaded its shared library.
     Effect.catchTag(
       "SqlError",
       (error) => Effect.succeed(makeUnavailable(`pg_stat_statements cannot be read: ${describeSqlError(error)}.`)),

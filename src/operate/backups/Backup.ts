@@ -1,6 +1,6 @@
 /**
- * Backs up the database to a folder: a dump in `pg_dump`'s directory format, and a manifest with the row counts and
- * digests of all tables. Both are taken from the same snapshot.
+ * Backs up the database to a folder: a dump in the directory format of `pg_dump`, and a manifest with the row counts
+ * and digests of all tables. The dump and the digests are taken from the same snapshot.
  */
 import { Clock, Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
@@ -16,20 +16,23 @@ import { requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
 import { describeFiles, dumpFolderName, type Manifest, writeManifest } from "./Manifest.ts"
 import { computeTableDigests, listBackedUpTables, readSequences } from "./TableDigests.ts"
 
-/** The database cannot be backed up. The message tells the operator what to do. */
+/** The database cannot be backed up. The message tells the operator how to proceed. */
 export class BackupRefused extends Data.TaggedError("BackupRefused")<{ readonly message: string }> {}
 
-/** What to back up, and how. */
+/** Options for a backup. */
 export interface BackupTask {
-  /** The folder of the backup, which must be empty or not exist yet. */
+  /** The folder to write the backup to. It must be empty or not exist yet. */
   readonly folder: string
-  /** How many tables `pg_dump` reads in parallel. */
+  /** The number of tables that `pg_dump` reads in parallel. */
   readonly jobs: number
-  /** Writes only the manifest, with which a restored base backup can be checked. */
+  /** If true, writes only the manifest. A database restored from a base backup can then be compared with it. */
   readonly digestsOnly: boolean
 }
 
-/** Creates the folder of a backup. Fails if it contains anything. Returns an effect that removes what was added. */
+/**
+ * Creates the folder for a backup, and fails if it is not empty. Returns an effect that removes everything written to
+ * the folder, and the folder itself if this function created it.
+ */
 const prepareFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const isNew = !(yield* fs.exists(folder))
@@ -51,7 +54,7 @@ const SnapshotRow = Schema.Struct({
   user: Schema.String,
   postgresql: Schema.Number,
   position: Schema.NullOr(Schema.String),
-  /** Whether no transaction was writing, so that the snapshot contains exactly what had been committed. */
+  /** Whether no write transaction was in progress, so the snapshot contains exactly what had been committed. */
   is_quiet: Schema.Boolean,
 })
 const decodeSnapshot = decodeRows(SnapshotRow)
@@ -59,7 +62,7 @@ const decodePosition = decodeRows(Schema.Struct({ position: Schema.NullOr(Schema
 const decodeMigrations = decodeRows(Schema.Struct({ id: Schema.Number }))
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
-/** The position in the write-ahead log, or null on a replica. */
+/** SQL expression for the current position in the write-ahead log. Null on a replica. */
 const positionSql = "case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end"
 
 const readPosition = Effect.gen(function* () {
@@ -68,8 +71,8 @@ const readPosition = Effect.gen(function* () {
 })
 
 /**
- * Exports a snapshot. This must be the transaction's first statement, and the snapshot lasts until the transaction
- * ends.
+ * Exports a snapshot, which remains usable until the transaction ends. Must run before any other statement of the
+ * transaction.
  */
 const exportSnapshot = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -83,17 +86,20 @@ const exportSnapshot = Effect.gen(function* () {
   return yield* Effect.orDie(Effect.fromNullishOr(found))
 })
 
-/** Other transactions were running when the snapshot was taken. */
+/** Other transactions were in progress when the snapshot was taken. */
 class SnapshotNotQuiet extends Data.TaggedError("SnapshotNotQuiet")<{}> {}
 
-/** An attempt takes about a millisecond, and so do the service's transactions. */
+/**
+ * The maximum number of retries for finding an instant without write transactions. A retry takes about a millisecond,
+ * as do the service's own transactions.
+ */
 const maxSnapshotAttempts = 100
 
 type FoundSnapshot = Omit<typeof SnapshotRow.Type, "is_quiet">
 
 /**
- * Runs an effect in a transaction with an exported snapshot. Tries to find an instant at which no transaction is
- * writing, because the snapshot then corresponds exactly to a position in the write-ahead log.
+ * Runs an effect in a transaction with an exported snapshot. Tries to take the snapshot while no write transaction is
+ * in progress, because only then does it correspond exactly to a position in the write-ahead log.
  */
 const withSnapshot = <A, E, R>(
   use: (snapshot: FoundSnapshot) => Effect.Effect<A, E, R>,
@@ -124,7 +130,9 @@ const readMigrations = Effect.gen(function* () {
   return rows.map(({ id }) => id)
 })
 
-/** Finds the roles that have privileges in this database, because a dump does not contain roles. */
+/**
+ * Returns the roles that have privileges in this database. A dump does not contain roles, so the manifest lists them.
+ */
 const readGrantedRoles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeRoles(sql`
@@ -145,7 +153,7 @@ const failUnreadable = () =>
     }),
   )
 
-/** Fails if `pg_dump` reported success but wrote no dump, as a faulty wrapper script may. */
+/** Fails if `pg_dump` reported success but wrote no dump. A faulty wrapper script can cause this. */
 const requireDump = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(fs.exists(`${folder}/${dumpFolderName}/toc.dat`), () => false)) return
@@ -155,13 +163,13 @@ const requireDump = Effect.fnUntraced(function* (folder: string) {
   })
 })
 
-/** Records in the audit log that the data was copied. If that fails, the backup can still be used. */
+/** Records in the audit log that the data was copied. The backup remains valid even if recording fails. */
 const recordBackup = ({ folder }: BackupTask, { created_at }: Manifest) =>
   recordEvent({ subject_type: "backup", subject: resolve(folder), change: "created", after: { created_at } }).pipe(
     Effect.catch((error) => Effect.logWarning(`The audit log does not contain this backup: ${describeFailure(error)}`)),
   )
 
-/** Runs `pg_dump` on the snapshot. Returns the program's version. */
+/** Runs `pg_dump` on the snapshot, and returns the version of `pg_dump`. */
 const dump = Effect.fnUntraced(function* ({ folder, jobs }: BackupTask, found: FoundSnapshot) {
   const { database, postgresql, snapshot, user } = found
   const progress = yield* OperationProgress
@@ -176,7 +184,9 @@ const dump = Effect.fnUntraced(function* ({ folder, jobs }: BackupTask, found: F
   return version
 })
 
-/** Writes the dump and computes the digests, both from one snapshot. Returns the manifest without the files. */
+/**
+ * Writes the dump and computes the digests from the same snapshot. Returns the manifest, except for its list of files.
+ */
 const backUpSnapshot = (task: BackupTask, now: number) =>
   withSnapshot(Effect.fnUntraced(function* (found) {
     const sql = yield* SqlClient.SqlClient
@@ -187,9 +197,10 @@ const backUpSnapshot = (task: BackupTask, now: number) =>
         message: `The database ${database} has no tables of Tickerline. Check DATABASE_URL.`,
       })
     }
-    // As pg_dump does, so that no table disappears before it is read.
+    // Takes the same locks as `pg_dump`, so that no table is dropped before it is read.
     yield* sql.unsafe(`lock table ${tables.join(", ")} in access share mode`)
-    // Read before the dump, because sequences are not part of a snapshot: the dump may contain later values.
+    // Sequences are not part of a snapshot, and the dump may contain later values. The values are read before the dump,
+    // so they are never later than the dumped ones.
     const sequences = yield* readSequences
     const version = task.digestsOnly ? null : yield* dump(task, found)
     const manifest: Omit<Manifest, "files"> = {
@@ -208,7 +219,9 @@ const backUpSnapshot = (task: BackupTask, now: number) =>
     return manifest
   })).pipe(Effect.catchIf(isNotAuthorized, failUnreadable))
 
-/** Backs up the database, and returns the manifest. After a failure or an interruption, removes what it wrote. */
+/**
+ * Backs up the database and returns the manifest. If the backup fails or is interrupted, removes the files it wrote.
+ */
 export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
   const { digestsOnly, folder } = task
   const now = yield* Clock.currentTimeMillis

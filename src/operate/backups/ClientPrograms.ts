@@ -1,6 +1,6 @@
 /**
- * Runs `pg_dump` and `pg_restore`, which the embedded PostgreSQL does not include. The password is passed in the
- * environment, because every user of a machine can read the arguments of a program.
+ * Runs `pg_dump` and `pg_restore`, which the embedded PostgreSQL does not include. The password is passed in an
+ * environment variable, because any user of the machine can read a program's arguments.
  */
 import { Config, Data, Duration, Effect, Option, Redacted, Stream } from "effect"
 import { ChildProcess } from "effect/process"
@@ -10,21 +10,21 @@ import { DirectConnectionConfig } from "../../postgres/pool/ConnectionSettings.t
 import { readTlsSettings } from "../../postgres/pool/DatabaseTls.ts"
 import { parseDatabaseAddress } from "../../postgres/health/SocketRegistry.ts"
 
-/** The folder that contains `pg_dump` and `pg_restore`. If unset, PATH is searched. */
+/** The folder that contains `pg_dump` and `pg_restore`. If unset, they are looked up in PATH. */
 export const PostgresProgramsConfig = Config.option(Config.NonEmptyString("POSTGRES_PROGRAMS"))
 
 type ClientProgram = "pg_dump" | "pg_restore"
 
-/** A program is missing or too old. The message names the package to install. */
+/** The program is missing, or its version does not match the server. The message says which package to install. */
 export class ClientProgramUnusable extends Data.TaggedError("ClientProgramUnusable")<{ readonly message: string }> {}
 
-/** A program failed. The message contains the end of its output. */
+/** The program failed. The message contains the last lines of its output. */
 export class ClientProgramFailed extends Data.TaggedError("ClientProgramFailed")<{ readonly message: string }> {}
 
-/** How long an interrupted program may take to end its own processes and cancel its statements. */
+/** How long an interrupted program has to end its child processes and cancel its statements before it is killed. */
 const stopTimeout = Duration.seconds(15)
 
-/** How many characters of the output are kept, from its end. */
+/** The number of characters of output that are kept. Earlier output is discarded. */
 const maxOutput = 4_000
 
 const getInstallAdvice = (major: number) =>
@@ -33,7 +33,7 @@ const getInstallAdvice = (major: number) =>
   `POSTGRES_PROGRAMS to their folder, such as /usr/lib/postgresql/${major}/bin.`
 
 /**
- * Runs a program with nothing from this process's environment but PATH. Returns its exit code and the end of its
+ * Runs a program. It inherits only PATH from this process's environment. Returns the exit code and the end of the
  * output.
  */
 const run = Effect.fnUntraced(
@@ -59,8 +59,8 @@ const run = Effect.fnUntraced(
 )
 
 /**
- * Returns the version of the program, such as `18.1`. Fails unless its major version equals the server's: an older
- * program refuses a newer server, and an older server rejects what a newer program sends.
+ * Returns the program's version, such as `18.1`. Fails unless its major version equals the server's: an older program
+ * refuses to work with a newer server, and an older server rejects the statements of a newer program.
  */
 export const requireClientProgram = Effect.fnUntraced(function* (program: ClientProgram, major: number) {
   const { output } = yield* Effect.mapError(
@@ -81,13 +81,16 @@ export const requireClientProgram = Effect.fnUntraced(function* (program: Client
   return version
 })
 
-/** The database to which a program connects, on the server to which the command itself is connected. */
+/**
+ * The database and the user that a program connects with. The server is the one that the command itself is connected
+ * to.
+ */
 export interface ProgramTarget {
   readonly database: string
   readonly user: string
 }
 
-/** Returns the environment variables with which libpq connects as the command itself does. */
+/** Returns libpq environment variables that reproduce the command's own connection. */
 const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }: ProgramTarget) {
   const { config: { password, url } } = yield* DirectConnectionConfig
   if (url === undefined) return yield* Effect.die(new Error("The connection has no URL."))
@@ -99,7 +102,7 @@ const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }:
   const [host, port] = "path" in address
     ? [dirname(address.path), address.path.slice(address.path.lastIndexOf(".") + 1)]
     : [address.host, String(address.port)]
-  // If the URL names no certificate authorities, Node uses those of the system.
+  // If the URL does not specify certificate authorities, the system's are used, as in the command's own connection.
   const defaultAuthority = tls.mode === "verify-full" ? "system" : undefined
   return {
     PGHOST: host,
@@ -117,7 +120,7 @@ const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }:
 
 const diskFullAdvice = (output: string) => /No space left/.test(output) ? " The disk is full: free some space." : ""
 
-/** Runs a program to completion. An interruption ends it. */
+/** Runs a program, and fails if its exit code is not 0. Interrupting the effect ends the program. */
 export const runClientProgram = Effect.fnUntraced(
   function* (program: ClientProgram, args: ReadonlyArray<string>, target: ProgramTarget) {
     const { code, output } = yield* run(program, ["--no-password", ...args], yield* makeConnectionVariables(target))
@@ -131,8 +134,8 @@ export const runClientProgram = Effect.fnUntraced(
 )
 
 /**
- * Returns the argument with which `pg_restore` finds the database. A plain name that contains `=` would be read as a
- * connection string.
+ * Returns the `pg_restore` argument that specifies the database. A plain database name would not work if it contains
+ * `=`, because libpq would parse it as a connection string.
  */
 export const makeDatabaseArgument = ({ database }: ProgramTarget) =>
   `--dbname=dbname='${database.replaceAll(/[\\']/g, String.raw`\$&`)}'`

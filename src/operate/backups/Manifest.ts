@@ -1,6 +1,6 @@
 /**
- * The file `manifest.json` in a backup: which database was backed up, its tables and their digests, and the files of
- * the dump.
+ * The `manifest.json` file of a backup: the database that was backed up, its tables with their digests, and the files
+ * of the dump.
  */
 import { Data, Effect, FileSystem, PlatformError, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
@@ -8,38 +8,41 @@ import { describeReadError } from "../../ingest/load/FileErrors.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { SequenceValue, TableDigest } from "./TableDigests.ts"
 
-/** The name of the folder with the dump, inside the backup's folder. */
+/** The name of the subfolder that contains the dump. */
 export const dumpFolderName = "dump"
 const manifestName = "manifest.json"
 
-/** A manifest has one line per table and file. A larger file is not a manifest, so it is not read. */
+/**
+ * The maximum size of a manifest. A manifest contains only a few lines per table and file, so a larger file cannot be
+ * one, and is not read.
+ */
 const maxManifestBytes = 64 * 1024 * 1024
 
 const BackupFile = Schema.Struct({ file: Schema.String, bytes: Schema.Number, sha256: Schema.String })
 
 /** The content of `manifest.json`. */
 export const Manifest = Schema.Struct({
-  /** Must change if an older release could misread the manifest. */
+  /** The version of the format. It must be changed if an older release could misread the manifest. */
   format: Schema.Literal(1),
   created_at: Schema.String.check(
     Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/),
     Schema.makeFilter((text: string) => !Number.isNaN(Date.parse(text))),
   ),
-  /** The version of Tickerline that made the backup. */
+  /** The version of Tickerline that created the backup. */
   tickerline: Schema.String,
   database: Schema.String,
-  /** The server's major version. */
+  /** The major version of the PostgreSQL server. */
   postgresql: Schema.Number,
-  /** The version of the program that wrote the dump, or null if there is no dump. */
+  /** The version of the `pg_dump` program, or null if the backup contains no dump. */
   pg_dump: Schema.NullOr(Schema.String),
   /**
    * The position in the write-ahead log at which the database contained exactly the recorded rows. Null on a replica,
-   * or if other transactions were running all the time.
+   * or if no snapshot could be taken without other transactions in progress.
    */
   wal_position: Schema.NullOr(Schema.String),
-  /** The ids of the applied migrations. */
+  /** The IDs of the applied migrations. */
   migrations: Schema.Array(Schema.Number),
-  /** The roles other than the owner that have privileges. */
+  /** The roles, other than the owner, that have privileges in the database. */
   roles: Schema.Array(Schema.String),
   tables: Schema.Array(TableDigest),
   sequences: Schema.Array(SequenceValue),
@@ -50,7 +53,7 @@ export type Manifest = typeof Manifest.Type
 
 const ManifestText = Schema.fromJsonString(Manifest)
 
-/** The folder is not a complete backup, or its files have changed. */
+/** The folder does not contain a complete backup, or its files have been altered. */
 export class DamagedBackup extends Data.TaggedError("DamagedBackup")<{ readonly message: string }> {}
 
 const digestFile = Effect.fnUntraced(function* (path: string) {
@@ -60,7 +63,7 @@ const digestFile = Effect.fnUntraced(function* (path: string) {
   return hash.digest("hex")
 })
 
-/** Lists the files of the dump, with their sizes and digests. */
+/** Returns the size and the digest of each file of the dump. */
 export const describeFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
@@ -75,12 +78,15 @@ export const describeFiles = Effect.fnUntraced(function* (folder: string) {
   })
 })
 
-/** Writes the manifest, which completes a backup, and waits until it is on disk. */
+/**
+ * Writes the manifest and flushes it to disk. This is the last step of a backup: a folder without a manifest is not a
+ * complete backup.
+ */
 export const writeManifest = Effect.fnUntraced(function* (folder: string, manifest: Manifest) {
   const fs = yield* FileSystem.FileSystem
   const file = yield* fs.open(`${folder}/${manifestName}`, { flag: "wx", mode: 0o600 })
   const text = yield* Effect.orDie(Schema.encodeEffect(ManifestText)(manifest))
-  // One line per table and file, to be readable for people and `diff`.
+  // Writes each value on a line of its own, so that people can read the manifest and `diff` can compare it.
   const lines = JSON.stringify(JSON.parse(text), null, 1)
   yield* file.writeAll(new TextEncoder().encode(`${lines}\n`))
   yield* file.sync
@@ -121,7 +127,7 @@ export const readManifestWithDump = Effect.fnUntraced(function* (folder: string)
 
 const maxReportedFiles = 5
 
-/** Fails if a file of the backup is missing, truncated or altered. */
+/** Fails if any file of the backup is missing, truncated, or altered. */
 export const verifyFiles = Effect.fnUntraced(function* (folder: string, { files }: Manifest) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress

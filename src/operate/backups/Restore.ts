@@ -1,4 +1,7 @@
-/** Restores backups, and checks them: by restoring into a scratch database, or by comparing a restored base backup. */
+/**
+ * Restores and checks backups. A check either restores the backup into a scratch database, or compares a database that
+ * was restored from a base backup with the recorded digests.
+ */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,23 +17,23 @@ import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./
 import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyFiles } from "./Manifest.ts"
 import { findDifferences } from "./TableDigests.ts"
 
-/** The backup may not be restored here. Nothing was changed. The message tells the operator why, and what to do. */
+/** The backup cannot be restored here. Nothing was changed. The message tells the operator why, and how to proceed. */
 export class RestoreRefused extends Data.TaggedError("RestoreRefused")<{ readonly message: string }> {}
 
 /** The restored rows differ from the rows that were backed up. */
 export class BackupDiffers extends Data.TaggedError("BackupDiffers")<{ readonly message: string }> {}
 
-/** Which backup to restore, and how. */
+/** Options for a restore. */
 export interface RestoreTask {
-  /** The folder of the backup. */
+  /** The folder that contains the backup. */
   readonly folder: string
-  /** How many tables and indexes `pg_restore` restores in parallel. */
+  /** The number of tables and indexes that `pg_restore` restores in parallel. */
   readonly jobs: number
 }
 
 const maxReportedDifferences = 10
 
-/** Maximum length of a database name, in bytes. PostgreSQL truncates longer names. */
+/** The maximum length of a database name in bytes. PostgreSQL truncates longer names. */
 const maxNameLength = 63
 
 const failWithDifferences = (subject: string, differences: ReadonlyArray<string>) =>
@@ -59,7 +62,7 @@ const readServer = Effect.gen(function* () {
   return yield* Effect.orDie(Effect.fromNullishOr(server))
 })
 
-/** Runs an effect on another database of the same server. */
+/** Runs an effect with a connection to another database on the same server. */
 const withDatabase = <A, E, R>(database: string, effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     DirectConnectionConfig,
@@ -87,7 +90,7 @@ const requireCompatible = Effect.fnUntraced(
   },
 )
 
-/** Fails if a role that has privileges in the backup does not exist. */
+/** Fails if a role that had privileges in the backed-up database does not exist on this server. */
 const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
   const sql = yield* SqlClient.SqlClient
   const existing = new Set(
@@ -102,8 +105,8 @@ const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
 })
 
 /**
- * Returns the name of something that the database contains, or undefined if it is empty. Objects of extensions do not
- * count: `pg_depend` links them to their extension with the type `e`.
+ * Returns a description of some object in the database, or undefined if the database is empty. Objects that belong to
+ * an extension are ignored: `pg_depend` has a row of type `e` for each of them.
  */
 const findContent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -133,7 +136,10 @@ const findContent = Effect.gen(function* () {
   return found?.name
 })
 
-/** Whether an earlier restore did not finish: it creates the migrations table early, but fills it last. */
+/**
+ * Returns whether an earlier restore into this database did not finish. A restore creates the migrations table early
+ * but fills it last, so an empty migrations table shows that it did not finish.
+ */
 const hasUnfinishedRestore = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [migrated] = yield* decodeFlags(sql`
@@ -143,7 +149,7 @@ const hasUnfinishedRestore = Effect.gen(function* () {
     (yield* sql`select from ${sql(`public.${migrationsTableName}`)} limit 1`).length === 0
 })
 
-/** Fails if other sessions use the database, or if it contains anything but extensions. */
+/** Fails if the database is in use by other sessions, or if it contains anything other than extensions. */
 const requireUnused = Effect.fnUntraced(function* (database: string, applicationName: string) {
   const sql = yield* SqlClient.SqlClient
   const sessions = yield* decodeNames(sql`
@@ -172,7 +178,10 @@ const requireUnused = Effect.fnUntraced(function* (database: string, application
   })
 })
 
-/** Splits the table of contents of the dump in two: the rows of the migrations table, and everything before them. */
+/**
+ * Splits the dump's table of contents into two lists: one contains only the rows of the migrations table, and the other
+ * contains everything else. Each list is written to a file.
+ */
 const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof ServerRow.Type) {
   const fs = yield* FileSystem.FileSystem
   const makeFile = fs.makeTempFileScoped({ prefix: "tickerline-restore-" })
@@ -189,8 +198,8 @@ const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof 
 })
 
 /**
- * Restores the dump into the current database, which must be empty, and compares the rows. Restores the rows of the
- * migrations table last, so that the service refuses a database that was restored only in part.
+ * Restores the dump into the current database, which must be empty, and compares the restored rows with the manifest.
+ * The rows of the migrations table are restored last, so that the service refuses to use a partially restored database.
  */
 const restoreDump = Effect.fnUntraced(
   function* ({ folder, jobs }: RestoreTask, manifest: Manifest, hasPrivileges: boolean) {
@@ -224,7 +233,7 @@ const restoreDump = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Creates an empty database with the same encoding and locale as the current one. */
+/** Creates an empty UTF-8 database with the same locale as the current database. */
 const createDatabase = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [create] = yield* decodeStatements(sql`
@@ -236,8 +245,8 @@ const createDatabase = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Drops a database, if necessary with `force`, which ends its sessions. First tries without, because PostgreSQL then
- * ends autovacuum workers by itself, whereas only a superuser may end them with `force`.
+ * Drops a database. If a plain `drop database` fails, drops it with `force`, which ends the remaining sessions. The
+ * plain form is tried first because it also ends autovacuum workers; with `force`, only a superuser may end them.
  */
 const dropDatabase = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
@@ -252,7 +261,7 @@ const findDatabase = Effect.fnUntraced(function* (name: string) {
   `
 })
 
-/** Opens a backup: checks its files, and that this release and this server can restore it. */
+/** Opens a backup: verifies its files, and checks that this release and this server can restore it. */
 const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
   const manifest = yield* readManifestWithDump(folder)
   const server = yield* readServer
@@ -261,7 +270,10 @@ const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
   return { manifest, server }
 })
 
-/** Applies this release's migrations, and prepares the database for the service. */
+/**
+ * Prepares a restored database for the service: applies this release's migrations, renews the privileges of roles,
+ * records the restore in the audit log, and updates the planner statistics.
+ */
 const prepareForService = Effect.fnUntraced(function* (database: string, { created_at }: Manifest) {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
@@ -278,7 +290,7 @@ const prepareForService = Effect.fnUntraced(function* (database: string, { creat
   return applied
 })
 
-/** Restores into the current database. Migrations wait until the restore has ended. */
+/** Restores into the current database. Migrations by other processes wait until the restore has ended. */
 const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Manifest, applicationName: string) {
   const sql = yield* SqlClient.SqlClient
   const { database } = yield* readServer
@@ -297,8 +309,8 @@ const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Ma
 })
 
 /**
- * Restores a backup into the command's database, which must be empty, or into a new one on the same server. After a
- * failure or an interruption, drops the new database. `applicationName` identifies the command's own sessions.
+ * Restores a backup into the command's database, which must be empty, or into a new database on the same server. If the
+ * restore fails or is interrupted, drops the new database. `applicationName` identifies the command's own sessions.
  */
 export const restoreBackup = Effect.fnUntraced(
   function* (task: RestoreTask, into: string | undefined, applicationName: string) {
@@ -338,7 +350,7 @@ const getScratchName = (database: string) => {
   }${suffix}`
 }
 
-/** Drops the scratch database of an earlier check that was killed. */
+/** Drops the scratch database that an earlier check left behind when it was killed. */
 const dropAbandonedScratch = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* findDatabase(name)
@@ -349,7 +361,7 @@ const dropAbandonedScratch = Effect.fnUntraced(function* (name: string) {
         "rename it.",
     })
   }
-  // Without `force`, because another check may be using it.
+  // Does not use `force`, because another check may be using the database.
   yield* Effect.mapError(
     sql.unsafe(`drop database ${quoteIdentifier(name)}`),
     () => new RestoreRefused({ message: `Another check is running: sessions use the database ${name}.` }),
@@ -362,7 +374,10 @@ const createScratch = Effect.fnUntraced(function* (name: string) {
   yield* sql.unsafe(`comment on database ${quoteIdentifier(name)} is '${scratchComment}'`)
 })
 
-/** Restores a backup into a scratch database on this server, compares the rows, and drops the database. */
+/**
+ * Checks a backup: restores it into a scratch database on this server, compares the rows, and drops the scratch
+ * database.
+ */
 export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
   const { manifest, server } = yield* openBackup(task)
   const name = getScratchName(server.database)
@@ -379,14 +394,14 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
   return manifest
 })
 
-/** Checks the files of a backup against its manifest. Needs no database. */
+/** Compares the files of a backup with its manifest. Does not need a database. */
 export const checkBackupFiles = Effect.fnUntraced(function* (folder: string) {
   const manifest = yield* readManifestWithDump(folder)
   yield* verifyFiles(folder, manifest)
   return manifest
 })
 
-/** Compares the current database, which was restored from a base backup, with the digests in a backup. */
+/** Compares the current database, which was restored from a base backup, with the digests in a manifest. */
 export const checkRecoveredDatabase = Effect.fnUntraced(function* (folder: string) {
   const sql = yield* SqlClient.SqlClient
   const manifest = yield* readManifest(folder)

@@ -1,18 +1,20 @@
-/** Row counts and digests of tables, to compare a restored database with the original. */
+/** Computes row counts and digests of tables, so that a restored database can be compared with the original. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 
-/** What identifies the content of a table. */
+/** The row count and digest of a table. */
 export const TableDigest = Schema.Struct({
-  /** The table's name in SQL, such as `public.news`. */
+  /** The SQL name of the table, such as `public.news`. */
   table: Schema.String,
   rows: Schema.Number,
-  /** The sum of a 64-bit hash of each row's text, which does not depend on the order of the rows. */
+  /**
+   * The sum of the 64-bit hashes of all rows, each computed from the row's text. The sum does not depend on row order.
+   */
   digest: Schema.String,
 })
-/** What identifies the content of a table. */
+/** The row count and digest of a table. */
 export type TableDigest = typeof TableDigest.Type
 
 /** A sequence and its last value. */
@@ -29,8 +31,8 @@ const decodeDigests = decodeRows(Schema.Struct({ rows: Schema.String, digest: Sc
 const decodeSequences = decodeRows(SequenceValue)
 
 /**
- * Lists the tables of a backup. Partitions count as part of their table. Unlogged tables are left out: they only hold
- * data about the last minute, and are emptied by a crash.
+ * Lists the tables that a backup contains. A partitioned table counts as one table. Unlogged tables are excluded,
+ * because they hold data only about the last minute and are emptied after a crash.
  */
 export const listBackedUpTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -48,7 +50,10 @@ export const listBackedUpTables = Effect.gen(function* () {
   return tables.map(({ name }) => name)
 })
 
-/** Makes the text of values independent of the settings of the server and the role, for this transaction only. */
+/**
+ * For the current transaction, fixes the settings that affect how values are converted to text, so that digests do not
+ * depend on the settings of the server or the role.
+ */
 const fixTextFormats = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -59,14 +64,14 @@ const fixTextFormats = Effect.gen(function* () {
   `
 })
 
-/** Computes the digests of tables, all of which must exist. Must run in a transaction. */
+/** Computes the digests of the tables, all of which must exist. Must run in a transaction. */
 export const computeTableDigests = Effect.fnUntraced(function* (tables: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
   yield* fixTextFormats
   return yield* Effect.forEach(tables, (table, index) => {
     Object.assign(progress, { label: `digest of ${table}`, done: index, total: tables.length, count: 0 })
-    // An alias that no column is called, because a column with the same name would hide it.
+    // The alias must differ from every column name, because a column with the same name would hide it.
     const query = decodeDigests(sql.unsafe(`
       select count(*)::text as rows,
         coalesce(sum(hashtextextended("the whole row"::text collate "C", 0)), 0)::text as digest
@@ -80,7 +85,7 @@ export const computeTableDigests = Effect.fnUntraced(function* (tables: Readonly
   })
 })
 
-/** Reads the current values of all sequences, even in a transaction with an older snapshot. */
+/** Reads the current values of all sequences. Even in a transaction with an older snapshot, the values are current. */
 export const readSequences = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeSequences(sql`
@@ -90,7 +95,8 @@ export const readSequences = Effect.gen(function* () {
 })
 
 /**
- * Compares the database with recorded tables and sequences, and describes each difference. Must run in a transaction.
+ * Compares the database with the recorded tables and sequences, and returns a description of each difference. Must run
+ * in a transaction.
  */
 export const findDifferences = Effect.fnUntraced(
   function* (recorded: {
@@ -113,7 +119,7 @@ export const findDifferences = Effect.fnUntraced(
           ? [`${table} has ${rows} rows as recorded, but other values`]
           : [`${table} has ${other.rows} rows, but ${rows} were recorded`]
       }),
-      // A sequence may have advanced after the snapshot, but never goes back.
+      // A sequence may have advanced since the snapshot, but never moves backward.
       ...recorded.sequences.flatMap(({ sequence, value }) => {
         const other = values.get(sequence)
         if (other === undefined) return [`${sequence} is missing`]

@@ -1,6 +1,6 @@
 /**
- * The `accounts` command: creates accounts, adds credit, and changes tiers, budgets, email addresses and subscriptions
- * to news.
+ * The `accounts` command: creates accounts, adds credit, and changes tiers, budgets, email addresses, and newsletter
+ * subscriptions.
  */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -225,7 +225,7 @@ const newsCommand = Command.make(
   withExamples({ "accounts news acme off": "Unsubscribe an account" }),
 )
 
-/** Describes what an erasure would remove, or has removed. */
+/** Describes what an erasure would remove or has removed. */
 const formatErasure = (state: ErasureState, contact: string | null) => {
   const { audit_rows, credit_references, emails, keys, usage_rows, webhook_messages, webhooks } = state
   const parts: ReadonlyArray<readonly [number, string]> = [

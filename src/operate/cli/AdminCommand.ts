@@ -1,4 +1,4 @@
-/** The `admin` command: manages the tokens of the admin API, and prints invitations to the console. */
+/** The `admin` command: manages admin API tokens, and prints invitations to the console. */
 import { Console, Data, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { SqlError } from "effect/sql"
@@ -18,10 +18,12 @@ const scopeFlag = Flag.Literals("scope", adminScopes).pipe(
   Flag.withDescription("read: see everything; support: also manage keys and addresses; admin: everything"),
 )
 
-/** The service's role may not manage admins. The message names a role that may. */
+/** The PostgreSQL role in `DATABASE_URL` is not allowed to manage admins. The message suggests a role that is. */
 class AdminRoleNeeded extends Data.TaggedError("AdminRoleNeeded")<{ readonly message: string }> {}
 
-/** If PostgreSQL refuses this to the role in `DATABASE_URL`, names a role that may do it. */
+/**
+ * If PostgreSQL denies access to the role in `DATABASE_URL`, fails with an error that suggests a role that has access.
+ */
 const explainWrongRole = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     effect,
@@ -112,7 +114,7 @@ const tokensCommand = Command.make("tokens").pipe(
   Command.withSubcommands([createCommand, listCommand, revokeCommand]),
 )
 
-/** The invitation's link cannot be printed, because the console's URL is unknown. */
+/** The console's URL is unknown, so the invitation link cannot be printed. */
 class ConsoleAddressUnknown extends Data.TaggedError("ConsoleAddressUnknown")<{ readonly message: string }> {}
 
 const inviteCommand = Command.make(

@@ -1,4 +1,6 @@
-/** The commands `announce` and `announcements`: queue emails about changelog entries, and show their progress. */
+/**
+ * The `announce` and `announcements` commands: queue emails about changelog entries, and show how many have been sent.
+ */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import packageJson from "../../../package.json" with { type: "json" }
@@ -10,7 +12,7 @@ import { makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./C
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { formatTabSeparated } from "./terminal/TerminalText.ts"
 
-/** Describes to whom an announcement goes, and why others do not get it. */
+/** Describes who receives an announcement, and why other accounts do not. */
 const formatSelection = (
   selection: Announcements.PreparedAnnouncement["selection"],
   isDryRun: boolean,
@@ -140,7 +142,7 @@ const retryCommand = Command.make(
   }),
 )
 
-/** `announcements`: shows how far they have been sent. */
+/** `announcements`: shows the sending progress of announcements. */
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, and of all notices to accounts, tab-separated"),
   withSilentExamples({ "announcements": "Show all announcements" }),

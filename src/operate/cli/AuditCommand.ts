@@ -9,7 +9,7 @@ import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const formatValues = (values: AuditRow["after"]) => values === null ? "-" : JSON.stringify(values)
 
-/** Prints changes with the fields that differ. */
+/** Prints changes as a table, showing only the fields that differ. */
 const printTable = (rows: ReadonlyArray<AuditRow>) =>
   printTextTable({
     columns: ["time (UTC-5)", "who", "from", "operation", "subject", "change", "before", "after"].map((name) => ({

@@ -1,5 +1,5 @@
 /**
- * The commands `backup`, `backup check` and `restore`: make a backup, prove that it can be restored, and restore it.
+ * The `backup`, `backup check`, and `restore` commands: create a backup, check that it can be restored, and restore it.
  */
 import { Console, DateTime, Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -12,12 +12,12 @@ import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { CommandFailed, makeBooleanFlag, makeFlag, makeUsageError, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
-/** Identifies the sessions of this process, so that a restore does not mistake them for other programs' sessions. */
+/** Identifies the sessions of this process, so that a restore does not mistake them for sessions of other programs. */
 const applicationName = `tickerline-backup-${process.pid}`
 
 const databaseLayer = commandDatabaseClientLayer(applicationName)
 
-// `Path` accepts a folder that does not exist yet.
+// `Path`, unlike `Directory`, accepts a folder that does not exist yet.
 const directoryArgument = Argument.Path("directory").pipe(Argument.withDescription("The folder of the backup"))
 
 const jobsFlag = makeFlag(
@@ -38,10 +38,13 @@ const MaxAge = Schema.DurationFromString.check(
   Schema.makeFilter(Duration.isPositive, { message: "must be a duration greater than zero, such as 26 hours" }),
 )
 
-/** How far the clock of the machine that made a backup may be ahead of this one. */
+/** How far ahead of this machine's clock the clock of the machine that created the backup may be. */
 const maxClockDifference = Duration.minutes(1)
 
-/** Fails if the backup is older than allowed, or from the future, so that monitoring systems can run the command. */
+/**
+ * Fails if the backup is older than `maxAge` or has a timestamp in the future. Monitoring systems can therefore run the
+ * command as a check.
+ */
 const requireRecent = Effect.fnUntraced(function* ({ created_at }: Manifest, maxAge: Option.Option<Duration.Duration>) {
   if (Option.isNone(maxAge)) return
   const age = Duration.millis(DateTime.toEpochMillis(yield* DateTime.now) - Date.parse(created_at))
@@ -97,7 +100,7 @@ const checkCommand = Command.make(
   }),
 )
 
-/** `backup`: makes a backup, or checks one. */
+/** `backup`: creates or checks a backup. */
 export const backupCommand = Command.make(
   "backup",
   {

@@ -1,5 +1,6 @@
 /**
- * Finds out who runs a command, for the audit log: the operating-system user, the host, and the name of the command.
+ * Determines who is running a command, for the audit log: the operating-system user, the host, and the name of the
+ * command.
  */
 import { Effect, Stdio } from "effect"
 import type { Command } from "effect/cli"
@@ -8,8 +9,8 @@ import process from "node:process"
 import type { SessionActor } from "../../postgres/SessionActor.ts"
 
 /**
- * Returns a fact about the system. Undefined if the system cannot tell, as in many containers, or the runtime may not
- * ask.
+ * Calls `read`, which reads a fact about the system. Returns undefined if the fact is unavailable, as in many
+ * containers, or if the runtime denies access.
  */
 const ask = (read: () => string) => {
   try {
@@ -23,7 +24,10 @@ const findUserName = () =>
   ask(() => userInfo().username) ?? process.env["LOGNAME"] ?? process.env["USER"] ??
     ask(() => String(process.getuid?.())) ?? "unknown"
 
-/** Returns the names of the command and subcommand in the arguments, such as `keys rotate`, without anything else. */
+/**
+ * Returns the names of the command and its subcommands in the arguments, such as `keys rotate`. All other arguments are
+ * left out.
+ */
 const findCommandNames = (command: Command.Command.Any, args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const commands = command.subcommands.flatMap((group) => group.commands)
   for (const [index, name] of args.entries()) {
@@ -33,7 +37,7 @@ const findCommandNames = (command: Command.Command.Any, args: ReadonlyArray<stri
   return []
 }
 
-/** Returns the actor of this process. */
+/** Returns the audit-log actor for this process. */
 export const makeCommandActor = Effect.fnUntraced(function* (command: Command.Command.Any) {
   const args = yield* (yield* Stdio.Stdio).args
   const actor: SessionActor = {

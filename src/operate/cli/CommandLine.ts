@@ -1,6 +1,6 @@
 /**
- * The command `tickerline` with all subcommands. It reads and writes only through `Stdio` and `Console`, so that tests
- * can run it in-process.
+ * The `tickerline` command with all its subcommands. Input and output go only through `Stdio` and `Console`, so tests
+ * can run the command in-process.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { type Config, Console, Effect, Layer, Stdio } from "effect"
@@ -40,18 +40,21 @@ import { undoLoadCommand } from "./UndoLoadCommand.ts"
 import { usageCommand } from "./UsageCommand.ts"
 import { webhooksCommand } from "./WebhooksCommand.ts"
 
-/** The service uses all settings, so `serve` reports every invalid one before it starts anything. */
+/**
+ * Fails with a list of all invalid settings, before anything is started. `serve` needs this because the service uses
+ * every setting.
+ */
 const validateSettings = Effect.flatMap(
   findInvalidSettings,
   (invalid) =>
     invalid.length === 0 ? Effect.void : Effect.fail(new CommandFailed({ message: formatSettingProblems(invalid) })),
 )
 
-/** Loads the server for this command only, so that all other commands start faster. */
+/** Loads the server only for `serve`, so that other commands start faster. */
 const serveModule = Effect.promise(() => import("./ServeCommand.ts"))
 const serve = Effect.flatMap(serveModule, ({ serveUntilInterrupted }) => serveUntilInterrupted)
 
-/** Fails if `serve` cannot start, before a database is created or started. */
+/** Fails if `serve` could not start. Runs before a database is created or started. */
 const checkBeforeServe = Effect.andThen(
   validateSettings,
   Effect.flatMap(serveModule, ({ requireFreePorts }) => requireFreePorts),
@@ -84,7 +87,7 @@ const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
   command: Command.Command<Name, Input, ContextInput, E, R>,
 ) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelledSettings(process.env)))
 
-/** Creates the command with all its subcommands. Runs `onServe` before `serve` starts. */
+/** Creates the `tickerline` command with all its subcommands. `onServe` runs before `serve` starts. */
 export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(
     Command.withDescription("Market-data API over PostgreSQL"),
@@ -108,7 +111,7 @@ export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       adminCommand.pipe(withWarnings),
       auditCommand.pipe(withWarnings),
       webhooksCommand.pipe(withWarnings),
-      // `doctor` gets no warnings on standard error, because it lists misspelled settings among its findings.
+      // `doctor` does not print these warnings, because its findings already include misspelled settings.
       doctorCommand,
       queryCommand.pipe(withWarnings),
       changesCommand.pipe(withWarnings),
@@ -119,7 +122,7 @@ export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
     ]),
   )
 
-/** Reports all invalid settings at once. The command itself stopped at the first one that it read. */
+/** Reports all invalid settings together. The command itself stopped at the first invalid setting that it read. */
 const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
     findInvalidSettings,
@@ -128,8 +131,8 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
   )
 
 /**
- * Joins a negative value, such as `-1 hours`, with the flag before it. Otherwise the parser would take its letters for
- * short flags, and `-h` for a request for help.
+ * Joins a flag with the negative value after it, such as `-1 hours`. Otherwise the parser would treat the letters as
+ * short flags, and would treat `-h` as a request for help.
  */
 const joinNegativeValues = (args: ReadonlyArray<string>) => {
   const operands = args.indexOf("--")
@@ -143,7 +146,7 @@ const joinNegativeValues = (args: ReadonlyArray<string>) => {
   })
 }
 
-/** Runs the command with the arguments in `Stdio`. */
+/** Runs the `tickerline` command with the arguments from `Stdio`. */
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) => {
   const command = makeTickerlineCommand(onServe)
   return Command.run(command, { version: packageJson.version }).pipe(

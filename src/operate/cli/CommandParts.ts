@@ -1,41 +1,42 @@
-/** Parts that several commands share: names, flags, usage errors, and examples in the help. */
+/** Helpers that several commands share: names, flags, usage errors, and help examples. */
 import { Data, Effect, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { silentTickerlineCommand, tickerlineCommand } from "../../postgres/ProjectCommands.js"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
 
-/** A command cannot do what it was asked to do. The message tells the user why, and how to proceed. */
+/** The command cannot do what was requested. The message tells the user why, and how to proceed. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
 
-/** Creates a required flag, whose value is decoded with the schema. */
+/** Creates a required flag. Its value is decoded with the schema. */
 export const makeFlag = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>
   Flag.String(name).pipe(Flag.withSchema(schema), Flag.withDescription(description))
 
-/** Creates a required argument, which is decoded with the schema. */
+/** Creates a required argument. Its value is decoded with the schema. */
 export const makeArgument = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>
   Argument.String(name).pipe(Argument.withSchema(schema), Argument.withDescription(description))
 
-/** Creates a flag that takes no value and is off by default. */
+/** Creates a flag that takes no value and defaults to false. */
 export const makeBooleanFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
-/** The flags of a command that calls a service. */
+/** The flags of commands that call a running service. */
 export const serviceConnectionFlags = {
   url: Flag.optional(makeFlag("url", Schema.String, "Address of a different service than the configured one")),
-  // `Path` accepts a pipe, such as `<(pass show key)`, unlike `File`.
+  // `Path`, unlike `File`, accepts a pipe, such as `<(pass show key)`.
   keyFile: Flag.Path("key-file").pipe(
     Flag.withDescription("File that contains the API key (default: TICKERLINE_KEY, then the demo key)"),
     Flag.optional,
   ),
 }
 
-/** Splits a list at its commas, and drops empty entries. */
+/** Splits a comma-separated list, and drops empty entries. */
 export const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
 
 /**
- * Creates a parser for a list of datasets that a source can fill. It runs before the command connects to the database.
- * `source` is the source's name in the plural, such as `Prices`, and starts the error messages.
+ * Returns a function that parses a comma-separated list of datasets, and fails if the source does not provide one of
+ * them. Parsing runs before the command connects to the database.
+ * `source` is the plural name of the source, such as `Prices`. Error messages begin with it.
  */
 export const makeDatasetListParser =
   <Dataset extends string>(source: string, datasets: ReadonlyArray<Dataset>) =>
@@ -54,14 +55,17 @@ export const makeDatasetListParser =
     })
   }
 
-/** Creates the error for an invalid command line. It prints the usage of the command, such as `ingest edgar`. */
+/**
+ * Creates the error for an invalid command line. The error prints the usage of the given command, such as `ingest
+ * edgar`.
+ */
 export const makeUsageError = (command: string, message: string) =>
   new CliError.ShowHelp({
     commandPath: ["tickerline", ...command.split(" ")],
     errors: [new CliError.ValidationError({ message })],
   })
 
-/** Fails if one of the addresses is not an HTTP URL. */
+/** Fails if any of the addresses is not an HTTP URL. */
 export const requireHttpUrls = (command: string, addresses: ReadonlyArray<string>) => {
   const invalid = addresses.find((address) => !/^https?:\/\/./i.test(address) || !URL.canParse(address))
   return invalid === undefined ? Effect.void : Effect.fail(
@@ -70,12 +74,12 @@ export const requireHttpUrls = (command: string, addresses: ReadonlyArray<string
 }
 
 /**
- * Whether text contains an API key. Arguments must not contain one, because shell histories and process lists show
- * them.
+ * Returns whether the text contains an API key. Arguments must not contain API keys, because shell histories and
+ * process lists expose them.
  */
 export const containsApiKey = (text: string) => redactApiKeys(text) !== text
 
-/** Fails if one of the arguments contains an API key. */
+/** Fails if any of the arguments contains an API key. */
 export const refuseApiKeysInArguments = (command: string, values: ReadonlyArray<string>) =>
   values.some(containsApiKey)
     ? Effect.fail(makeUsageError(
@@ -85,19 +89,19 @@ export const refuseApiKeysInArguments = (command: string, values: ReadonlyArray<
     ))
     : Effect.void
 
-/** The examples of a command: its arguments, and what they do. */
+/** The help examples of a command: maps the arguments of each example to its description. */
 type CommandExamples = Readonly<Record<string, string>>
 
 const makeExamples = (program: string, examples: CommandExamples) =>
   Object.entries(examples).map(([args, description]) => ({ command: `${program} ${args}`, description }))
 
-/** Adds examples to the help of a command. */
+/** Adds examples to a command's help. */
 export const withExamples = (examples: CommandExamples) =>
   Command.withExamples(makeExamples(tickerlineCommand, examples))
 
 /**
- * Adds examples to the help of a command. All but `others` silence npm's own output, so that standard output contains
- * only the result.
+ * Adds examples to a command's help. In `examples`, npm's own output is silenced, so that standard output contains only
+ * the result. In `others`, it is not.
  */
 export const withSilentExamples = (examples: CommandExamples, others: CommandExamples = {}) =>
   Command.withExamples([

@@ -1,4 +1,4 @@
-/** The commands `migrate` and `grant`: apply migrations, and grant a role the privileges that the service needs. */
+/** The `migrate` and `grant` commands: apply migrations, and grant a role the privileges that the service needs. */
 import { Console, Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -26,7 +26,7 @@ export const migrateCommand = Command.make(
   Command.provide(commandDatabaseClientLayer("tickerline-command")),
 )
 
-/** `grant`: gives a role its privileges. */
+/** `grant`: grants a role the privileges that the service needs. */
 export const grantPrivilegesCommand = Command.make(
   "grant",
   {

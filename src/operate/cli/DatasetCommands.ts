@@ -1,4 +1,4 @@
-/** The commands `load` and `datasets`: load files into datasets, and describe the columns of datasets. */
+/** The `load` and `datasets` commands: load files into datasets, and describe the columns of datasets. */
 import { Console, Duration, Effect, Option, Path, Ref, Stdio } from "effect"
 import { Argument, CliError, Command, Flag, Prompt } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -20,7 +20,7 @@ const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boo
   return isCheck ? `would be ${verb} (${counts}); nothing was loaded` : `${verb}: ${counts}`
 }
 
-/** Describes what a load did, or would do if it is only a check. */
+/** Describes what a load did, or what it would do if it is only a check. */
 const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => {
   const { dropped, kept, merged, rows, superseded, table } = result
   return `${table}: ${
@@ -38,7 +38,7 @@ const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => 
   }`
 }
 
-/** Loads one file, and prints the counts. */
+/** Loads one file, and prints the row counts. */
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)
   const load = revokingDemoKey(loadDatasetFile(task, insertedRows), task.file)
@@ -70,7 +70,7 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   yield* Console.log(formatResult(result, task.check === true, Duration.toSeconds(duration)))
 })
 
-/** Runs all tasks. If a file is refused, the remaining files are still loaded. */
+/** Runs all tasks. If one file is refused, the remaining files are still loaded. */
 const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
   const refused = yield* Effect.filter(tasks, (task) =>
     runTask(task).pipe(
@@ -86,7 +86,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
 })
 
 interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "check" | "keepOmitted" | "nulls">> {
-  /** Set if a replacement may remove any number of rows. */
+  /** Whether the load may remove any number of rows without asking for confirmation. */
   readonly isRemovalConfirmed: boolean
 }
 
@@ -95,7 +95,10 @@ const askToRemove = (removal: Removal) =>
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
 
-/** Reports which datasets were loaded before an interruption. Each has either all of its new rows or none. */
+/**
+ * Describes which datasets were loaded before the interruption. A load is atomic, so a dataset has either all of its
+ * new rows or none of them.
+ */
 const formatInterruption = (
   tasks: ReadonlyArray<LoadTask>,
   committed: ReadonlySet<LoadTask>,
@@ -138,7 +141,7 @@ const withInterruptionReport = <A, E, R>(
     )
   })
 
-/** Validates the name before the command connects to the database. */
+/** Checks that the dataset exists, before the command connects to the database. */
 const validateDataset = (name: string) =>
   requireDataset(name).pipe(
     Effect.as(name),
@@ -147,7 +150,7 @@ const validateDataset = (name: string) =>
 
 const datasetArgument = Argument.String("dataset").pipe(Argument.mapEffect(validateDataset))
 
-/** The flag for the dataset to change, given as the name of its table or endpoint. */
+/** The flag that specifies the dataset to change, by table name or endpoint name. */
 export const datasetFlag = Flag.String("dataset").pipe(
   Flag.withDescription("The dataset, such as news"),
   Flag.mapEffect(validateDataset),
@@ -161,7 +164,7 @@ export const loadCommand = Command.make(
       Argument.withDescription(`One of ${loadableDatasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
       Argument.optional,
     ),
-    // `Path` accepts a folder, unlike `File`; the load then rejects the folder with a more helpful message.
+    // `Path`, unlike `File`, also accepts a folder. The load then rejects the folder with a more helpful message.
     file: Argument.Path("file").pipe(
       Argument.withDescription("A .csv, .ndjson or .jsonl file, optionally compressed (.gz or .zst)"),
       Argument.optional,

@@ -1,6 +1,6 @@
 /**
- * The demo key of an embedded database. It gives access to every endpoint, so it exists only while the database
- * contains nothing but sample data: the first start creates it, and loading other data revokes it.
+ * The demo key of an embedded database. The key gives access to every endpoint, so it exists only while the database
+ * contains nothing but sample data: the first start creates the key, and loading any other data revokes it.
  */
 import { Effect, FileSystem, Option, Path, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,13 +14,13 @@ import { BeforeLoadCommit } from "../../ingest/load/Load.ts"
 const demoAccount: NewAccount = { name: "demo", tier: "ultimate", email: null, prepaid: false }
 const demoKeyName = "demo"
 
-/** The file that contains the demo key. */
+/** Returns the path of the file that contains the demo key. */
 export const getDemoKeyFile = (home: string) => Effect.map(Path.Path, (path) => path.join(home, "demo-key"))
 
-/** The folder that contains the files of the sample data. */
+/** Returns the path of the folder that contains the sample data files. */
 export const getSamplesFolder = (home: string) => Effect.map(Path.Path, (path) => path.join(home, "samples"))
 
-/** Creates the demo key. Must run in the transaction that loads the sample data. */
+/** Creates the demo key and writes it to its file. Must run in the transaction that loads the sample data. */
 export const createDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const file = yield* getDemoKeyFile(home)
@@ -47,7 +47,7 @@ const isActiveKey = Effect.fnUntraced(function* (key: string) {
   return rows.length > 0
 })
 
-/** Returns the demo key's file, or `None` if there is no demo key or it is no longer valid. */
+/** Returns the path of the demo key file, or `None` if there is no demo key or it is no longer valid. */
 export const findDemoKeyFile = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const file = yield* getDemoKeyFile(home)
@@ -58,14 +58,15 @@ export const findDemoKeyFile = Effect.fnUntraced(function* (home: string) {
 const revokedMessage = "The demo key was revoked, because the database no longer contains only sample data. " +
   `Create a key of your own with: ${tickerlineCommand} keys create --account me --tier ultimate`
 
-/** Revokes the demo key in the current transaction. After the commit, deletes its file and tells the user. */
+/** Revokes the demo key in the current transaction. After the commit, deletes the key file and tells the user. */
 export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const sql = yield* SqlClient.SqlClient
   const file = yield* getDemoKeyFile(home)
   const samples = yield* getSamplesFolder(home)
   const exists = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
-  // The user may have deleted the file. Without the sample data, an account named "demo" is the operator's own.
+  // The user may have deleted the key file. If the sample data folder is missing too, an account named "demo" was
+  // created by the operator, and its key is not revoked.
   const hasFile = yield* exists(file)
   if (!hasFile && !(yield* exists(samples))) return
   const revoked = yield* sql`
@@ -82,7 +83,7 @@ export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
   ))
 })
 
-/** Whether `file` is one of those from which the first start loaded the sample data. */
+/** Returns whether `file` is one of the sample data files that the first start created. */
 const isSampleFile = Effect.fnUntraced(function* (file: string, home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -91,8 +92,8 @@ const isSampleFile = Effect.fnUntraced(function* (file: string, home: string) {
 }, Effect.orElseSucceed(() => false))
 
 /**
- * If `effect` loads data into an embedded database, revokes the demo key in the same transaction. A sample file does
- * not count as such data. `file` is undefined if the rows do not come from a file.
+ * Runs `effect`. If it loads data into an embedded database, revokes the demo key in the same transaction, unless
+ * `file` is one of the sample data files. `file` is undefined if the rows do not come from a file.
  */
 export const revokingDemoKey = <A, E, R>(effect: Effect.Effect<A, E, R>, file?: string) =>
   Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The command `ingest doubts`: values of the SEC's documents that are not believed, to confirm or correct them. */
+/** The `ingest doubts` command: lists suspicious values from SEC documents, and confirms or corrects them. */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { LongTickerParameter } from "../../contract/rules/Tickers.ts"

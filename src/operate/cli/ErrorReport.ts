@@ -1,6 +1,6 @@
 /**
- * Reports errors on standard error: in one sentence if the user can correct the error, with the full cause for a
- * defect.
+ * Reports errors on standard error. An error that the user can correct is reported in a sentence; a defect is reported
+ * with its full cause.
  */
 import { Cause, Config, Console, Effect, FileSystem, Layer, Option, PlatformError, Predicate, Stdio } from "effect"
 import { CliError, CliOutput, type HelpDoc } from "effect/cli"
@@ -28,23 +28,23 @@ const summarizeSqlError = (error: SqlError.SqlError) =>
 const isFileError = (error: unknown): error is PlatformError.PlatformError & { reason: PlatformError.SystemError } =>
   PlatformError.isPlatformError(error) && error.reason._tag !== "BadArgument" && error.reason.module === "FileSystem"
 
-/** Summarizes an error in one line. Returns undefined if the value has no message. */
+/** Summarizes an error in one line. Returns undefined if the error has no message. */
 export const summarizeError = (error: unknown) => {
   if (SqlError.isSqlError(error)) return summarizeSqlError(error)
   if (isFileError(error)) return `${error.reason.pathOrDescriptor}: ${formatFileErrorReason(error)}.`
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
-/** Error codes on systems that do not support `SO_REUSEPORT`. */
+/** Error codes reported by systems that do not support `SO_REUSEPORT`. */
 const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
-/** Settings of the servers besides the API's own. */
+/** The host and port settings of the metrics server and the admin API. */
 const extraServers = [
   { host: "METRICS_HOST", port: "METRICS_PORT" },
   { host: "ADMIN_HOST", port: "ADMIN_PORT" },
 ]
 
-/** Returns the address on which a server could not listen, and the names of the settings for it. */
+/** Returns the address that a server could not listen on, and the names of the settings that determine it. */
 const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   const apiHost = Option.getOrUndefined(yield* readSettingText("HOST"))
   const [failedHost, failedPort] = [getText(cause, "address") ?? getText(cause, "hostname"), getText(cause, "port")]
@@ -62,7 +62,7 @@ const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   return { ...extra, failedHost: failedHost ?? Option.getOrUndefined(yield* readSettingText(extra.host)), failedPort }
 })
 
-/** Explains why the service cannot listen, and names the setting to change. */
+/** Explains why a server cannot listen on its port, and which setting to change. */
 export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpServerError.ServeError) {
   const { failedHost = "127.0.0.1", failedPort = "", host, port } = yield* findFailedSocket(cause)
   const code = getText(cause, "code") ?? ""
@@ -86,14 +86,14 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
     `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
 })
 
-/** Finds the database error behind an error, or returns undefined if there is none. */
+/** Returns the database error that is the error itself or its cause, or undefined if neither is a database error. */
 const findSqlError = (error: unknown) => {
   if (SqlError.isSqlError(error)) return error
   const cause = Predicate.hasProperty(error, "cause") ? error.cause : undefined
   return SqlError.isSqlError(cause) ? cause : undefined
 }
 
-/** How many lines at the end of PostgreSQL's log are searched for the reason of a lost connection. */
+/** How many lines at the end of PostgreSQL's log are searched for the reason why a connection was lost. */
 const logLines = 50
 
 const readEmbeddedLog = Effect.gen(function* () {
@@ -102,7 +102,10 @@ const readEmbeddedLog = Effect.gen(function* () {
   return { file, tail: (yield* fs.readFileString(file)).split("\n").slice(-logLines).join("\n") }
 })
 
-/** Explains why the embedded PostgreSQL closed the connection. (The log of an external server cannot be read.) */
+/**
+ * Explains why the embedded PostgreSQL closed the connection. For an external server, whose log cannot be read, returns
+ * `summary`.
+ */
 const describeLostConnection = Effect.fnUntraced(function* (summary: string | undefined) {
   const isExternal = Option.isSome(yield* readSettingText("DATABASE_URL"))
   const log = isExternal ? Option.none() : yield* Effect.option(readEmbeddedLog)
@@ -112,7 +115,7 @@ const describeLostConnection = Effect.fnUntraced(function* (summary: string | un
     : `${summary}. The log of the embedded PostgreSQL gives the reason: ${log.value.file}`
 })
 
-/** Describes an error, and names the settings that caused it, if any. Undefined for a value without a message. */
+/** Describes an error, including any settings that caused it. Returns undefined if the error has no message. */
 const describeError = (error: unknown): Effect.Effect<string | undefined, never, FileSystem.FileSystem> => {
   if (error instanceof Config.ConfigError) return Effect.map(toSettingProblems(error), formatSettingProblems)
   if (error instanceof HttpServerError.ServeError) return describeListenError(error)
@@ -122,21 +125,24 @@ const describeError = (error: unknown): Effect.Effect<string | undefined, never,
   return Effect.succeed(isDiskFull(sqlError) ? `${summary}. Free some disk space and try again.` : summary)
 }
 
-/** Whether writing to standard output failed, which `main.ts` reports. */
+/** Returns whether the error is a failed write to standard output. `main.ts` reports such errors. */
 const isReportedOutputError = (error: unknown) =>
   error instanceof PlatformError.PlatformError && error.reason.module === "Stdio" && error.reason.method === "stdout"
 
-/** Whether `console.log` failed, which happens only on Deno. File errors, in contrast, name a system call. */
+/**
+ * Returns whether `console.log` failed, which happens only on Deno. Unlike file errors, such an error does not name a
+ * system call.
+ */
 const isConsoleError = (error: unknown): error is NodeJS.ErrnoException =>
   Predicate.isError(error) && getText(error, "code")?.startsWith("E") === true &&
   !Predicate.hasProperty(error, "syscall")
 
-/** Reports on standard error that a command failed. */
+/** Prints on standard error why a command failed. */
 export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
-  // Effect's command line reports usage errors itself.
+  // Usage errors are reported by Effect's command-line library.
   if (CliError.isCliError(error) || isReportedOutputError(error) || Cause.hasInterruptsOnly(cause)) return
-  // If PostgreSQL stops, rolling back fails with a defect, and the original error is lost in it. Only that error is
+  // If PostgreSQL stops, the rollback fails with a defect, which hides the original error. Only the lost connection is
   // reported.
   const sqlError = findSqlError(error)
   const hasLostConnection = cause.reasons.some((reason) => Cause.isDieReason(reason) && isConnectionLost(reason.defect))
@@ -152,20 +158,23 @@ export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Ca
   )
 })
 
-/** Returns the exit code of a failed command: 2 for a usage error, 1 for any other failure. */
+/** Returns the exit code for a failed command: 2 for a usage error, 1 for any other failure. */
 export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
 
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
 /**
- * Words that Effect puts before the reason for an invalid value, although the message already begins with "Expected".
+ * Matches the words that Effect puts before the reason for an invalid value. They are redundant, because the message
+ * already begins with "Expected".
  */
 const repeatedWords = /^Schema validation failed: (?:Expected )?/
 
-/** The reasons that Effect gives for invalid values of `Flag.Int` and `Argument.Int`. */
+/** The error messages that Effect produces for invalid values of `Flag.Int` and `Argument.Int`. */
 const numberReasons = new Set(["Expected a string representing a finite number", "Expected an integer"])
 
-/** Explains why a path cannot be used. Effect's own message does not include the system's reason. */
+/**
+ * Explains why a path cannot be used, including the operating system's reason, which Effect's own message leaves out.
+ */
 const findPathError = (path: string) => {
   try {
     accessSync(path)
@@ -175,7 +184,7 @@ const findPathError = (path: string) => {
   }
 }
 
-/** Returns what is wrong with a value, or undefined if Effect's own message is clear enough. */
+/** Explains what is wrong with a value. Returns undefined if Effect's own message is clear enough. */
 const explainInvalidValue = ({ expected, value }: CliError.InvalidValue) => {
   if (expected.startsWith("Invalid key=value format")) return "Write NAME=VALUE, such as limit=10."
   if (numberReasons.has(expected)) return "Expected a whole number"
@@ -190,8 +199,8 @@ const explainInvalidValue = ({ expected, value }: CliError.InvalidValue) => {
 }
 
 /**
- * Adds a suggestion to an error for which Effect has none, because Effect tolerates only two wrong letters and ignores
- * common prefixes. Also removes words that Effect repeats.
+ * Adds a suggestion to an error if Effect has none. Effect tolerates only two wrong letters and ignores common
+ * prefixes. Also removes redundant words from Effect's messages.
  */
 const improveError = ({ helpDoc }: InvalidInvocation) =>
 (
@@ -218,7 +227,10 @@ const improveError = ({ helpDoc }: InvalidInvocation) =>
   return error
 }
 
-/** Shortens the help to the usage and one example, so that the error stays on the screen. */
+/**
+ * Shortens the help text to the usage line and one example, so that the error message remains visible on the screen.
+ * For an unknown command, lists the subcommands instead of an example.
+ */
 const shortenHelp = ({ commandPath, errors, helpDoc }: InvalidInvocation) => {
   const isUnknownCommand = errors.some(({ _tag }) => _tag === "UnknownSubcommand")
   return {
@@ -232,13 +244,13 @@ const shortenHelp = ({ commandPath, errors, helpDoc }: InvalidInvocation) => {
   }
 }
 
-/** Removes the flags that every command has, except from the help of `tickerline` itself. */
+/** Removes the global flags from the help of subcommands. The help of `tickerline` itself keeps them. */
 const omitGlobalFlags = (helpDoc: HelpDoc.HelpDoc): HelpDoc.HelpDoc => {
   const { commandPath = [], globalFlags: _, ...rest } = helpDoc
   return commandPath.length < 2 ? helpDoc : { ...rest, commandPath }
 }
 
-/** Prints help that was requested on standard output, and help that accompanies an error on standard error. */
+/** Prints requested help on standard output, and help that accompanies an error on standard error. */
 export const helpPresenterLayer = Layer.unwrap(Effect.map(
   Stdio.Stdio,
   (stdio) =>

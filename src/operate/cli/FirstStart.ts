@@ -1,6 +1,6 @@
 /**
- * Prepares a new embedded database for its first request: loads the sample market and creates a demo key. Also removes
- * the sample market later.
+ * Prepares a new embedded database for its first request: loads the sample market and creates a demo key. Also contains
+ * the code that later removes the sample market.
  */
 import { Effect, FileSystem, Option, Path, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
@@ -18,7 +18,7 @@ import { warnOfSampleMarket } from "./SampleMarket.ts"
 
 const samplesUrl = new URL("../../../samples/", import.meta.url)
 
-/** Files in `samples/` whose rows are added to the rows that are generated for a table. */
+/** Files in `samples/` that are appended to the generated files of the sample market. */
 const shippedFiles = [
   { table: "ticker_changes", file: "facts/ticker_changes.csv" },
   { table: "ticker_changes", file: "fictional/ticker_changes.csv" },
@@ -30,7 +30,7 @@ const readCsvRecords = Effect.fnUntraced(function* (file: string) {
   return yield* Stream.runCollect(Stream.pipeThroughChannel(fs.stream(file), Csv.decode({ ignoreEmptyLines: true })))
 })
 
-/** Appends the rows of the CSV file `from` to the CSV file `to`. Columns that only `to` has stay empty. */
+/** Appends the rows of the CSV file `from` to the CSV file `to`. Columns that exist only in `to` are left empty. */
 const appendCsvRows = Effect.fnUntraced(function* (from: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const [header = [], ...rows] = yield* readCsvRecords(from)
@@ -42,7 +42,7 @@ const appendCsvRows = Effect.fnUntraced(function* (from: string, to: string) {
   )
 })
 
-/** Writes the sample market to a folder, one file per table. */
+/** Writes the sample market to a folder, as one file per table. */
 const writeSampleMarket = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const samples = yield* path.fromFileUrl(samplesUrl)
@@ -52,7 +52,7 @@ const writeSampleMarket = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** Writes the sample market to a folder and loads it. */
+/** Writes the sample market to a folder and loads it into the database. */
 export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
   yield* writeSampleMarket(folder)
   const { tasks } = yield* findDatasetFiles(folder)
@@ -63,7 +63,10 @@ export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-/** Returns the folder with the files from which the sample market was loaded, writing them again if they are gone. */
+/**
+ * Returns the folder that contains the sample market files. If the folder no longer exists, writes the files to a
+ * temporary folder.
+ */
 const findSampleFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { folder: home } = yield* EmbeddedHomeDirectory
@@ -74,13 +77,16 @@ const findSampleFiles = Effect.gen(function* () {
   return folder
 })
 
-/** The `ticker_changes` file also contains real facts, which are kept. */
+/**
+ * The condition that selects the fictional rows of a file. The `ticker_changes` file also contains real ticker changes,
+ * which are not removed.
+ */
 const fictionalRows = new Map([["ticker_changes", { condition: "incoming.source = 'made up'" }]])
 
 /**
- * Removes the fictional rows of the sample market in one transaction. Rows that somebody has changed are removed only
- * if `includesChanged` is true. Revokes the demo key, because real data will follow. Returns the row counts of each
- * table.
+ * Removes the fictional rows of the sample market in one transaction. Rows that have since been changed are removed
+ * only if `includesChanged` is true. Also revokes the demo key, because real data is expected to follow. Returns the
+ * row counts for each table.
  */
 export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -91,10 +97,10 @@ export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: 
   )))
 }, Effect.scoped)
 
-/** What `removeSampleMarket` removed from a table. */
+/** The rows of one table that `removeSampleMarket` removed. */
 export type RemovedSamples = Effect.Success<ReturnType<typeof removeSampleMarket>>[number]
 
-/** Whether the database contains neither accounts nor data. */
+/** Returns whether the database contains neither accounts nor data. */
 const isUnused = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = ["accounts", ...loadableDatasets.map(({ table }) => table)]
@@ -103,8 +109,8 @@ const isUnused = Effect.gen(function* () {
 })
 
 /**
- * If the database is unused, loads the sample market and creates the demo key, in one transaction, so that an
- * interrupted start leaves neither.
+ * If the database is unused, loads the sample market and creates the demo key. Both happen in one transaction, so an
+ * interrupted start leaves neither behind.
  */
 const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
@@ -120,8 +126,8 @@ const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
 })
 
 /**
- * If the database is unused, loads the sample market. Returns the demo key's file if the key is valid. A service that
- * ingests real data gets neither sample data nor a demo key.
+ * Prepares the first start, and returns the path of the demo key file if the key is valid. If the database is unused,
+ * loads the sample market. A service that ingests real data instead gets no sample data, and its demo key is revoked.
  */
 export const prepareFirstStart = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient

@@ -8,11 +8,11 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 
-/** `generate`: writes a fictional market to a folder. */
+/** `generate`: writes the files of a fictional market to a folder. */
 export const generateMarketCommand = Command.make(
   "generate",
   {
-    // `Path` accepts a file, unlike `Directory`; writing then fails with a more helpful message.
+    // `Path`, unlike `Directory`, also accepts a file. Writing then fails with a more helpful message.
     folder: Argument.Path("folder").pipe(
       Argument.withDescription("Folder for the files, created if it does not exist"),
     ),

@@ -1,4 +1,4 @@
-/** The command `ingest check`: compares ten known values from real filings with the database. */
+/** The `ingest check` command: compares ten reference values from real filings with the database. */
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -16,7 +16,7 @@ const formatValue = (
     `         ${url}`,
   ].join("\n")
 
-/** `ingest check`: checks that an ingest found what the SEC published. */
+/** `ingest check`: checks that the ingested values match what the SEC published. */
 export const ingestCheckCommand = Command.make(
   "check",
   {},

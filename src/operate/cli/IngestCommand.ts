@@ -1,4 +1,4 @@
-/** The command `ingest edgar`: fills datasets from the SEC's public documents. */
+/** The `ingest edgar` command: fills datasets from the SEC's public documents. */
 import { Console, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -61,7 +61,7 @@ const formatRejections = ({ examples, rejections }: IngestReport, isStored: bool
     ...(isStored ? ["To list all of them, and when they are requested again, run: tickerline ingest rejections"] : []),
   ]
 
-/** Returns the values that are not believed. */
+/** Describes the values that look wrong or must be confirmed before they are published. */
 const formatDoubts = ({ doubtExamples, doubts }: IngestReport, isStored: boolean) =>
   doubts === 0 ? [] : [
     `Not believed, or not without confirmation (${formatCountWithNoun(doubts, "value")}):`,
@@ -97,7 +97,9 @@ const formatInterruption = ({ companies, saved }: IngestReport, { archives, targ
   return `Interrupted. ${loaded} To continue, run ${command}.`
 }
 
-/** Runs the ingest for a service, in a process of its own, with the service's settings and without progress. */
+/**
+ * Runs the scheduled ingest of a service in a separate process. Uses the service's settings and displays no progress.
+ */
 const runScheduledIngest = Effect.gen(function* () {
   const agent = yield* EdgarUserAgentConfig
   if (Option.isNone(agent)) return yield* makeUsageError("ingest edgar", "EDGAR_USER_AGENT is not set.")
@@ -167,7 +169,7 @@ const flags = {
 
 type Flags = Command.Command.Config.Infer<typeof flags>
 
-/** Explains why the flags cannot be combined, or returns undefined if they can. */
+/** Explains why the given flags cannot be combined. Returns undefined if they can. */
 const findConflict = (
   { all, archives, isDryRun, only, out, resume, retryRejected, since, tickers }: Omit<
     Flags,

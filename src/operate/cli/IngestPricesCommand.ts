@@ -1,4 +1,4 @@
-/** The command `ingest prices`: fills datasets from files with price bars. */
+/** The `ingest prices` command: fills datasets from files that contain price bars. */
 import { Console, Duration, Effect, Number, Path, Record, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -20,7 +20,10 @@ const formatExamples = (names: Iterable<string>) => {
   return `${all.slice(0, maxExamples).join(", ")}${all.length > maxExamples ? ", …" : ""}`
 }
 
-/** Describes what in a file was not used, what its bars leave in doubt, and what else was recomputed. */
+/**
+ * Describes which contents of a file were ignored, which of its bars look suspicious, and which other sessions were
+ * recomputed.
+ */
 const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResult) => {
   const { closedDays, ignoredColumns, outside, symbols, testSymbols, volumeless } = skipped
   const formatLeftOut = (names: Iterable<string>, count: number, noun: string, reason: string) =>
@@ -44,7 +47,7 @@ const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResu
   ]
 }
 
-/** Describes which symbols have values that are null, and why. */
+/** Describes which symbols have null values, and why. */
 const formatDoubts = (file: string, { doubtful }: PriceFileResult) =>
   Array.from(
     Map.groupBy(doubtful, ({ reason }) => reason),
@@ -67,7 +70,10 @@ const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
 const formatTotals = (totals: Totals) =>
   Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
 
-/** Ingests the files one by one, or only corrections if there are none. A rejected file does not stop the others. */
+/**
+ * Ingests the files one after the other. Without files, only recomputes the sessions whose ticker changes, splits, or
+ * closes have changed. If a file is rejected, the remaining files are still ingested.
+ */
 const ingestFiles = Effect.fnUntraced(
   function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
@@ -94,7 +100,7 @@ const ingestFiles = Effect.fnUntraced(
   },
 )
 
-/** `ingest prices`: ingests files with price bars. */
+/** `ingest prices`: ingests price bar files. */
 export const pricesCommand = Command.make(
   "prices",
   {
@@ -113,7 +119,8 @@ export const pricesCommand = Command.make(
   },
   Effect.fnUntraced(function* ({ allowEmpty, check, datasets, files, yes }) {
     const path = yield* Path.Path
-    // Vendors name files by day, so in this order, no previous close is missing.
+    // Vendors include the day in file names, so files sorted by name are in chronological order, and the previous close
+    // is always loaded first.
     const sorted = files.toSorted((one, other) => path.basename(one).localeCompare(path.basename(other), "en"))
     const done: Array<string> = []
     const run = Effect.timed(ingestFiles(sorted, { allowEmpty, check, datasets }, done))

@@ -1,4 +1,4 @@
-/** The `invoices` command: closes months, and prints invoices. */
+/** The `invoices` command: closes months for billing, and prints invoices. */
 import { Console, Effect, Option, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { closeMonth, type Invoice, listInvoices, readInvoice } from "../../accounts/billing/Invoices.ts"
@@ -143,7 +143,7 @@ const showCommand = Command.make(
   }),
 )
 
-/** `invoices`: closes months, and prints invoices. */
+/** `invoices`: closes months for billing, and prints invoices. */
 export const invoicesCommand = Command.make("invoices").pipe(
   Command.withDescription("Close months, and show the invoices of accounts"),
   withSilentExamples({ "invoices list": "List all invoices" }),

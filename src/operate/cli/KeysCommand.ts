@@ -1,4 +1,4 @@
-/** The `keys` command: creates, lists, changes, rotates and revokes API keys. */
+/** The `keys` command: creates, lists, changes, rotates, and revokes API keys. */
 import { Array, Console, Duration, Effect, Option, Schema, SchemaTransformation } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
@@ -24,7 +24,7 @@ const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: 
 
 const isUnit = (letter: string): letter is keyof typeof units => letter in units
 
-/** A duration such as `30m`, `24h` or `7d`. */
+/** A duration, such as `30m`, `24h`, or `7d`. */
 export const ShortDuration = Schema.String.check(
   Schema.isPattern(/^\d{1,5}[smhd]$/, { message: "must be a duration such as 30m, 24h or 7d" }),
 ).pipe(Schema.decodeTo(
@@ -38,7 +38,7 @@ export const ShortDuration = Schema.String.check(
   }),
 ))
 
-/** Prints only the key on standard output, for scripts, and everything else on standard error. */
+/** Prints the key on standard output, so that scripts can capture it, and everything else on standard error. */
 const printKey = Effect.fnUntraced(function* (title: string, key: string) {
   yield* Console.error(escapeTerminalLine(title))
   yield* Console.log(key)
@@ -149,7 +149,7 @@ const rotateCommand = Command.make(
   }),
 )
 
-/** Prints keys with their limits and their last use. */
+/** Prints a table of keys with their limits and time of last use. */
 const printKeyTable = (keys: ReadonlyArray<Keys.ListedApiKey>) =>
   printTextTable({
     columns: [

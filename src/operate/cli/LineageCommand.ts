@@ -24,7 +24,9 @@ const formatEvent = (event: TickerChangeEvent) =>
   [Review.formatTickerChange(event), formatCik(event), ...(event.company_name === null ? [] : [event.company_name])]
     .join(", ")
 
-/** Describes what clients get if the change is confirmed, to end a sentence. */
+/**
+ * Describes how responses would change if the ticker change were confirmed. The text is the second half of a sentence.
+ */
 const formatEffect = (preview: Review.LineagePreview) =>
   Result.match(preview, {
     onSuccess: ({ history: [first, ...later] }) =>
@@ -42,7 +44,10 @@ const formatConflict = ({ candidates, event_count, events }: LineageConflict) =>
 
 const printText = (lines: ReadonlyArray<string>) => Console.log(escapeTerminalLines(lines.join("\n")))
 
-/** If the database cannot be read, fails with the API error's message, which tells the user to retry. */
+/**
+ * Previews the effect of confirming a ticker change. If the database cannot be read, fails with the API error's
+ * message, which tells the user to retry.
+ */
 const previewConfirmation = (change: TickerChangeEvent) =>
   Effect.catchTag(
     Review.previewConfirmedLineage(change),

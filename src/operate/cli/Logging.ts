@@ -1,6 +1,6 @@
 /**
- * Logs to standard error, without values in database errors. `LOG_FORMAT` sets the format, `LOG_LEVEL` the minimum
- * level.
+ * Logs to standard error, and removes values from database errors. `LOG_FORMAT` sets the format, `LOG_LEVEL` the
+ * minimum level.
  */
 import { Config, Effect, Layer, Logger, References } from "effect"
 import { hideValuesOfCause, hideValuesOfMessage } from "../../postgres/FailureText.ts"
@@ -9,16 +9,16 @@ import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
 
 const levels = { error: "Error", warning: "Warn", info: "Info", debug: "Debug" } as const
 
-/** The least severe level that is logged. */
+/** The lowest severity that is logged. */
 export const LogLevelConfig = Config.Literals(["error", "warning", "info", "debug"], "LOG_LEVEL").pipe(
   Config.withDefault("info"),
   Config.map((level) => levels[level]),
 )
 
-/** Whether logs are for people or for programs. */
+/** The log format: `pretty` for people, `json` for programs. */
 export const LogFormatConfig = Config.Literals(["pretty", "json"], "LOG_FORMAT").pipe(Config.withDefault("pretty"))
 
-/** Logs to standard error, as the settings require. */
+/** The logger that writes to standard error, configured by the settings. */
 export const stderrLoggingLayer = Layer.unwrap(Effect.gen(function* () {
   const format = yield* LogFormatConfig
   const { hasColors: colors } = yield* stderrCapabilities

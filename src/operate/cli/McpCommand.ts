@@ -1,6 +1,6 @@
 /**
- * The `mcp` command: connects a desktop client, over standard input and output, to a service's `/mcp` endpoint. Reads
- * one message per line, and prints one reply per line. Standard output contains nothing else.
+ * The `mcp` command: connects a desktop client, through standard input and output, to a service's `/mcp` endpoint.
+ * Reads one message per line, and prints one reply per line. Nothing else is written to standard output.
  */
 import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, Stream } from "effect"
 import { Command } from "effect/cli"
@@ -10,7 +10,7 @@ import { requireHttpUrls, serviceConnectionFlags, withSilentExamples } from "./C
 import { findClientApiKey } from "./query/QueryRequest.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"
 
-/** Time limit for a request, longer than the API's slowest query. */
+/** The time limit for a request. It exceeds the duration of the API's slowest query. */
 const timeout = Duration.minutes(2)
 
 const Id = Schema.Union([Schema.String, Schema.Number])
@@ -39,11 +39,11 @@ const parseInitializeReply = Schema.decodeOption(InitializeReply)
 const ApiErrorBody = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 const parseApiError = Schema.decodeOption(ApiErrorBody)
 
-/** Encodes a header value that is not printable ASCII, as protocol version 2026-07-28 requires. */
+/** Encodes a header value if it is not printable ASCII, as protocol version 2026-07-28 requires. */
 const encodeHeader = (text: string) =>
   /^[\x20-\x7e]*$/.test(text) ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`
 
-/** Returns the HTTP headers that repeat the message's protocol version, method and name. */
+/** Returns the HTTP headers that repeat the protocol version, method, and name of a message. */
 const makeMessageHeaders = ({ method = "", params }: Message, negotiated: string | undefined) => {
   const ownVersion = params?._meta?.[versionKey]
   const version = ownVersion ?? negotiated
@@ -61,7 +61,7 @@ const formatError = (id: string | number | null, code: number, message: string) 
 const internalErrorCode = -32603
 const parseErrorCode = -32700
 
-/** Forwards messages until standard input ends. */
+/** Forwards messages to the service until standard input ends. */
 const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Option.Option<Redacted.Redacted>) {
   const client = yield* HttpClient.HttpClient
   const { stdin } = yield* Stdio.Stdio
@@ -89,7 +89,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
 
   const unreachable = `Nothing answers at ${url}. Start the service, or correct --url.`
 
-  /** Returns the line to print, or undefined for a message without a reply. */
+  /** Forwards a message and returns the line to print. Returns undefined if the message expects no reply. */
   const getReply = (line: string, message: Message) =>
     post(line, message).pipe(
       Effect.timeout(timeout),
@@ -124,7 +124,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
     const message = parseMessage(line)
     if (Option.isNone(message)) return yield* Console.log(formatError(null, parseErrorCode, "Parse error"))
     const { id, method, params } = message.value
-    // Interrupting the fiber closes the connection, which cancels the request.
+    // Interrupting the fiber closes the connection, and that cancels the request.
     if (method === "notifications/cancelled" && params?.requestId !== undefined) {
       return yield* FiberMap.remove(running, params.requestId)
     }

@@ -2,8 +2,8 @@
 import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
 
 /**
- * Formats the counts, such as `2 added, 0 updated, 5 unchanged`, followed by the kept rows, if any, and the removed
- * ones.
+ * Formats the counts, such as `2 added, 0 updated, 5 unchanged`. Rows that were kept although the file omits them, and
+ * removed rows, are listed last.
  */
 export const formatMergedRowCounts = (counts: MergedRowCounts | ReplacedRowCounts) =>
   [

@@ -1,11 +1,14 @@
-/** Prevents the fictional sample market and real data from being mixed by mistake. */
+/** Prevents users from accidentally mixing the fictional sample market with real data. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 import { CommandFailed, makeBooleanFlag } from "./CommandParts.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 
-/** Whether a table contains rows of the sample market. Its CIKs begin with 9990 or 0999, as no real ones do. */
+/**
+ * Returns whether the database contains rows of the sample market. They are recognized by their CIKs, which begin with
+ * 9990 or 0999. No real CIK does.
+ */
 const hasSampleMarket = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly found: boolean }>`
@@ -19,17 +22,20 @@ const hasSampleMarket = Effect.gen(function* () {
 const description = "The database contains the fictional sample market, with which real rows would mix."
 const advice = `Remove it with: ${tickerlineCommand} samples remove`
 
-/** The flag with which scripts accept the mixture. */
+/** The flag that allows a script to load real data into a database that contains the sample market. */
 export const mixingFlag = makeBooleanFlag("yes", "Load into a database with the fictional sample market without asking")
 
-/** Fails if the database contains the sample market, unless a flag or the user of a terminal accepts the mixture. */
+/**
+ * Fails if the database contains the sample market, unless mixing it with real data was accepted by a flag or by the
+ * user at a terminal.
+ */
 export const confirmMixingWithSamples = Effect.fnUntraced(function* (isAccepted: boolean) {
   if (isAccepted || !(yield* hasSampleMarket)) return
   if (yield* askOnTerminal(`${description} Continue?`)) return
   return yield* new CommandFailed({ message: `${description} ${advice}. To mix them, add --yes.` })
 })
 
-/** Warns about the sample market, in a service that ingests real data by itself. */
+/** Warns if the database of a service with a scheduled ingest of real data contains the sample market. */
 export const warnOfSampleMarket = Effect.gen(function* () {
   if (yield* hasSampleMarket) yield* Effect.logWarning(`${description} ${advice}`)
 })

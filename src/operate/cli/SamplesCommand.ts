@@ -1,4 +1,4 @@
-/** The command `samples remove`: removes the fictional sample market, so that real data can replace it. */
+/** The `samples remove` command: removes the fictional sample market, so that real data can replace it. */
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -35,7 +35,7 @@ const removeCommand = Command.make(
   withExamples({ "samples remove": "Make room for real data" }),
 )
 
-/** `samples`: removes the sample market. */
+/** `samples`: manages the sample market. */
 export const samplesCommand = Command.make("samples").pipe(
   Command.withDescription("Manage the fictional sample market"),
   Command.withSubcommands([removeCommand]),

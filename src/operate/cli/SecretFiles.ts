@@ -1,23 +1,25 @@
 /**
- * Secret settings in files: `NAME_FILE` is the path of a file that contains the value of `NAME`, which is how Docker,
- * Kubernetes and systemd provide secrets. Each read of the setting reads the file again, so a changed secret needs no
- * restart.
+ * Reads secret settings from files: `NAME_FILE` is the path of a file that contains the value of `NAME`. Docker,
+ * Kubernetes, and systemd provide secrets this way. The file is read each time the setting is read, so a changed secret
+ * takes effect without a restart.
  */
 import { ConfigProvider, Data, Effect, FileSystem, type PlatformError } from "effect"
 import { formatFileErrorReason } from "../../ingest/load/FileErrors.ts"
 
-/** Returns the variable with the path of the file that contains a secret setting. */
+/** Returns the name of the variable that contains the path of a secret's file. */
 export const toFileVariable = (name: string) => `${name}_FILE`
 
-/** The file with a secret cannot be used. The sentences `problem` and `fix` name the file, but never its content. */
+/**
+ * A secret file cannot be used. The sentences `problem` and `fix` mention the file path, but never the file content.
+ */
 export class SecretFileError extends Data.TaggedError("SecretFileError")<{
-  /** Name of the setting. */
+  /** The name of the setting. */
   readonly name: string
   readonly problem: string
   readonly fix: string
 }> {}
 
-/** Returns the content without its final line break, which most editors add. */
+/** Returns the file content without the final line break that most editors add. */
 const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name: string, file: string) {
   const problem = `${toFileVariable(name)} is ${JSON.stringify(file)}, which`
   const toSecretFileError = (error: PlatformError.PlatformError) =>
@@ -26,7 +28,7 @@ const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name:
       problem: `${problem} cannot be read: ${formatFileErrorReason(error)}.`,
       fix: "Correct the path or the permissions of the file.",
     })
-  // Reading a pipe or a device may never end.
+  // The file type is checked first, because reading a pipe or a device may never end.
   const { type } = yield* Effect.mapError(fs.stat(file), toSecretFileError)
   if (type !== "File") {
     return yield* new SecretFileError({
@@ -45,19 +47,24 @@ const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name:
   })
 })
 
-/** Whether a variable is set to the empty string. Config providers list such a variable, but load it as missing. */
+/**
+ * Returns whether a variable is set to the empty string. Config providers list such a variable, but treat it as missing
+ * when it is loaded.
+ */
 const isEmptyVariable = Effect.fnUntraced(function* (variables: ConfigProvider.ConfigProvider, name: string) {
   const path = name.split("_")
   const parent = yield* variables.load(path.slice(0, -1))
   return parent?._tag === "Record" && parent.keys.has(path.at(-1) ?? "") && (yield* variables.load(path)) === undefined
 })
 
-/** For each of the named settings, makes `NAME_FILE` work as well, in addition to the current provider. */
+/**
+ * Extends the current config provider so that each of the given settings can also be read from the file in `NAME_FILE`.
+ */
 export const secretFilesLayer = (names: ReadonlySet<string>) =>
   ConfigProvider.layer(Effect.gen(function* () {
     const variables = yield* ConfigProvider.ConfigProvider
     const fs = yield* FileSystem.FileSystem
-    /** Loads a setting from its variable or from its file. Only one of the two may be set. */
+    /** Loads a setting from its variable or its file. Fails if both are set. */
     const load = Effect.fnUntraced(function* (name: string) {
       const own = yield* variables.load([name])
       const file = (yield* variables.load([toFileVariable(name)]))?.value

@@ -1,4 +1,4 @@
-/** The `serve` command: prepares the database, starts the server, and prints a request to try. */
+/** The `serve` command: prepares the database, starts the server, and prints an example request. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, Context, Effect, FileSystem, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
@@ -38,8 +38,8 @@ import { stdoutCapabilities } from "./terminal/OutputCapabilities.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 /**
- * Starts the service and the metrics server. Listens only once all routes exist, because Node never responds to a
- * request that arrives before a request listener is attached.
+ * Starts the service and the metrics server. The server starts listening only after all routes exist, because Node
+ * never responds to a request that arrives before a request listener is attached.
  */
 export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
@@ -53,7 +53,7 @@ export const startServer = Effect.fnUntraced(
     const httpServer = yield* NodeHttpServer.make(() => server, options)
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
-    // Starts the jobs last, because a process that cannot listen must not run jobs.
+    // The jobs start last, because a process that cannot listen must not run jobs.
     yield* Effect.provide(Layer.build(Layer.fresh(Server.backgroundJobsLayer)), services)
     yield* Layer.build(Layer.fresh(adminServerLayer(yield* ReusePortConfig)))
     return Context.add(services, HttpServer.HttpServer, httpServer)
@@ -61,15 +61,15 @@ export const startServer = Effect.fnUntraced(
 )
 
 /**
- * Listens on a port for a moment. Closes all connections to it, because a client that was let in, such as a health
- * check, would get no response, and the attempt would wait for it for ever.
+ * Listens on a port briefly to check that it is free. Closes any connection that is accepted meanwhile, such as a
+ * health check: the client would get no response, and the check would wait for the connection forever.
  */
 const tryToListen = (options: ListenOptions) =>
   NodeHttpServer.make(() => createServer().on("connection", (socket) => socket.destroy()), options)
 
 /**
- * Fails if the service cannot listen on one of its ports. With `REUSE_PORT`, does not try the API's port: other
- * processes may serve on it, and the kernel would assign some of their connections to this attempt.
+ * Fails if the service cannot listen on one of its ports. With `REUSE_PORT`, the API port is not checked: other
+ * processes may be serving on it, and the kernel would route some of their connections to the check.
  */
 export const requireFreePorts = Effect.gen(function* () {
   const [metricsPort, adminPort] = [yield* MetricsPortConfig, yield* AdminPortConfig]
@@ -82,18 +82,19 @@ export const requireFreePorts = Effect.gen(function* () {
   yield* Effect.forEach(attempts, tryToListen)
 }).pipe(Effect.scoped)
 
-/** Returns a shell word that expands to the key in the file. */
+/** Returns a shell expression that expands to the key in the file. */
 const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {
   const path = yield* Path.Path
-  // npm and Deno change the working directory, but the user's shell stays where it started them.
+  // npm and Deno change the working directory, but the user's shell is still in the directory where it ran the command.
   const relative = path.relative(process.env["INIT_CWD"] ?? "", file)
   const shorter = relative.startsWith("..") ? file : relative
   return `$(cat ${/^[\w./-]+$/.test(shorter) ? shorter : `'${shorter.replaceAll("'", `'\\''`)}'`})`
 })
 
 /**
- * Returns a link that opens the lineage explorer with the demo key, which `site/browser/key-link.js` reads. Only on a
- * terminal, because other output is often logged, and only if nobody on another machine could use the key.
+ * Returns a link that opens the lineage explorer with the demo key, which `site/browser/key-link.js` reads from the
+ * link. Returns a link only if the output is a terminal, because other output is often logged, and only if nobody on
+ * another machine could use the key.
  */
 const findExplorerLink = Effect.fnUntraced(function* (baseUrl: string, demoKeyFile: Option.Option<string>) {
   const fs = yield* FileSystem.FileSystem
@@ -107,15 +108,15 @@ const findExplorerLink = Effect.fnUntraced(function* (baseUrl: string, demoKeyFi
 interface GreetingParts {
   readonly baseUrl: string
   /**
-   * A shell word that expands to the demo key, rather than the key itself, because output that is not a terminal is
-   * logged.
+   * A shell expression that expands to the demo key. The key itself must not be printed, because output that does not
+   * go to a terminal is often logged.
    */
   readonly demoKey: Option.Option<string>
   readonly explorerLink: Option.Option<string>
   readonly adminOrigin: Option.Option<string>
 }
 
-/** Returns what `serve` prints when it is ready: addresses, and a request to try. */
+/** Returns the text that `serve` prints when it is ready: addresses, and an example request. */
 const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: GreetingParts) =>
   [
     `Tickerline is running at ${baseUrl}`,
@@ -133,7 +134,10 @@ const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: Greetin
       : [`Create a key with: ${tickerlineCommand} keys create --account NAME --tier basic`]),
   ].join("\n")
 
-/** Applies migrations, and prepares an embedded database for its first start. Returns the demo key's file. */
+/**
+ * Applies migrations, and prepares an embedded database for its first start. Returns the path of the demo key file, if
+ * any.
+ */
 const prepareDatabase = Effect.gen(function* () {
   yield* requireRightClock
   yield* withDirectConnection(Migrations.runMigrations)
@@ -142,7 +146,9 @@ const prepareDatabase = Effect.gen(function* () {
   return Option.isSome(folder) ? yield* FirstStart.prepareFirstStart(folder.value) : Option.none<string>()
 })
 
-/** Serves until interrupted. Then waits for the shutdown delay, finishes open requests, and closes the database. */
+/**
+ * Serves until interrupted. Then waits for the shutdown delay, completes the open requests, and closes the database.
+ */
 export const serveUntilInterrupted = Effect.gen(function* () {
   const baseUrl = yield* apiBaseUrl
   const delay = yield* ShutdownDelayConfig

@@ -1,5 +1,5 @@
 /**
- * All settings: how each is read, and the messages about invalid and misspelled ones
+ * Defines all settings, how each is read, and the messages about invalid and misspelled settings
  * (docs/decisions/0042-one-table-of-settings.md).
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
@@ -70,16 +70,21 @@ import { ClientApiKeyConfig } from "./query/QueryRequest.ts"
 import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 
 interface Setting {
-  /** Reads the setting as the service does, but also accepts it unset, even if another setting requires it. */
+  /**
+   * Reads the setting as the service does, except that the setting may be unset even if another setting requires it.
+   */
   readonly read: Effect.Effect<unknown, Config.ConfigError>
   /** Completes the sentence "SETTING is …, but must be …". */
   readonly expected: string
   readonly example: string
-  /** Completes the sentence "Correct it, or unset it …". If missing, the sentence names the default value. */
+  /** Completes the sentence "Correct it, or unset it …". Defaults to a phrase with the setting's default value. */
   readonly unset?: string
-  /** Set if the value may contain a password or a key. It can then also be in a file (`SecretFiles.ts`). */
+  /**
+   * Whether the value may contain a password or a key. If true, the value can also be provided in a file
+   * (`SecretFiles.ts`).
+   */
   readonly isSecret?: true
-  /** Set if the setting has several rules. Messages then name the rule that the value breaks. */
+  /** Whether the setting has several rules. If true, error messages state which rule the value violates. */
   readonly hasRules?: true
 }
 
@@ -88,7 +93,7 @@ const duration = "a duration"
 const boolean = `"true" or "false"`
 const requests = "a whole number of requests per minute from 1 to 1000000000"
 
-/** All settings, by the name of their variable. */
+/** All settings, by variable name. */
 export const settingDefinitions: Readonly<Record<string, Setting>> = {
   HOST: { read: HostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
   PORT: { read: PortConfig, expected: port, example: "8080" },
@@ -368,26 +373,29 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
 /** The names of all settings. */
 export const settingNames: ReadonlyArray<string> = Object.keys(settingDefinitions)
 
-/** The names of settings that can also be in a file. */
+/** The names of the settings whose values can also be provided in a file. */
 export const secretNames: ReadonlySet<string> = new Set(
   settingNames.filter((name) => settingDefinitions[name]?.isSecret === true),
 )
 
-/** A problem with a setting, and its solution. */
+/** A problem with a setting, and how to correct it. */
 interface SettingProblem {
   readonly name: string
-  /** What is wrong, as a sentence. */
+  /** A sentence that says what is wrong. */
   readonly problem: string
-  /** How to correct it, as a sentence. */
+  /** A sentence that says how to correct the problem. */
   readonly fix: string
 }
 
-/** Masks the credentials and query of a URL. Undefined for other text, in which a password may be anywhere. */
+/**
+ * Masks the credentials and the query of a URL. Returns undefined if the text is not a URL, because it could contain a
+ * password anywhere.
+ */
 const redactUrl = (text: string) => {
   if (!URL.canParse(text)) return undefined
   const { host, password, pathname, protocol, search, username } = new URL(text)
   if (host === "") return undefined
-  // A user name without a password is masked too, because it may be a token.
+  // A user name without a password may be a token, so it is masked too.
   const credentials = password === "" ? username === "" ? "" : "***@" : `${username}:***@`
   return `${protocol}//${credentials}${host}${pathname}${search === "" ? "" : "?…"}`
 }
@@ -402,10 +410,10 @@ const formatValue = (text: string, isSecret: boolean) => {
     : `is ${quote(redacted)}`
 }
 
-/** Formats the assignment of a variable for a shell. */
+/** Formats a variable assignment in shell syntax. */
 const formatAssignment = (name: string, value: string) => `${name}=${/\s/.test(value) ? JSON.stringify(value) : value}`
 
-/** Returns how the sentence "Correct it, or unset it …" ends. */
+/** Returns the end of the sentence "Correct it, or unset it …". */
 const describeUnset = ({ read, unset }: Setting) => {
   if (unset !== undefined) return Effect.succeed(unset)
   return read.pipe(
@@ -419,15 +427,15 @@ const describeUnset = ({ read, unset }: Setting) => {
 export const readSettingText = (name: string) =>
   Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
 
-/** Finds the file that contains a secret setting. */
+/** Returns the path of the file that contains the value of a secret setting, if there is one. */
 export const findSecretFile = (name: string) =>
   secretNames.has(name) ? readSettingText(toFileVariable(name)) : Effect.succeed(Option.none<string>())
 
-/** Describes an invalid setting: its value or its file, what it must be, and how to correct it. */
+/** Describes an invalid setting: its value or its file, the expected value, and how to correct it. */
 const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
   const setting = settingDefinitions[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
-  // Omits the default messages of Effect's schemas. They start with "Expected", and would repeat `expected`.
+  // Effect's default messages start with "Expected". They are left out, because they would repeat `expected`.
   const reason = setting.hasRules === true && !rule.startsWith("Expected") ? ` (${rule})` : ""
   const file = yield* findSecretFile(name)
   if (Option.isSome(file)) {
@@ -466,14 +474,14 @@ export const toSettingProblems = (
 /** Formats a problem and its solution as one line. */
 export const formatSettingProblem = ({ fix, problem }: SettingProblem) => `${problem} ${fix}`
 
-/** Formats a single problem as one line, several as a list. */
+/** Formats a single problem as one line, and several problems as a list. */
 export const formatSettingProblems = (problems: ReadonlyArray<SettingProblem>) =>
   problems.length === 1 ? problems.map(formatSettingProblem).join("") : [
     `${problems.length} settings cannot be used:`,
     ...problems.map((problem) => `- ${formatSettingProblem(problem)}`),
   ].join("\n")
 
-/** SMTP_URL requires MAIL_FROM. */
+/** Reports a missing MAIL_FROM, which SMTP_URL requires. */
 const findMissingSender = Effect.map(
   Effect.all([Config.option(SmtpUrlConfig), Config.option(EmailSenderAddressConfig)]),
   ([smtpUrl, from]): ReadonlyArray<SettingProblem> =>
@@ -484,7 +492,7 @@ const findMissingSender = Effect.map(
     }],
 )
 
-/** INGEST_EDGAR requires EDGAR_USER_AGENT. */
+/** Reports a missing EDGAR_USER_AGENT, which INGEST_EDGAR requires. */
 const findMissingUserAgent = Effect.map(
   Effect.all([IngestScheduleConfig, EdgarUserAgentConfig]),
   ([schedule, userAgent]): ReadonlyArray<SettingProblem> =>
@@ -495,7 +503,10 @@ const findMissingUserAgent = Effect.map(
     }],
 )
 
-/** ADMIN_OIDC_ISSUER requires the other settings for OpenID Connect, and the admin API. */
+/**
+ * Reports missing settings that ADMIN_OIDC_ISSUER requires: the other OpenID Connect settings, and the settings that
+ * enable the admin API.
+ */
 const findMissingOidcSettings = Effect.map(
   Effect.all({
     ADMIN_OIDC_ISSUER: OidcIssuerConfig,
@@ -516,7 +527,7 @@ const findMissingOidcSettings = Effect.map(
       ),
 )
 
-/** Two servers cannot listen on the same port. */
+/** Reports servers that are configured to listen on the same port. */
 const findSharedPort = Effect.map(
   Effect.all({
     PORT: Effect.map(PortConfig, Option.some),
@@ -537,14 +548,14 @@ const findSharedPort = Effect.map(
     }),
 )
 
-/** Finds every setting that prevents the service from starting. */
+/** Finds every invalid setting that prevents the service from starting. */
 export const findInvalidSettings = Effect.gen(function* () {
   const results = yield* Effect.forEach(Object.values(settingDefinitions), ({ read }) => Effect.result(read))
   const invalid = yield* Effect.forEach(
     results.filter(Result.isFailure),
     ({ failure }) => toSettingProblems(failure),
   )
-  // Reports a contradiction between two settings only if each is valid by itself.
+  // A contradiction between two settings is reported only if each setting is valid by itself.
   const contradictions = yield* Effect.forEach(
     [findMissingSender, findMissingUserAgent, findMissingOidcSettings, findSharedPort],
     (find) => Effect.orElseSucceed(find, () => []),
@@ -553,18 +564,19 @@ export const findInvalidSettings = Effect.gen(function* () {
 })
 
 /**
- * Whether it is Kubernetes that sets the variable, for a Service named "tickerline", or a guide uses it in its
- * examples.
+ * Returns whether a variable was not meant as a setting: Kubernetes sets it for a Service named "tickerline", or the
+ * guides use it in examples.
  */
 const isForeignVariable = (name: string, value: string) =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"
 
-/** Returns the letters of a name in alphabetical order. A letter that is repeated in a row counts once. */
+/** Returns the letters of a name in alphabetical order. A run of the same letter counts as one letter. */
 const sortLetters = (name: string) => [...name.toLowerCase().replaceAll(/(.)\1+/g, "$1")].toSorted().join("")
 
 /**
- * Returns how many letters a variable may differ by from a setting's name to count as misspelled. Short names resemble
- * names that other programs use, so for them only swapped and repeated letters count. -1 excludes the name.
+ * Returns the maximum number of letters by which `variable` may differ from a setting's name to be considered a
+ * misspelling of it. Short names resemble the names of other programs' variables, so a short name matches only if
+ * letters were swapped or repeated. -1 means that the setting never matches.
  */
 const makeMaxMisspelledLetters = (variable: string) => (setting: string) =>
   setting.length >= 10 ? 2 : setting.length >= 8 || sortLetters(variable) === sortLetters(setting) ? 1 : -1
@@ -574,10 +586,12 @@ interface MisspelledSetting {
   readonly similar: Option.Option<string>
 }
 
-/** Returns the variables with which a setting can be set. */
+/** Returns the names of the variables that can provide a setting. */
 const variablesOf = (name: string) => secretNames.has(name) ? [name, toFileVariable(name)] : [name]
 
-/** Finds variables that are not settings, but resemble an unset setting or begin with `TICKERLINE_`. */
+/**
+ * Finds environment variables that are not settings, but that resemble an unset setting or begin with `TICKERLINE_`.
+ */
 export const findMisspelledSettings = (
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyArray<MisspelledSetting> => {
@@ -591,14 +605,14 @@ export const findMisspelledSettings = (
   })
 }
 
-/** Returns advice about a misspelled setting. */
+/** Returns advice on how to correct a misspelled setting. */
 export const formatMisspelledSettingAdvice = ({ similar }: MisspelledSetting) =>
   Option.match(similar, {
     onNone: () => "docs/operations/settings.md lists all settings.",
     onSome: (name) => `Did you mean ${name}?`,
   })
 
-/** Warns about misspelled settings, for which the service would otherwise silently use defaults. */
+/** Logs a warning for each misspelled setting. Without the warning, the service would silently use the default. */
 export const warnOfMisspelledSettings = (environment: Readonly<Record<string, string | undefined>>) =>
   Effect.forEach(
     findMisspelledSettings(environment),

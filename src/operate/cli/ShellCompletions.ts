@@ -1,10 +1,12 @@
-/** Shell completions. Effect generates the scripts; this module adds possible values for text arguments. */
+/**
+ * Generates shell completions. Effect generates the scripts; this module adds the possible values of text arguments.
+ */
 import { Console, Effect, Option } from "effect"
 import { CliConfig, Completions, GlobalFlag } from "effect/cli"
 import { catalogueEndpoints } from "../../api/catalogue/Endpoints.ts"
 import { loadableDatasets } from "../../contract/Datasets.ts"
 
-/** The values that a shell suggests for each argument of a command, by the argument's name. */
+/** The values that the shell suggests for an argument, by argument name. */
 const words: Readonly<Record<string, ReadonlyArray<string>>> = {
   dataset: loadableDatasets.map(({ table }) => table.replaceAll("_", "-")),
   path: catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path),
@@ -38,7 +40,7 @@ const completionsFlag = GlobalFlag.Action({
     }),
 })
 
-/** Adds the flag `--completions bash|zsh|fish|powershell`. */
+/** Adds the `--completions bash|zsh|fish|powershell` flag to the command line. */
 export const shellCompletionsLayer = CliConfig.layer({
   builtIns: [GlobalFlag.Help, GlobalFlag.Version, completionsFlag, GlobalFlag.LogLevel],
 })

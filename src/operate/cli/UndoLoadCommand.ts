@@ -1,4 +1,7 @@
-/** The command `undo-load`: restores a dataset's rows as of an earlier moment, after showing what would change. */
+/**
+ * The `undo-load` command: restores a dataset's rows to their state at an earlier timestamp, after showing what would
+ * change.
+ */
 import { Console, Effect, Option, Schema, Stdio } from "effect"
 import { Command, Flag, type Prompt } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -25,7 +28,7 @@ const formatPreview = ({ counts, examples, moment, table }: UndoPreview) =>
 
 const maxListedChanges = 10
 
-/** Lists the moments to which recent changes can be undone. */
+/** Lists recent changes. Each is shown with the value of `--to` that undoes it. */
 const printRecentChanges = Effect.fnUntraced(function* (dataset: string) {
   const changes = yield* listRecentChanges(dataset, maxListedChanges)
   if (changes.length === 0) return yield* Console.log(`The history has no change of ${dataset}.`)
@@ -35,7 +38,7 @@ const printRecentChanges = Effect.fnUntraced(function* (dataset: string) {
   }
 })
 
-/** `undo-load`: restores the rows of an earlier moment. */
+/** `undo-load`: restores a dataset to an earlier state. */
 export const undoLoadCommand = Command.make(
   "undo-load",
   {

@@ -1,4 +1,4 @@
-/** The `webhooks` command: manages webhook endpoints, and lists, resends and tests their messages. */
+/** The `webhooks` command: manages webhook endpoints, and lists, resends, and tests their messages. */
 import { Console, Duration, Effect, Option, Schema, SchemaTransformation } from "effect"
 import { Command, Flag } from "effect/cli"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
@@ -46,7 +46,7 @@ const TickerList = Schema.String.pipe(Schema.decodeTo(
   }),
 ))
 
-/** Prints only the secret on standard output, for scripts, and everything else on standard error. */
+/** Prints the secret on standard output, so that scripts can capture it, and everything else on standard error. */
 const printSecret = Effect.fnUntraced(function* (title: string, secret: string) {
   yield* Console.error(escapeTerminalLine(title))
   yield* Console.log(secret)

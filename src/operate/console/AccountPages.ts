@@ -1,4 +1,7 @@
-/** Pages about accounts: search, creation, and one account with its balance, usage and keys. */
+/**
+ * The console's account pages: searching for accounts, creating one, and showing an account with its balance, usage,
+ * and keys.
+ */
 import { Clock, DateTime, Effect, Schema } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import type { AdminScope } from "../admin/AdminErrors.ts"
@@ -41,7 +44,7 @@ const yesOrNo = [["yes", "Yes"], ["no", "No"]] as const
 
 const renderBalance = (microdollars: number | null) => microdollars === null ? "postpaid" : formatDollars(microdollars)
 
-/** Describes the budget: how much of it was spent this month, and what happens when it is used up. */
+/** Describes the account's budget: how much of it has been spent this month, and what happens when it is exhausted. */
 const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: spent, budget_stops }: Account) =>
   budget === null || spent === null
     ? "none"
@@ -62,7 +65,7 @@ const createForm = declareForm({
   submit: "Create account",
 })
 
-/** The page that lists accounts, and creates one. */
+/** The page that lists accounts and creates new ones. */
 export const accountsPage: ConsolePage = {
   path: "/console/accounts",
   label: "Accounts",
@@ -113,7 +116,7 @@ ${
   },
 }
 
-/** The values of an account's form fields. */
+/** Returns the values of the form fields for an account. */
 const toFormValues = ({ contact_email, news, tier }: Account) => ({
   tier,
   contact_email: contact_email ?? "",
@@ -128,7 +131,7 @@ const changeFields: ReadonlyArray<Field & { readonly name: ChangeField }> = [
   { name: "news", label: "Emails about new features", type: "select", options: yesOrNo },
 ]
 
-/** The name of the hidden field that keeps what a field contained when the form was rendered. */
+/** Returns the name of the hidden field that stores the value a field had when the form was rendered. */
 const originalName = <Name extends ChangeField>(field: Name) => `was_${field}` as const
 
 const isChanged = (form: SentForm<typeof makeChangeForm>, field: ChangeField) =>
@@ -147,8 +150,8 @@ const makeChangeForm = (
   })
 
 /**
- * Renders the form that changes an account. If somebody else has changed the account, an edited field keeps what was
- * typed and names the saved value, and an unedited field shows the saved value.
+ * Renders the form for changing an account. If another admin has changed the account since the form was rendered,
+ * edited fields keep what was typed and mention the saved value, and unedited fields show the saved value.
  */
 const renderChangeForm = (account: Account, etag: string, { admin, refused }: PageRequest) => {
   const current = toFormValues(account)
@@ -192,7 +195,10 @@ const makeCreditForm = (isPostpaid: boolean) =>
 
 const formatAmount = (microdollars: number | null) => microdollars === null ? "" : String(microdollars / 1_000_000)
 
-/** Declares the form for the budget. After a conflict with another admin, it shows the saved budget too. */
+/**
+ * Declares the budget form. If another admin has changed the account in the meantime, the form also shows the saved
+ * budget.
+ */
 const makeBudgetForm = (account: Account, etag: string, refused?: RefusedForm) => {
   const { budget_microdollars, budget_stops } = account
   const isStale = refused?.values.get("form") === "budget" && refused.values.get("etag") !== etag
@@ -218,7 +224,7 @@ const makeBudgetForm = (account: Account, etag: string, refused?: RefusedForm) =
   })
 }
 
-/** Decodes an amount in US dollars to microdollars, as the command line does. */
+/** Converts an amount in US dollars to microdollars, with the same rules as the command line. */
 const readAmount = <Name extends string>(
   form: SentValues<Name>,
   field: NoInfer<Name>,
@@ -262,7 +268,7 @@ ${
   }`
 })
 
-/** Renders the page of an account, with those forms that the admin's scope allows. */
+/** Renders the page of an account, with only the forms that the admin's scope allows. */
 const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
   const { admin, api, refused } = request
   const name = yield* getAccountName(request.query)
@@ -341,7 +347,7 @@ ${
   }
 })
 
-/** Sends the fields that were edited, so that a form never overwrites a field with its old value. */
+/** Sends only the fields that were edited, so that the form does not overwrite other fields with outdated values. */
 const changeAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeChangeForm>, { api, query }: PageRequest) {
   const name = yield* getAccountName(query)
   const body = {
@@ -373,12 +379,12 @@ const creditAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeCre
   return { to: makeAccountUrl(name), done: "account-credited" } as const
 })
 
-/** Sends the budget from the form; an empty amount removes the budget. */
+/** Sends the budget that was entered in the form. An empty amount removes the budget. */
 const setBudget = Effect.fnUntraced(function* (form: SentForm<typeof makeBudgetForm>, { api, query }: PageRequest) {
   const name = yield* getAccountName(query)
   const field = "budget_microdollars"
   const isEmpty = getText(form, field) === undefined
-  // The box may still be checked when a budget is removed.
+  // The checkbox may still be checked when the budget is removed.
   const stops = form.has("stops") && !(isEmpty && form.has("removable"))
   const budget_microdollars = isEmpty ? null : yield* readAmount(form, field, PositiveUsdAmount)
   yield* api.write(apiUrl.budgets.set({ params: { name } }), {
@@ -390,7 +396,7 @@ const setBudget = Effect.fnUntraced(function* (form: SentForm<typeof makeBudgetF
   return { to: makeAccountUrl(name), done: "budget-changed" } as const
 })
 
-/** The page of one account. */
+/** The page of a single account. */
 export const accountPage: ConsolePage = {
   path: "/console/account",
   render: renderAccount,

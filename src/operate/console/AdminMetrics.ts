@@ -1,4 +1,4 @@
-/** Counts the responses from the admin port (docs/operations/monitoring.md). */
+/** Counts the responses on the admin port (docs/operations/monitoring.md). */
 import { Effect, Metric } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
@@ -8,9 +8,9 @@ const responsesTotal = (status: number) =>
     status: String(status),
   })
 
-/** Sets the counters that alerts use to 0 at startup. */
+/** Initializes the counters that alerts depend on to 0 at startup. */
 export const initializeAdminMetrics = initializeCounters(responsesTotal(401), responsesTotal(403))
 
-/** Counts a response by its status. */
+/** Counts a response by its status code. */
 export const withAdminMetrics = <E, R>(response: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.tap(response, ({ status }) => Metric.update(responsesTotal(status), 1))

@@ -1,5 +1,6 @@
 /**
- * What all responses from the admin port have in common: headers (§9.1.2, D12, D14), and errors that no route returns.
+ * Behavior that all responses on the admin port share: headers (§9.1.2, D12, D14), and errors for requests that no
+ * route handles.
  */
 import { Cause, Effect, Schema } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -13,12 +14,15 @@ import { BadRequest, InternalError, NotFound, redactApiKeys } from "../../contra
 import { resolveRequestId } from "../../contract/rules/RequestIds.ts"
 import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
 
-/** A HEAD request gets the message that its GET would get, because a header states the length. */
+/**
+ * Returns the error message for an unknown path. For a HEAD request, the message mentions GET, so that the
+ * Content-Length header equals that of a GET response.
+ */
 const describeUnknownPath = (method: string, url: string) =>
   `There is no endpoint ${method === "HEAD" ? "GET" : method.slice(0, 100)} ${url.slice(0, 200)}. ` +
   "/v1/openapi.json lists all endpoints."
 
-/** Describes the responses to requests that Node cannot parse, or that exceed a limit. */
+/** Describes the error response for a request that Node cannot parse or that exceeds a limit. */
 export const describeProtocolError = ({ request, status }: Rejection): ProtocolError =>
   status === "unknown method"
     ? {
@@ -34,7 +38,7 @@ const encode = Schema.encodeSync(Schema.Union([BadRequest, InternalError, NotFou
 const makeErrorResponse = (status: number, error: Parameters<typeof encode>[0], request_id: string) =>
   HttpServerResponse.jsonUnsafe({ ...encode(error), request_id }, { status })
 
-/** Returns the error for a request that no route may handle, or undefined for all others. */
+/** Returns the error response for a request that must not reach any route. Returns undefined for all other requests. */
 const refuse = ({ headers, url }: HttpServerRequest.HttpServerRequest, request_id: string) => {
   if (!isDecodableUrl(url)) {
     return makeErrorResponse(400, new BadRequest({ error: { message: undecodableUrlMessage } }), request_id)
@@ -49,7 +53,7 @@ const isRouteNotFound = (error: unknown) =>
 
 const setCommonHeaders = (response: HttpServerResponse.HttpServerResponse, request_id: string) =>
   HttpServerResponse.setHeaders(response, {
-    // Responses may contain customers' data and new keys.
+    // Responses may contain customer data and newly created keys.
     "cache-control": response.headers["cache-control"] ?? "no-store",
     "x-content-type-options": "nosniff",
     "x-api-version": "v1",
@@ -58,7 +62,10 @@ const setCommonHeaders = (response: HttpServerResponse.HttpServerResponse, reque
     ...(response.body._tag === "Empty" && response.status !== 204 && { "content-length": "0" }),
   })
 
-/** Runs the route of a request. If there is no route, or it fails, responds with an error like the API's errors. */
+/**
+ * Runs the route for a request. If there is no route or the route fails, returns an error response in the format of the
+ * API's errors.
+ */
 export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest

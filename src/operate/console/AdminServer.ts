@@ -1,4 +1,4 @@
-/** Serves the admin API and the console on a port of its own, if `ADMIN_PORT` is set. */
+/** Serves the admin API and the console on a separate port, if `ADMIN_PORT` is set. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { PgClient } from "@effect/sql-pg"
 import { ByteSize, Duration, Effect, Layer, Option, Scope } from "effect"
@@ -28,7 +28,7 @@ const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const { config } = Option.isSome(url)
     ? yield* makeConnectionConfig({ url: url.value, urlFile, applicationName: "tickerline-admin", pooled: false })
     : yield* DirectConnectionConfig
-  // Uses connections of its own, so that admins and customers never wait for each other.
+  // Uses a separate connection pool, so that admins and customers never wait for each other.
   return PgClient.layer({ ...config, applicationName: "tickerline-admin", maxConnections: adminConnections })
 }))
 
@@ -37,8 +37,8 @@ const maxBodySize = ByteSize.mebibytes(1)
 const timeouts = { ...defaultConnectionTimeouts, request: Duration.seconds(10) }
 
 /**
- * Node does not limit bodies here: handlers reject those above `maxBodySize` themselves, the API with JSON and the
- * console with a page.
+ * Disables Node's limit on body size. The handlers reject bodies above `maxBodySize` themselves: the API with a JSON
+ * error, and the console with an error page.
  */
 const bodies = { isRead: () => true, maxBytes: Number.POSITIVE_INFINITY }
 
@@ -48,7 +48,10 @@ const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.j
   Layer.merge([consoleLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
 )
 
-/** Warns if the role cannot be used. The service itself starts even if the admin API cannot connect. */
+/**
+ * Logs a warning if the PostgreSQL role of the admin API cannot be used. The service starts even if the admin API
+ * cannot connect.
+ */
 const warnOfUnusableRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select from admin_tokens limit 1`
@@ -63,13 +66,16 @@ const warnOfUnusableRole = Effect.gen(function* () {
   ),
 )
 
-/** Serves on `ADMIN_PORT` if that is set. `reusePort` lets several processes share the port. */
+/**
+ * Serves the admin API and the console on `ADMIN_PORT`, if that is set. `reusePort` allows several processes to share
+ * the port.
+ */
 export const adminServerLayer = (reusePort: boolean) =>
   Layer.unwrap(Effect.gen(function* () {
     const port = yield* AdminPortConfig
     if (Option.isNone(port)) return Layer.empty
     const host = yield* AdminHostConfig
-    /** Starts the server. It stops with the scope, before what it uses. */
+    /** Starts the server. When the scope closes, the server stops before the resources that it uses are released. */
     const serve = Effect.gen(function* () {
       yield* initializeAdminMetrics
       yield* warnOfUnusableRole
@@ -79,7 +85,7 @@ export const adminServerLayer = (reusePort: boolean) =>
       )
       const handle = yield* NodeHttpServer.makeHandler(withCommonResponses(routes), {
         middleware: withAdminMetrics,
-        // Closed after the server, so that closing it interrupts no request in progress.
+        // The scope of the routes closes after the server, so that closing it does not interrupt a request in progress.
         scope: yield* Scope.fork(yield* Effect.scope, "parallel"),
       })
       const { closeConnections, server } = makeHttpServer(

@@ -8,7 +8,7 @@ import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderLong, renderRows, renderTime } from "./Html.ts"
 
-/** Lists the fields that differ, each with its value before and after. */
+/** Renders the fields that differ, each with its old and new value. */
 const renderDifference = ({ after, before }: AuditRow) => {
   const [old, next] = [before, after].map((value) => Predicate.isObject(value) ? value : { value })
   const valueOf = (values: object | undefined, name: string) => {
@@ -31,7 +31,7 @@ const renderDifference = ({ after, before }: AuditRow) => {
  tabindex="0" role="group" aria-label="Values">${lines.join("\n")}</pre></details>`
 }
 
-/** Renders changes, newest first. */
+/** Renders a table of changes, newest first. */
 export const renderChanges = (label: string, changes: ReadonlyArray<AuditRow>) =>
   renderRows(
     label,
@@ -56,7 +56,10 @@ const filterFields = [
   ["subject", "Name or ID"],
 ] as const
 
-/** Higher than the number of any change. It lists the newest changes even with a filter by time. */
+/**
+ * An ID greater than that of any change. Paging backward from here lists the newest changes, even if a time filter is
+ * set.
+ */
 const afterNewest = 999_999_999_999_999
 
 /** The page that shows the audit log. */

@@ -1,7 +1,7 @@
 /**
- * The console's client for the admin API. Its requests run in this process, through the router that also serves the
- * API, with the browser's session as their token. So it is the API that decides about scopes, validation, conflicts and
- * the audit log.
+ * The console's client for the admin API. Requests are handled in this process by the same router that serves the API,
+ * with the browser's session as the token. Scopes, validation, conflicts, and the audit log are therefore handled by
+ * the API, not by the console.
  */
 import { Data, Deferred, Effect, Predicate, Schema } from "effect"
 import {
@@ -29,7 +29,7 @@ const ErrorBody = Schema.Struct({
   request_id: Schema.String,
 })
 
-/** An error response of the admin API. */
+/** An error response from the admin API. */
 export class ApiFailure extends Data.TaggedError("ApiFailure")<{
   readonly status: number
   readonly code: string
@@ -38,10 +38,10 @@ export class ApiFailure extends Data.TaggedError("ApiFailure")<{
   readonly request_id: string
 }> {}
 
-/** Builds URLs of the admin API. */
+/** Builds the URLs of admin API endpoints. */
 export const apiUrl = HttpApiClient.urlBuilder(AdminApi)
 
-/** The cookie that contains the session's token. */
+/** The name of the cookie that contains the session token. */
 export const sessionCookie = "tickerline_admin"
 
 const getReasons = makeValidationReasonFormatter({
@@ -50,10 +50,10 @@ const getReasons = makeValidationReasonFormatter({
   wrongType: "has the wrong type",
 })
 
-/** A URL must have a host, but this one is never contacted. */
+/** A placeholder, because a URL must have a host. The host is never contacted. */
 const baseUrl = "http://console.invalid"
 
-/** Creates a client whose effects fail with any response but a success. */
+/** Creates an HTTP client that passes requests to the router. Its effects fail unless the response is successful. */
 const makeHttpClient = (router: HttpRouter.HttpRouter) =>
   HttpClient.makeWith<never, never, ApiFailure, HttpServerRequest.HttpServerRequest>(
     Effect.flatMap(Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
@@ -62,7 +62,7 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
       const forwarded = HttpServerRequest.fromClientRequest(HttpClientRequest.bearerToken(request, session))
         .modify({ remoteAddress: browser.remoteAddress })
       const deferredResponse = yield* Deferred.make<HttpServerResponse.HttpServerResponse>()
-      // Runs in a fiber of its own, because the handler changes the context of its fiber.
+      // The handler must run in a separate fiber, because it changes the context of its fiber.
       yield* Effect.forkChild(
         HttpEffect.toHandled(
           router.asHttpEffect(),
@@ -90,35 +90,37 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
     (request) => Effect.succeed(request),
   )
 
-/** A write that the console sends to the API. */
+/** A write request that the console sends to the API. */
 export interface ApiWrite {
   readonly method?: "PATCH" | "POST" | "PUT"
-  /** The form, which contains the `Idempotency-Key`. */
+  /** The submitted form, which contains the `Idempotency-Key`. */
   readonly form: SentValues<typeof keyField>
-  /** Sent unchanged, so that it is the API that validates it. */
+  /** The request body. It is sent as it is, and the API validates it. */
   readonly body?: Readonly<Record<string, Schema.Json | undefined>>
   readonly etag?: string
 }
 
-/** The client of one request to the console. */
+/** The admin API client for one request to the console. */
 export interface ConsoleApi {
   readonly read: HttpApiClient.ForApi<typeof AdminApi, ApiFailure, HttpServerRequest.HttpServerRequest>
-  /** Sends a write, and returns the response body, or null if it is empty. */
+  /** Sends a write request. Returns the response body, or null if it is empty. */
   readonly write: (
     url: string,
     write: ApiWrite,
   ) => Effect.Effect<unknown, ApiFailure, HttpServerRequest.HttpServerRequest>
 }
 
-/** Creates a failure that comes from the console itself. */
+/** Creates a failure that was raised by the console itself, not by the API. */
 export const makeFailure = (status: number, message: string) =>
   new ApiFailure({ status, code: "", message, fields: [], request_id: "" })
 
-/** Creates the failure for values that cannot be sent to the API, with the reasons that the API would give. */
+/** Creates the failure for query values that cannot be sent to the API. It gives the same reasons as the API would. */
 const makeInvalidAddress = ({ issue }: Schema.SchemaError) =>
   makeFailure(422, `${getReasons(issue).map(({ name, reason }) => `${name} ${reason}`.trim()).join("; ")}.`)
 
-/** Decodes the values in a page's URL as the API does, because the API's client accepts only decoded values. */
+/**
+ * Decodes the query parameters of a page URL with the API's schema, because the API client accepts only decoded values.
+ */
 export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.Codec<unknown, unknown>>>>(
   fields: Fields,
   values: Readonly<Partial<Record<keyof Fields & string, string | undefined>>>,
@@ -127,14 +129,17 @@ export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.
     Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)),
   ).pipe(Effect.mapError(makeInvalidAddress))
 
-/** Keeps errors that are responses from the API. Others are defects, except for a query that cannot be encoded. */
+/**
+ * Keeps errors that are API responses. A query that cannot be encoded becomes a failure with status 422; all other
+ * errors become defects.
+ */
 export const call = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catch(effect, (error): Effect.Effect<never, ApiFailure> => {
     if (error instanceof ApiFailure) return Effect.fail(error)
     return Schema.isSchemaError(error) ? Effect.fail(makeInvalidAddress(error)) : Effect.die(error)
   })
 
-/** Creates the client for the session of a browser. */
+/** Creates an API client for a browser's session. */
 export const makeConsoleApi = Effect.fnUntraced(function* (router: HttpRouter.HttpRouter) {
   const httpClient = makeHttpClient(router)
   const api: ConsoleApi = {
@@ -153,7 +158,7 @@ export const makeConsoleApi = Effect.fnUntraced(function* (router: HttpRouter.Ht
   return api
 })
 
-/** Returns a secret that was just created, or null if the request was a repeated one. */
+/** Returns the newly created secret from a response, or null if the response was replayed for a repeated request. */
 export const readSecret = (body: unknown, field: "key" | "token") => {
   const secret = Predicate.hasProperty(body, field) ? body[field] : null
   return typeof secret === "string" ? secret : null

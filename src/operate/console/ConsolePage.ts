@@ -1,4 +1,4 @@
-/** What a page of the console consists of, and the layout that all pages share. */
+/** Defines what a console page consists of, and the layout that all pages share. */
 import { Data, Effect } from "effect"
 import type { HttpRouter, HttpServerRequest } from "effect/http"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
@@ -8,18 +8,18 @@ import { type ApiFailure, type ConsoleApi, makeFailure } from "./ConsoleApi.ts"
 import { type RefusedForm, renderErrorSummary } from "./Forms.ts"
 import { type Html, type HtmlValue, markup } from "../../site/browser/markup.js"
 
-/** The admin who is signed in. */
+/** The signed-in admin. */
 export interface Admin {
   readonly name: string
   readonly scope: AdminScope
 }
 
-/** The request for a page, with what is needed to render it. */
+/** A request for a page, with everything that is needed to render the page. */
 export interface PageRequest {
   readonly api: ConsoleApi
   readonly admin: Admin
   readonly query: URLSearchParams
-  /** The form on this page that was refused, if one was. */
+  /** The form on this page whose submission was refused, if any. */
   readonly refused?: RefusedForm
 }
 
@@ -27,40 +27,45 @@ export interface PageRequest {
 export interface PageContent {
   readonly title: string
   readonly body: HtmlValue
-  /** 200 by default. */
+  /** The HTTP status code. Defaults to 200. */
   readonly status?: number
 }
 
 type PageEffect<A, E = never> = Effect.Effect<A, ApiFailure | E, HttpServerRequest.HttpServerRequest>
 
-/** A value in a form that cannot be sent to the API, such as an amount that is not a number. */
+/** A form contains a value that cannot be sent to the API, such as an amount that is not a number. */
 export class InvalidForm extends Data.TaggedError("InvalidForm")<{
   readonly field: string
   readonly reason: string
 }> {}
 
-/** What comes after a form was accepted: a redirect with a message, or a page that shows a secret once. */
+/**
+ * What to show after a form was submitted successfully: a redirect with a message, or a page that shows a secret once.
+ */
 export type Outcome =
   | { readonly to: string; readonly done: keyof typeof doneMessages }
   | { readonly shown: PageContent }
 
-/** Handles a form that was sent. */
+/** Handles the submission of a form. */
 export type FormAction = (form: URLSearchParams, request: PageRequest) => PageEffect<Outcome, InvalidForm>
 
 /** A page of the console. */
 export interface ConsolePage {
   readonly path: HttpRouter.PathInput & `/console${string}`
-  /** Its name in the navigation. */
+  /** The label of the page in the navigation. Pages without a label are not listed there. */
   readonly label?: string
-  /** The scope that is needed to see the page. */
+  /** The scope that an admin needs to see the page. */
   readonly scope?: AdminScope
   readonly render: (request: PageRequest) => PageEffect<PageContent>
-  /** How the forms on the page are handled, by the part of their id before a colon. */
+  /**
+   * The handlers of the page's forms, by form ID. If a form ID contains a colon, only the text before the colon counts.
+   */
   readonly actions?: Readonly<Record<string, FormAction>>
 }
 
 /**
- * Messages that a page shows after a redirect. The URL contains only a message's name, so no link can show other text.
+ * Messages that a page can show after a redirect. The URL contains only the name of a message, so a crafted link cannot
+ * make the page show arbitrary text.
  */
 export const doneMessages = {
   "account-changed": "The account was changed.",
@@ -81,7 +86,7 @@ export const doneMessages = {
 
 const isDone = (name: string): name is keyof typeof doneMessages => Object.hasOwn(doneMessages, name)
 
-/** Returns the URL of a page, with those parameters that are not empty. */
+/** Returns the URL of a page with the given query parameters. Empty parameters are left out. */
 export const makePageUrl = (path: string, parameters: Readonly<Record<string, string | number | undefined>>) => {
   const search = new URLSearchParams(
     Object.entries(parameters).flatMap(([name, value]) =>
@@ -91,15 +96,18 @@ export const makePageUrl = (path: string, parameters: Readonly<Record<string, st
   return search === "" ? path : `${path}?${search}`
 }
 
-/** Renders the link to the next page, which starts after the row `last`, unless there is none. */
+/**
+ * Renders the link to the next page of a list, which starts after the row with the ID `last`. Renders nothing if `last`
+ * is null.
+ */
 export const renderNextPage = <Id>(label: string, last: Id | null, makeUrl: (last: Id) => string) =>
   last !== null && markup`<p><a rel="next" href="${makeUrl(last)}">${label}</a></p>`
 
-/** Returns the URL of an account's page. */
+/** Returns the URL of an account page. */
 export const makeAccountUrl = (name: string) => makePageUrl("/console/account", { name })
 /**
- * Returns the name of an account in the URL. A path of the API cannot contain the names `.` and `..`, which mean a
- * folder.
+ * Returns the account name from the URL of a page. Fails for an empty name, `.`, and `..`, because they cannot be used
+ * in a path of the API.
  */
 export const getAccountName = (query: URLSearchParams) => {
   const name = query.get("name") ?? ""
@@ -108,7 +116,10 @@ export const getAccountName = (query: URLSearchParams) => {
     : Effect.succeed(name)
 }
 
-/** Renders a page with a filter. If the API rejects the filter, keeps the form and shows the message above it. */
+/**
+ * Renders a page with a filter form above the results. If the API rejects the filter, the page shows the error message
+ * and keeps the form.
+ */
 export const renderWithFilter = <R>(title: string, form: Html, results: Effect.Effect<HtmlValue, ApiFailure, R>) =>
   results.pipe(
     Effect.map((body): PageContent => ({ title, body: markup`${form}${body}` })),
@@ -123,16 +134,16 @@ export const renderWithFilter = <R>(title: string, form: Html, results: Effect.E
     ),
   )
 
-/** Returns the id in a URL or a form, or 0, which no row has, if it is not valid. */
+/** Parses an ID from a URL or a form. Returns 0, which is never a valid ID, if the text is not a number. */
 export const parseId = (text: string | null) => text !== null && /^\d{1,15}$/.test(text) ? Number(text) : 0
 
-/** Returns the URL of a key's page. */
+/** Returns the URL of a key page. */
 export const makeKeyUrl = (id: number) => makePageUrl("/console/key", { id })
 
-/** The path to which the sign-out form is sent. */
+/** The path that the sign-out form is submitted to. */
 export const signOutPath = "/console/sign-out"
 
-/** The path of the console's styles. */
+/** The path of the console's static assets. */
 export const consoleAssetPath = "/console/assets"
 
 const assetLink = (name: string) => `${consoleAssetPath}/${name}`
@@ -147,16 +158,16 @@ const renderNavigation = (pages: ReadonlyArray<ConsolePage>, admin: Admin, path:
   }</ul>`
 
 interface Shell {
-  /** Undefined until somebody has signed in. */
+  /** The signed-in admin. Undefined before sign-in. */
   readonly admin?: Admin | undefined
   readonly pages: ReadonlyArray<ConsolePage>
   readonly path: string
   readonly refused?: RefusedForm | undefined
-  /** The name of a message in `doneMessages`. */
+  /** The key of the message in `doneMessages` to show. */
   readonly done?: string | null
 }
 
-/** Renders a complete document. */
+/** Renders a complete HTML document. */
 export const renderConsolePage = ({ body, title }: PageContent, { admin, done, pages, path, refused }: Shell) => {
   const navigation = admin === undefined ? undefined : renderNavigation(pages, admin, path)
   return markup`<!doctype html>

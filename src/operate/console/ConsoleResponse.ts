@@ -1,7 +1,7 @@
-/** Responses from the console: pages, and redirects after a form. */
+/** Creates the console's responses: pages, and redirects after form submissions. */
 import { HttpServerResponse } from "effect/http"
 
-/** Forms may lead the browser only to the console itself. Pages may contain customers' data, so they are not stored. */
+/** Forms may be submitted only to the console itself. Pages are not stored, because they may contain customer data. */
 const headers = {
   "cache-control": "no-store",
   "content-security-policy": [
@@ -20,10 +20,10 @@ const headers = {
   "x-frame-options": "DENY",
 }
 
-/** Creates a response with a page. */
+/** Creates a response that contains an HTML page. */
 export const makeHtmlResponse = (html: string, status = 200) =>
   HttpServerResponse.text(html, { status, contentType: "text/html; charset=utf-8", headers })
 
-/** Creates the redirect after a form, which makes the browser request the page with GET. */
+/** Creates the redirect after a form submission. The browser requests the new page with GET. */
 export const makeRedirect = (location: string) =>
   HttpServerResponse.empty({ status: 303, headers: { ...headers, location } })

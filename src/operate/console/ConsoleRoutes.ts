@@ -29,7 +29,7 @@ import { requestPage } from "./RequestPage.ts"
 import { tokensPage } from "./TokenPage.ts"
 import { webhooksPage } from "./WebhookPage.ts"
 
-/** Every page, in the order of the navigation. */
+/** All pages, in the order in which the navigation lists them. */
 export const consolePages: ReadonlyArray<ConsolePage> = [
   trafficPage,
   accountsPage,
@@ -61,7 +61,9 @@ const describeFailure = ({ message, request_id, status }: ApiFailure): PageConte
   }<p><a href="/console/">Go to the start page</a></p>`,
 })
 
-/** Converts a failure to a refused form. A reason that belongs to no field of the form becomes part of the message. */
+/**
+ * Converts an API failure to a refused form. Errors for fields that the form does not have are added to the message.
+ */
 const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFailure): RefusedForm => ({
   values,
   errors: fields.filter(({ field }) => values.has(field)),
@@ -82,11 +84,17 @@ const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFa
 const getQuery = ({ url }: HttpServerRequest.HttpServerRequest) =>
   new URLSearchParams(url.split("?").slice(1).join("?"))
 
-/** Returns the path of the sign-in page, which says so if a form was lost. */
+/**
+ * Returns the path of the sign-in page. If the request submitted a form, the sign-in page tells the admin that the form
+ * was not saved.
+ */
 const makeLostSessionPath = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
   `${makeSignInPath(url)}${method === "POST" ? "&form=1" : ""}`
 
-/** Responds to a failure: with the sign-in page if there is no session, otherwise with a page that explains it. */
+/**
+ * Responds to a failure: redirects to the sign-in page if the session is missing or has ended, and otherwise returns an
+ * error page.
+ */
 const respondToFailure = (failure: ApiFailure, page: ConsolePage, admin?: Admin) =>
   Effect.map(
     HttpServerRequest.HttpServerRequest,
@@ -106,7 +114,7 @@ const renderGet = Effect.fnUntraced(function* (page: ConsolePage, request: PageR
   )
 })
 
-/** Handles a form. If it is refused, renders the page with the form as it was sent. */
+/** Handles a submitted form. If the form is refused, renders the page again with the submitted values. */
 const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearchParams, request: PageRequest) {
   const { admin } = request
   const shell = { admin, pages: consolePages, path: page.path }
@@ -132,7 +140,7 @@ const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearc
   )
 })
 
-/** Responds to every failure and defect with a page. */
+/** Responds to every failure and defect with an error page. */
 const withFailurePage =
   (page: ConsolePage) =>
   <R>(response: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | FormRequestRefused, R>) =>
@@ -150,7 +158,7 @@ const withFailurePage =
       ),
     )
 
-/** Handles a request for a page, or a form that was sent to it. */
+/** Handles a request for a page: GET renders the page, and POST handles a submitted form. */
 const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
@@ -169,7 +177,7 @@ const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
     )
   }).pipe(withFailurePage(page))
 
-/** Ends the session and removes its cookie, even if the session had already ended. */
+/** Ends the session and removes the session cookie, even if the session had already ended. */
 const signOut = (api: ConsoleApi, adminOrigin: string) =>
   readForm(adminOrigin).pipe(
     Effect.flatMap((form) => api.write(apiUrl.tokens.signOut(), { form })),
@@ -189,7 +197,7 @@ const notFoundPage: ConsolePage = {
   render: () => makeFailure(404, "The console has no such page."),
 }
 
-/** The routes of the console, in the router that also serves the admin API. */
+/** The routes of the console. They are added to the router that also serves the admin API. */
 export const consoleLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const api = yield* makeConsoleApi(router)
   const adminOrigin = Option.getOrThrow(yield* AdminOriginConfig)

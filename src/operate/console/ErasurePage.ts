@@ -1,4 +1,4 @@
-/** The page that erases an account. It first shows what would be erased (docs/operations/erasure.md). */
+/** The page for erasing an account. It first shows what would be erased (docs/operations/erasure.md). */
 import { Effect } from "effect"
 import { formatInteger } from "../../site/browser/number-format.js"
 import { apiUrl, call } from "./ConsoleApi.ts"
@@ -21,7 +21,7 @@ const makeEraseForm = (etag: string) =>
     isDestructive: true,
   })
 
-/** The page that erases an account. */
+/** The page for erasing an account. */
 export const erasurePage: ConsolePage = {
   path: "/console/erase",
   scope: "admin",

@@ -1,56 +1,62 @@
 /**
- * Forms of the console, which work without scripts. A form that was refused is shown again with its values and errors.
+ * Renders and reads the console's forms, which work without JavaScript. A refused form is shown again with its values
+ * and errors.
  */
 import { SecureRandom } from "effect/crypto"
 import { type Html, markup } from "../../site/browser/markup.js"
 
-/** What is wrong with a field. */
+/** An error in a form field. */
 export interface FieldError {
-  /** The field's name in the API. */
+  /** The name of the field in the API. */
   readonly field: string
-  /** Completes a sentence that starts with the label. */
+  /** Why the value was rejected. Follows the field's label to form a sentence. */
   readonly reason: string
 }
 
-/** A form that was sent and refused. */
+/** A submitted form that was refused. */
 export interface RefusedForm {
   readonly values: URLSearchParams
   readonly errors: ReadonlyArray<FieldError>
   readonly message: string
-  /** Whether a new `Idempotency-Key` is needed, because the old one was used for something else. */
+  /** Whether the form needs a new `Idempotency-Key`, because the old one was already used for a different write. */
   readonly isKeyUsed: boolean
 }
 
-/** A field of a form. */
+/** A form field. */
 export interface Field {
   readonly name: string
   readonly label: string
   readonly type?: "checkbox" | "checkboxes" | "date" | "email" | "select" | "text" | "textarea"
   readonly value?: string
-  /** The choices of a select or a group of checkboxes: value and label. */
+  /** The options of a select or of a group of checkboxes, as pairs of value and label. */
   readonly options?: ReadonlyArray<readonly [string, string]>
   readonly hint?: string
-  /** A note about a conflict, such as the value that somebody else has saved. */
+  /** A note about a conflict, such as the value that another admin has saved. */
   readonly note?: string | undefined
   readonly isRequired?: boolean
 }
 
-/** A form. */
+/** The declaration of a form. */
 export interface Form {
-  /** Identifies the form on its page. */
+  /** The ID of the form, unique within its page. */
   readonly id: string
   readonly fields?: ReadonlyArray<Field>
-  /** Values that are sent unchanged. */
+  /** Hidden fields, as pairs of name and value. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly submit: string
-  /** Whether the form deletes or revokes something. Its button must then not look like the page's main action. */
+  /**
+   * Whether the form deletes or revokes something. If so, the button does not look like the main action of the page.
+   */
   readonly isDestructive?: boolean
 }
 
-/** Declares a form. Its type contains the names of the fields, so that its action can read no others. */
+/**
+ * Declares a form. The inferred type contains the names of the fields, so that the code that handles the form can read
+ * no others.
+ */
 export const declareForm = <const Declared extends Form>(form: Declared) => form
 
-/** The values in a form that was sent, for these names. */
+/** The submitted values of the fields with the given names. */
 export interface SentValues<Name extends string> {
   readonly get: (name: Name) => string | null
   readonly getAll: (name: Name) => ReadonlyArray<string>
@@ -63,7 +69,10 @@ type FieldNames<Declared> = Declared extends { readonly fields: ReadonlyArray<{ 
 type HiddenNames<Declared> = Declared extends { readonly hidden: infer Hidden } ? keyof Hidden : never
 type NamesOf<Declared> = (FieldNames<Declared> | HiddenNames<Declared>) & string
 
-/** A form as its action receives it. `Declaration` is the type of the form, or of the function that declares it. */
+/**
+ * A submitted form, as passed to its handler. `Declaration` is the type of the form, or of a function that returns the
+ * form.
+ */
 export type SentForm<Declaration> = SentValues<NamesOf<Made<Declaration>> | typeof formField | typeof keyField>
 
 const renderOption = (selected: string) => ([value, label]: readonly [string, string]) =>
@@ -77,7 +86,7 @@ const renderControl = (field: Field, id: string, value: string, attributes: Html
   return markup`<input ${common} type="${type}" value="${value}" autocomplete="off" spellcheck="false">`
 }
 
-/** Renders a field with its hint and errors, which screen readers read together with the field. */
+/** Renders a field with its hint, note, and errors. Screen readers read these texts together with the field. */
 const renderField = (form: string, field: Field, refused: RefusedForm | undefined) => {
   const { hint, label, name, note, options = [], type, value = "" } = field
   const id = `${form}-${name}`
@@ -116,13 +125,14 @@ const renderField = (form: string, field: Field, refused: RefusedForm | undefine
 
 const getFormId = (id: string) => `form-${id}`
 
-/** The name of the hidden field with the form's id. */
+/** The name of the hidden field that contains the form's ID. */
 export const formField = "form"
-/** The name of the hidden field with the `Idempotency-Key`. */
+/** The name of the hidden field that contains the `Idempotency-Key`. */
 export const keyField = "idempotency_key"
 /**
- * The name of a hidden field that says what the form changes, `account` or `key`. Only forms that handle conflicts have
- * it: if somebody else has changed the resource since the form was rendered, the form is shown again with both values.
+ * The name of the hidden field that contains the type of resource that the form changes: `account` or `key`. Only forms
+ * that handle conflicts have this field. If another admin has changed the resource since the form was rendered, such a
+ * form is shown again with the typed and the saved values.
  */
 export const resourceField = "resource"
 
@@ -131,8 +141,8 @@ export const renderHiddenField = (name: string, value: string) =>
   markup`<input type="hidden" name="${name}" value="${value}">`
 
 /**
- * Renders a form that is sent to its own page. The random `Idempotency-Key` makes a double click or a repeated request
- * harmless. `refused` is the page's refused form, if there is one.
+ * Renders a form that is submitted to the URL of its page. The random `Idempotency-Key` makes double clicks and
+ * repeated requests harmless. `refused` is the refused form on the page, if any.
  */
 export const renderForm = (form: Form, refused?: RefusedForm) => {
   const { fields = [], hidden = {}, id, isDestructive = false, submit } = form
@@ -146,13 +156,15 @@ export const renderForm = (form: Form, refused?: RefusedForm) => {
   }">${submit}</button></form>`
 }
 
-/** Renders a search form, whose values become part of the page's URL. */
+/** Renders a search form. The submitted values become query parameters in the page's URL. */
 export const renderSearchForm = (fields: ReadonlyArray<Field>, submit: string) =>
   markup`<form method="get" role="search" class="search-form">${
     fields.map((field) => renderField("search", field, undefined))
   }<button class="main">${submit}</button></form>`
 
-/** Renders what is wrong with a refused form. It takes the focus, so that screen readers start with it. */
+/**
+ * Renders a summary of the errors in a refused form. The summary receives focus, so that screen readers start with it.
+ */
 export const renderErrorSummary = ({ errors, message, values }: RefusedForm) => {
   const form = values.get(formField) ?? ""
   const links = errors.map(({ field, reason }) => [
@@ -164,7 +176,7 @@ export const renderErrorSummary = ({ errors, message, values }: RefusedForm) => 
 <p>${message}</p><ul>${items.map(([target, text]) => markup`<li><a href="#${target}">${text}</a></li>`)}</ul></div>`
 }
 
-/** Returns the value of a field, or undefined if it is empty. */
+/** Returns the trimmed value of a field, or undefined if it is empty. */
 export const getText = <Name extends string>(values: SentValues<Name>, name: NoInfer<Name>) => {
   const text = values.get(name)?.trim() ?? ""
   return text === "" ? undefined : text

@@ -1,4 +1,4 @@
-/** Pages about API keys: the list, and a single key with everything that can be done to it. */
+/** The console's API key pages: the list of keys, and a single key with all operations on it. */
 import { Effect } from "effect"
 import type { ListedApiKey } from "../../accounts/keys/ApiKeyManagement.ts"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
@@ -60,7 +60,7 @@ const networksField = {
   hint: "One address or network per line, such as 192.0.2.0/24. Empty: the key works from everywhere.",
 } as const
 
-/** The form that creates a key. */
+/** The form for creating a key. */
 export const createKeyForm = declareForm({
   id: "create-key",
   fields: [
@@ -78,15 +78,15 @@ export const createKeyForm = declareForm({
   submit: "Create key",
 })
 
-/** Returns the lines of the field, or null if it is empty, which permits every network. */
+/** Returns the networks listed in the form field. Returns null if the field is empty, which permits all networks. */
 const getNetworks = (form: SentValues<typeof networksField.name>) => {
   const networks = (form.get("networks") ?? "").split(/[\s,]+/).filter((network) => network !== "")
   return networks.length === 0 ? null : networks
 }
 
 /**
- * Returns the page that shows a new secret. It is rendered only once, in the response to the form that created the
- * secret.
+ * Returns the page that shows a new secret. The page is rendered only in the response to the form submission that
+ * created the secret.
  */
 export const showSecret = (what: "key" | "token", secret: string | null, next: string): Outcome => ({
   shown: {
@@ -102,7 +102,7 @@ ${renderCodeBlock(`The ${what}`, markup`<span class="secret" id="secret">${secre
   },
 })
 
-/** Creates a key, and shows it. */
+/** Creates a key, and returns the page that shows it. */
 export const createKey = Effect.fnUntraced(function* (
   form: SentForm<typeof createKeyForm>,
   account: string,
@@ -198,7 +198,7 @@ ${key.status === "disabled" && markup`<h2 id="enable">Enable</h2>${form(enableFo
 ${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form(revokeForm)}`}`
 }
 
-/** Renders the page of a key, with the forms for what its state and the admin's scope allow. */
+/** Renders the page of a key, with only the forms that the key's state and the admin's scope allow. */
 const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
   const id = getKeyId(request.query)
   const { body: key, headers: { etag } } = yield* call(request.api.read.keys.find({ params: { id } }))
@@ -224,7 +224,7 @@ ${isScopeSufficient(request.admin.scope, "support") && renderActions(key, etag, 
   }
 })
 
-/** Creates the action of a form without values. */
+/** Creates the handler for a form that has no fields. */
 const makeKeyAction = (
   action: "disable" | "enable",
   done: "key-disabled" | "key-enabled",
@@ -235,7 +235,7 @@ const makeKeyAction = (
     return { to: makeKeyUrl(id), done }
   })
 
-/** The page of one key. */
+/** The page of a single key. */
 export const keyPage: ConsolePage = {
   path: "/console/key",
   render: renderKey,

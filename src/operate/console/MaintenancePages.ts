@@ -1,4 +1,4 @@
-/** Pages that show what the service is doing: traffic, datasets, jobs and emails. */
+/** Pages that show the current state of the service: traffic, datasets, jobs, and emails. */
 import { Clock, Effect } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { requeueableEmailStatuses } from "../../outbox/mail/Announcements.ts"
@@ -16,7 +16,7 @@ const numeric = (...titles: ReadonlyArray<string>) => titles.map(makeNumericColu
 
 const formatMillis = (millis: number) => `${millis.toLocaleString("en-US", { maximumFractionDigits: 1 })} ms`
 
-/** The page about what customers request at the moment. */
+/** The page that shows current customer traffic. */
 export const trafficPage: ConsolePage = {
   path: "/console",
   label: "Traffic",
@@ -86,7 +86,7 @@ ${
   }),
 }
 
-/** The page about datasets, and the loads that changed them. */
+/** The page that shows datasets and the loads that changed them. */
 export const datasetsPage: ConsolePage = {
   path: "/console/datasets",
   label: "Datasets",
@@ -120,7 +120,7 @@ ${renderChanges("Reviews of ticker changes", tickers.results)}`,
 
 const runKinds = { failed: "bad", interrupted: "warn", running: "quiet", succeeded: "good" } as const
 
-/** The page about background jobs and ingest runs. */
+/** The page that shows background jobs and ingest runs. */
 export const jobsPage: ConsolePage = {
   path: "/console/jobs",
   label: "Jobs",
@@ -159,7 +159,7 @@ ${
   }),
 }
 
-/** Declares the form that queues emails again, for one announcement or for all. */
+/** Declares the form for requeuing emails, either for one announcement or for all announcements. */
 const makeRetryForm = (entries: ReadonlyArray<string>) =>
   declareForm({
     id: "retry",
@@ -181,7 +181,7 @@ const makeRetryForm = (entries: ReadonlyArray<string>) =>
     submit: "Queue again",
   })
 
-/** The page about emails to customers. */
+/** The page that shows emails to customers. */
 export const emailsPage: ConsolePage = {
   path: "/console/emails",
   label: "Emails",

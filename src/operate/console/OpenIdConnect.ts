@@ -1,4 +1,6 @@
-/** Sign-in with an OpenID Connect provider. A person's groups determine their scope (docs/operations/console.md). */
+/**
+ * Signs admins in with an OpenID Connect provider. An admin's groups determine the scope (docs/operations/console.md).
+ */
 import { Context, Data, Effect, Layer, Option, Redacted, Schema } from "effect"
 import type * as Client from "openid-client"
 import { isEmailAddress } from "../../contract/EmailAddress.ts"
@@ -14,18 +16,18 @@ import {
 } from "../admin/AdminSettings.ts"
 import { type IdentifiedAdmin, SignInRefused } from "../admin/AdminTokens.ts"
 
-/** The provider cannot be reached, or responds in an unexpected way. */
+/** The provider is unreachable or sent an unexpected response. */
 export class ProviderUnavailable extends Data.TaggedError("ProviderUnavailable")<{ readonly message: string }> {}
 
-/** What the browser keeps during a sign-in, until the provider sends it back. */
+/** What the browser stores while the admin signs in at the provider. */
 export const PendingSignIn = Schema.fromJsonString(Schema.Struct({
   state: Schema.String,
   nonce: Schema.String,
   verifier: Schema.String,
-  /** The path of the page that the admin wanted to open. */
+  /** The path of the page that the admin requested. */
   to: Schema.String,
 }))
-/** What the browser keeps during a sign-in. */
+/** What the browser stores while the admin signs in at the provider. */
 export type PendingSignIn = typeof PendingSignIn.Type
 
 interface Provider {
@@ -39,12 +41,12 @@ interface Provider {
 
 const timeoutSeconds = 10
 
-/** Loaded at the first sign-in, so that the service starts without it. */
+/** Loads the client library at the first sign-in, so that it does not slow down the start of the service. */
 const loadClient = Effect.promise(() => import("openid-client"))
 
 const maxResponseBytes = 1_048_576
 
-/** Sends a request to the provider. Reads at most a mebibyte of the response. */
+/** Sends a request to the provider. Fails if the response is larger than 1 MiB. */
 const fetchBounded: Client.CustomFetch = async (url, { body: sent = null, ...options }) => {
   const content = sent instanceof Uint8Array ? Buffer.from(sent) : sent
   const { body, headers, status } = await globalThis.fetch(url, { ...options, body: content })
@@ -59,8 +61,8 @@ const fetchBounded: Client.CustomFetch = async (url, { body: sent = null, ...opt
 }
 
 /**
- * Chooses how to send the client secret. A provider accepts at least one of two ways; if it does not say which, the
- * header.
+ * Chooses how to send the client secret. Providers accept it in a header, in the request body, or both. If the provider
+ * does not state which, the header is used.
  */
 const authenticate =
   (client: typeof Client, secret: string): Client.ClientAuth => (server, metadata, body, headers) => {
@@ -95,7 +97,10 @@ const reject = ({ issuer }: Provider, reason: string) =>
     Effect.fail(makeUnavailable()),
   )
 
-/** Discovers the provider again at each sign-in, so that changes to its keys and URLs need no restart. */
+/**
+ * Reads the provider's metadata. This happens at each sign-in, so that changes to the provider's keys and URLs take
+ * effect without a restart.
+ */
 const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId, clientSecret, issuer }: Provider) {
   return yield* withProvider(issuer, () =>
     client.discovery(
@@ -109,7 +114,7 @@ const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId,
       {
         [client.customFetch]: fetchBounded,
         timeout: timeoutSeconds,
-        // Checks the signatures of ID tokens. The specification permits relying on TLS instead in this flow.
+        // Verifies the signatures of ID tokens. In this flow, the specification would also permit relying on TLS alone.
         execute: [
           client.enableNonRepudiationChecks,
           ...(issuer.protocol === "http:" ? [client.allowInsecureRequests] : []),
@@ -120,24 +125,30 @@ const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId,
 
 const isTextList = Schema.is(Schema.Array(Schema.String))
 
-/** Returns the groups in a claim. Some providers send a single group as text instead of a list. */
+/** Returns the groups listed in a claim. Some providers send a single group as a string instead of an array. */
 const toGroups = (claim: unknown) => isTextList(claim) ? claim : typeof claim === "string" ? [claim] : []
 
 const isName = Schema.is(TrimmedName)
 
-/** Returns the name for the audit log: an email address that the provider has verified, or else the person's id. */
+/**
+ * Returns the name to record in the audit log: the person's email address if the provider has verified it, otherwise
+ * the subject identifier (`sub`).
+ */
 const findName = ({ email, email_verified, sub }: Readonly<Record<string, unknown>>) => {
   const isVerified = email_verified === true || email_verified === "true"
   return [isVerified && typeof email === "string" && isEmailAddress(email) ? email : undefined, sub].find(isName)
 }
 
-/** Returns the highest scope of the groups, or undefined if none has a scope. */
+/** Returns the highest scope that any of the groups grants, or undefined if none of them grants a scope. */
 const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, AdminScope>) =>
   adminScopes.findLast((scope) => groups.some((group) => scopes.get(group) === scope))
 
-/** The two steps of a sign-in: the authorization code flow with PKCE, `state` and `nonce`. */
+/** The two steps of a sign-in: the authorization code flow with PKCE, `state`, and `nonce`. */
 const makeSignIn = (provider: Provider) => ({
-  /** Returns the URL to which the browser is sent, and what it must keep until it comes back. */
+  /**
+   * Returns the provider's URL that the browser is sent to, and the values that the browser must store until it
+   * returns.
+   */
   begin: Effect.fnUntraced(function* (redirect_uri: string, to: string) {
     const client = yield* loadClient
     const config = yield* discover(client, provider)
@@ -160,7 +171,7 @@ const makeSignIn = (provider: Provider) => ({
     return /^https?:$/.test(url.protocol) ? { url, pending } : yield* reject(provider, "its address is no web address")
   }),
 
-  /** Identifies the person whom the provider has sent back with this URL. */
+  /** Identifies the person from the URL with which the provider has sent the browser back. */
   finish: Effect.fnUntraced(function* (url: URL, pending: PendingSignIn) {
     const client = yield* loadClient
     const config = yield* discover(client, provider)
@@ -180,7 +191,7 @@ const makeSignIn = (provider: Provider) => ({
       )
     const identity = tokens.claims()
     if (identity === undefined) return yield* reject(provider, "it sent no ID token")
-    // Many providers return the email address and the groups only here.
+    // Many providers return the email address and the groups only from the userinfo endpoint.
     const details = config.serverMetadata().userinfo_endpoint === undefined ? {} : yield* withProvider(
       provider.issuer,
       () => client.fetchUserInfo(config, tokens.access_token, identity.sub),
@@ -204,7 +215,7 @@ const makeSignIn = (provider: Provider) => ({
   }),
 })
 
-/** Sign-in with the provider in the settings. Undefined without `ADMIN_OIDC_ISSUER`. */
+/** Sign-in with the configured provider. `None` if `ADMIN_OIDC_ISSUER` is not set. */
 export class OpenIdConnect extends Context.Service<
   OpenIdConnect,
   Option.Option<ReturnType<typeof makeSignIn>>

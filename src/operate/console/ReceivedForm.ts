@@ -1,28 +1,28 @@
-/** Reads forms that are sent to the console, and refuses those from other sites (docs/operations/console.md). */
+/** Reads submitted forms, and refuses forms from other sites (docs/operations/console.md). */
 import { Data, Effect } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import { logRefusal } from "../admin/AdminRequests.ts"
 
-/** The form cannot be accepted, whatever its values are. */
+/** The form submission was refused, regardless of the form's values. */
 export class FormRequestRefused extends Data.TaggedError("FormRequestRefused")<{
   readonly status: 403 | 413
   readonly message: string
 }> {}
 
 /**
- * Whether, according to the browser, a page of this origin sent the request. Browsers send `Sec-Fetch-Site` only over
- * TLS or to this machine, but `Origin` with every form.
+ * Returns whether the browser states that the request comes from a page of this origin. Browsers send `Sec-Fetch-Site`
+ * only over TLS or to the local machine, but send `Origin` with every form submission.
  */
 export const isSameOrigin = (headers: Headers.Headers, adminOrigin: string) => {
   const site = headers["sec-fetch-site"]
   if (site !== undefined) return site === "same-origin" || site === "none"
   const origin = headers["origin"]
   if (origin === undefined || !URL.canParse(origin)) return false
-  // A proxy may replace the `Host` header.
+  // The `Host` header alone is not enough, because a proxy may replace it.
   return origin === adminOrigin || new URL(origin).host === headers["host"]
 }
 
-/** Reads the fields of a form that a page of the console sent. */
+/** Reads the fields of a submitted form. Fails unless a page of the console sent the form. */
 export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (!isSameOrigin(request.headers, adminOrigin)) {

@@ -1,4 +1,4 @@
-/** The page that finds a recorded request by its id and explains it (docs/operations/disputes.md). */
+/** The page that finds a recorded request by its ID and explains it (docs/operations/disputes.md). */
 import { Effect } from "effect"
 import { explainParameters, explainQuery } from "../admin/AdminApi.ts"
 import { type ExplainedRequest, listFacts } from "../admin/RequestExplanation.ts"
@@ -29,7 +29,7 @@ const fields = [
   ["to", "To", "date"],
 ] as const
 
-/** The page that explains a request. */
+/** The page that explains a recorded request. */
 export const requestPage: ConsolePage = {
   path: "/console/request",
   label: "Requests",

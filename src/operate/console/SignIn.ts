@@ -1,4 +1,6 @@
-/** Sign-in to the console with an admin token, an invitation or OpenID Connect (docs/operations/console.md). */
+/**
+ * Signs admins in to the console with an admin token, an invitation, or OpenID Connect (docs/operations/console.md).
+ */
 import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { type Digest, SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -25,7 +27,10 @@ import { type Html, markup } from "../../site/browser/markup.js"
 import { type FormRequestRefused, readForm } from "./ReceivedForm.ts"
 import { renderHiddenField } from "./Forms.ts"
 
-/** Each sign-in has a cookie of its own, because several may be under way in different tabs of a browser. */
+/**
+ * Returns the cookie name for a sign-in. Each sign-in has a separate cookie, because several may be in progress in
+ * different tabs of the same browser.
+ */
 const makePendingCookie = (state: string | null) => `tickerline_sign_in_${state?.slice(0, 8).replace(/\W/g, "_")}`
 
 const oidcPath = `${signInPath}/openid`
@@ -95,7 +100,7 @@ const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.R
   return admin
 })
 
-/** The pages with which admins sign in. */
+/** The routes of the sign-in pages. */
 export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest | SecureRandom.SecureRandom>()
   const provider = yield* OpenIdConnect
@@ -103,7 +108,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const isSecure = adminOrigin.startsWith("https:")
   const hasProvider = Option.isSome(provider)
 
-  /** Opens a session for the admin, and redirects to the requested page. `accept` runs in the same transaction. */
+  /** Opens a session for the admin, and redirects to the page at `to`. `accept` runs in the same transaction. */
   const signIn = Effect.fnUntraced(
     function* <E, R>(admin: IdentifiedAdmin, operation: string, to: string, accept: Effect.Effect<unknown, E, R>) {
       const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
@@ -117,7 +122,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const showError = (to: string, status: number) => ({ message }: { readonly message: string }) =>
     Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, error: message }), status))
 
-  /** Shows the form again, together with what went wrong. */
+  /** If the response fails, shows the sign-in form again with the error message. */
   const withForm = (to: string) =>
   <R>(
     response: Effect.Effect<
@@ -147,7 +152,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       Effect.provideContext(services),
     )
 
-  // Shows the form, and says if another form was lost because the session had ended.
+  // Shows the sign-in form. If a submitted form was lost because the session had ended, the page says so.
   yield* router.add("GET", signInPath, (request) => {
     const parameters = getTarget(request, adminOrigin).searchParams
     const to = toConsolePath(parameters.get("to"))
@@ -155,7 +160,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     const error = parameters.has("form") ? { error: lost } : {}
     return Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, ...error })))
   })
-  // Signs in with a token.
+  // Signs in with an admin token.
   yield* router.add("POST", signInPath, () =>
     readForm(adminOrigin).pipe(
       Effect.flatMap((form) => {
@@ -170,7 +175,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       }),
       withForm(homePath),
     ))
-  // Shows whom an invitation is for, without using it up.
+  // Shows whom an invitation is for. This does not use up the invitation.
   yield* router.add("GET", invitationPath, (request) => {
     const invitation = getTarget(request, adminOrigin).searchParams.get("invitation") ?? ""
     return findInvitation(Redacted.make(invitation)).pipe(
@@ -178,7 +183,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       withForm(homePath),
     )
   })
-  // Signs in with an invitation, which is used up.
+  // Signs in with an invitation, and uses it up.
   yield* router.add("POST", invitationPath, () =>
     readForm(adminOrigin).pipe(
       Effect.flatMap((form) => {
@@ -192,7 +197,8 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     ))
 
   if (Option.isNone(provider)) return
-  // Sends the browser to the identity provider, and keeps in a cookie what its return is checked against.
+  // Redirects the browser to the identity provider. A cookie stores the values that the provider's response is checked
+  // against.
   yield* router.add("GET", oidcPath, (request) => {
     const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
     return Effect.gen(function* () {
@@ -201,7 +207,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
     }).pipe(withForm(to))
   })
-  // Signs in whoever comes back from the identity provider.
+  // Signs in the admin when the identity provider redirects the browser back.
   yield* router.add("GET", callbackPath, (request) =>
     Effect.gen(function* () {
       const target = getTarget(request, adminOrigin)

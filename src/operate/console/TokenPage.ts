@@ -1,4 +1,4 @@
-/** The page with the admins' tokens, open sessions and invitations. */
+/** The page that shows admin tokens, open sessions, and invitations. */
 import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
@@ -9,7 +9,7 @@ import { markup } from "../../site/browser/markup.js"
 import { renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
 
-/** The form that creates a token. */
+/** The form for creating an admin token. */
 const createForm = declareForm({
   id: "create",
   fields: [
@@ -36,7 +36,7 @@ const makeRevokeForm = (token_id: number) =>
 
 const path = "/console/tokens"
 
-/** The page with the admins' tokens, open sessions and invitations. */
+/** The page that shows admin tokens, open sessions, and invitations. */
 export const tokensPage: ConsolePage = {
   path,
   label: "Admin tokens",

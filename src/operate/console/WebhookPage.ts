@@ -1,4 +1,7 @@
-/** The page with the webhook endpoints of all accounts. Each can be disabled, enabled, and sent its messages again. */
+/**
+ * The page that lists the webhook endpoints of all accounts. Each endpoint can be disabled or enabled, and its messages
+ * can be resent.
+ */
 import { Effect } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { webhookListQuery } from "../admin/AdminApi.ts"
@@ -19,7 +22,7 @@ import { renderBadge, renderLong, renderRows } from "./Html.ts"
 
 const path = "/console/webhooks"
 
-/** Declares a form that changes a webhook endpoint. */
+/** Declares a form for an action on a webhook endpoint. */
 const makeForm = (action: "disable" | "enable" | "replay", endpoint_id: string, submit: string) =>
   declareForm({ id: `${action}:${endpoint_id}`, hidden: { endpoint_id }, submit })
 
@@ -39,7 +42,10 @@ ${endpoint_id}</span></summary>${
   }${renderForm(makeForm("replay", id, "Send dead letters again"), refused)}</details>`
 }
 
-/** Creates the action of a form, which writes to the endpoint with this id. */
+/**
+ * Creates the handler for a form. The handler sends a write request for the webhook endpoint whose ID the form
+ * contains.
+ */
 const makeAction = <Form extends SentForm<typeof makeForm>>(
   done: "webhook-disabled" | "webhook-enabled" | "webhook-replayed",
   toRequest: (
@@ -53,7 +59,7 @@ const makeAction = <Form extends SentForm<typeof makeForm>>(
     return { to: path, done } as const
   })
 
-/** The page with all webhook endpoints. */
+/** The page that lists all webhook endpoints. */
 export const webhooksPage: ConsolePage = {
   path,
   label: "Webhooks",

@@ -1,5 +1,6 @@
 /**
- * Queues emails to customers about changelog entries (§9.6, notification). Their text is rendered when they are sent.
+ * Queues emails that tell customers about changelog entries (§9.6, notification). Each email is rendered when it is
+ * sent.
  */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,22 +17,22 @@ import type { PageRange } from "../../contract/rules/Cursors.ts"
 import { printedOffset, todayInNewYork } from "../../contract/rules/Dates.ts"
 import { type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
-/** The entry does not exist, is dated in the future, or is not released yet. */
+/** The changelog entry does not exist, is dated in the future, or has not been released yet. */
 export class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
 
-/** The email after which the next page begins has been removed, so that page cannot be found. */
+/** The email that precedes the next page no longer exists, so the position of that page is unknown. */
 export class NoSuchEmail extends Data.TaggedError("NoSuchEmail")<{ readonly message: string }> {}
 
 interface EntrySelection {
-  /** The ids of the entries to announce. If empty: every entry that is announced by email. */
+  /** Ids of the entries to announce. If empty, selects all entries that are announced by email. */
   readonly entryIds: ReadonlyArray<string>
-  /** The version of this program. Later releases in the changelog have not been made yet. */
+  /** The version of this program. Later releases in the changelog have not been published yet. */
   readonly version: string
 }
 
 /**
- * Finds the entries with the given ids. Fails if one of them cannot be announced. Without ids, finds all entries that
- * are announced by email, are released, and are not dated in the future.
+ * Returns the entries with the given ids. Fails if any of them cannot be announced. Without ids, returns all released
+ * entries that are announced by email and are not dated in the future.
  */
 const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: EntrySelection) {
   const today = yield* todayInNewYork
@@ -79,15 +80,15 @@ const Contact = Schema.Struct({
 const AddressCount = Schema.Struct({ missing: Schema.Int })
 
 /**
- * Finds the addresses of all accounts, and what is known about each. Accounts with the same address get one email. If
- * one of them has unsubscribed, the address gets no news.
+ * Returns the email addresses of all accounts, with what is known about each address. Accounts that share an address
+ * get a single email. If one of them has unsubscribed, the address gets no news.
  */
 const findContacts = Effect.fnUntraced(function* (entry: ChangelogEntry, includeNewAccounts: boolean) {
   const sql = yield* SqlClient.SqlClient
   const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00${printedOffset.text}`), { days: 1 })
   return yield* decodeRows(Contact)(sql`
     with contacts as (
-      -- Of several spellings of an address, the oldest account's is used.
+      -- If an address is spelled in several ways, the oldest account's spelling is used.
       select (array_agg(btrim(contact_email) order by account_id))[1] as recipient,
         coalesce(bool_and(news) filter (where is_old), true) as news, not bool_or(is_old) as is_new,
         min(account_id) as first
@@ -115,8 +116,8 @@ const countAccountsWithoutAddress = Effect.gen(function* () {
 })
 
 /**
- * Selects the recipients of an entry and renders the email. Unless the options say otherwise, accounts that were
- * created after the day of the entry are excluded, because they have never used the API as it was before.
+ * Selects an entry's recipients and renders the email. By default, accounts created after the day of the entry are
+ * excluded, because they have never used the API as it was before the change.
  */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const contacts = yield* findContacts(entry, options.includeNewAccounts)
@@ -127,24 +128,25 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   const selection = {
     entry,
     recipients: subscribed.map(({ recipient }) => recipient),
-    /** Number of addresses for which the entry has already been queued, whether or not it was sent. */
+    /** Number of addresses for which the entry was already queued, whether or not the email has been sent. */
     alreadyQueued: contacts.filter(({ queued }) => queued).length,
-    /** Number of addresses that belong only to accounts that were created after the day of the entry. */
+    /** Number of addresses that belong only to accounts created after the day of the entry. */
     tooNew: contacts.filter(({ is_new, queued }) => is_new && !queued).length,
     /** Number of accounts without a contact address. */
     withoutAddress: yield* countAccountsWithoutAddress,
-    /** Number of addresses that get no email because they have unsubscribed from news. */
+    /** Number of addresses that are skipped because they have unsubscribed from news. */
     optedOut: valid.length - subscribed.length,
     invalidAddresses: unqueued.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
   }
   return { selection, email }
 })
 
-/** An email and its recipients. */
+/** A rendered email and its recipients. */
 export type PreparedAnnouncement = Effect.Success<ReturnType<typeof prepareAnnouncement>>
 
 /**
- * Queues the emails and, for a deprecation, webhooks. However often and concurrently this runs, each is queued once.
+ * Queues the emails and, for a deprecation, also the webhooks. Repeated and concurrent runs queue each of them only
+ * once.
  */
 const queueEmails = Effect.fnUntraced(function* ({ selection }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
@@ -159,12 +161,12 @@ const queueEmails = Effect.fnUntraced(function* ({ selection }: PreparedAnnounce
 })
 
 interface AnnouncementOptions extends EmailLinks, EntrySelection {
-  /** Whether accounts are included that were created after the day of the entry. */
+  /** Whether to include accounts that were created after the day of the entry. */
   readonly includeNewAccounts: boolean
   readonly isDryRun: boolean
 }
 
-/** Queues the emails about the selected entries, all or none, and returns them. A dry run only returns them. */
+/** Queues the emails about the selected entries in one transaction, and returns them. A dry run only returns them. */
 export const queueAnnouncements = Effect.fnUntraced(function* (options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
   const entries = yield* findDueEntries(options)
@@ -175,7 +177,7 @@ export const queueAnnouncements = Effect.fnUntraced(function* (options: Announce
     )))
 })
 
-/** How many emails about an entry have which status. */
+/** The number of emails about a changelog entry, by status. */
 export const AnnouncementProgress = Schema.Struct({
   entry_id: Schema.NullOr(Schema.String).annotate({
     description: "Null: the notices to single accounts, which are counted together.",
@@ -187,7 +189,8 @@ export const AnnouncementProgress = Schema.Struct({
 })
 
 /**
- * Counts the emails by status: for each announced entry, oldest announcement first, and then for all notices together.
+ * Counts the emails by status. Returns one row per announced entry, oldest announcement first, and a last row for all
+ * notices to single accounts.
  */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -214,7 +217,7 @@ export const UndeliveredEmail = Schema.Struct({
 
 const isUndeliveredSql = "last_error is not null and status <> 'sent'"
 
-/** Reads the emails whose last attempt failed, with the reason, newest first. */
+/** Returns the emails whose last attempt failed, with the reason, newest first. */
 export const readUndeliveredEmails = Effect.fnUntraced(
   function* ({ after, limit }: PageRange<string> = {}) {
     const sql = yield* SqlClient.SqlClient
@@ -241,10 +244,12 @@ export const countUndeliveredEmails = Effect.gen(function* () {
   return row?.emails ?? 0
 })
 
-/** The states in which an operator may queue an email again. */
+/** Statuses from which an operator may queue an email again. */
 export const requeueableEmailStatuses = ["failed", "unknown"] as const
 
-/** Queues emails with the given status again, for one entry or for all. Returns their number. */
+/**
+ * Requeues the emails with the given status, for one entry or for all entries. Returns how many emails were requeued.
+ */
 export const requeueUndeliveredEmails = Effect.fnUntraced(
   function* (status: typeof requeueableEmailStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient

@@ -1,5 +1,5 @@
 /**
- * The background job that emails accounts which have reached a threshold of their budget (docs/operations/accounts.md).
+ * The background job that emails accounts when they reach a threshold of their budget (docs/operations/accounts.md).
  */
 import { type Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ import { queueNotice } from "./Notices.ts"
 const BudgetAlert = Schema.Struct({
   account_id: Schema.BigInt,
   account: Schema.String,
-  /** Such as `November 2026`. */
+  /** For example, `November 2026`. */
   month: Schema.String,
   budget_microdollars: Schema.BigInt,
   spent_microdollars: Schema.BigInt,
@@ -27,7 +27,7 @@ const describeConsequence = ({ percent, stops }: typeof BudgetAlert.Type) => {
   return percent === 100 ? `From now on, ${refusal}` : `When the budget is used up, ${refusal}`
 }
 
-/** Writes the email about an alert. */
+/** Creates the email for a budget alert. */
 const makeNotice = (alert: typeof BudgetAlert.Type) => {
   const { account, account_id, budget_microdollars, month, notice_id, percent, spent_microdollars } = alert
   return {
@@ -46,9 +46,9 @@ const makeNotice = (alert: typeof BudgetAlert.Type) => {
 }
 
 /**
- * Queues the emails that are due. For each budget, only the highest threshold that was reached is reported. An alert
- * that is more than a day old is dropped: it could not be sent in time, for example because `SMTP_URL` was not set, and
- * is no longer useful.
+ * Queues the emails that are due. Only the highest threshold reached is reported for each budget. An alert more than a
+ * day old is discarded. It could not be sent in time, for example because `SMTP_URL` was not set, and is no longer
+ * useful.
  */
 export const queueBudgetNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -62,7 +62,7 @@ export const queueBudgetNotices = Effect.gen(function* () {
           as notice_id
       from budget_alerts join accounts using (account_id)
       where recorded_at > now() - interval '1 day' and btrim(contact_email) <> ''
-        -- Not if the budget has been changed since.
+        -- Skips alerts for a budget that has been changed in the meantime.
         and budget_alerts.budget_microdollars = accounts.budget_microdollars and month = budget_month
       order by account_id, budget_alerts.month, budget_alerts.budget_microdollars, percent desc
     ) as due
@@ -71,7 +71,7 @@ export const queueBudgetNotices = Effect.gen(function* () {
   yield* Effect.forEach(due, (alert) => queueNotice(makeNotice(alert)), { discard: true })
 })
 
-/** Runs only if `SMTP_URL` is set, so that emails do not wait for months until it is. */
+/** The job runs only if `SMTP_URL` is set. Otherwise, emails could wait for months until it is set. */
 export const budgetNoticesJob = {
   name: "budget-notices",
   every: Duration.minutes(1),

@@ -1,7 +1,7 @@
 /**
  * The background job that sends the emails in the outbox (§9.6, notification). No address gets an entry twice: if the
- * server does not confirm that it has accepted an email, the email is `unknown` until an operator decides
- * (docs/decisions/0052-email-delivery.md).
+ * server does not confirm that it has accepted an email, the email's status is `unknown` until an operator decides what
+ * to do (docs/decisions/0052-email-delivery.md).
  */
 import { type Config, Duration, Effect, Fiber, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -24,7 +24,9 @@ const ClaimedEmail = Schema.Struct({
   entry_id: Schema.String,
   recipient: Schema.String,
   attempts: Schema.Int,
-  /** The text of a notice. Null: the email is about a changelog entry, and is rendered when it is sent. */
+  /**
+   * The content of a notice. Null if the email is about a changelog entry, which is rendered when the email is sent.
+   */
   stored: Schema.NullOr(EmailContent),
 })
 type ClaimedEmail = typeof ClaimedEmail.Type
@@ -36,16 +38,17 @@ const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 type OutboxLease = Pick<JobLease, "holder" | "holderCondition">
 
 /**
- * The SQL statements of one sender. An email is claimed, and handed over to the mail server, only while `holder` has
- * the job's lease. A process that was suspended therefore cannot send an email that another process has taken over.
+ * Builds a sender's SQL statements. An email can be claimed and handed over to the mail server only while `holder`
+ * holds the job's lease. A process that was suspended therefore cannot send an email that another process has taken
+ * over.
  */
 export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, holderCondition }: OutboxLease) {
   const sql = yield* SqlClient.SqlClient
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
   /**
-   * Reads how many emails wait, and whether any must be sent or recovered. This is cheap: it reads only two small
-   * indexes.
+   * Returns how many emails are waiting, and whether any have to be sent or recovered. The query is inexpensive,
+   * because it reads only two small indexes.
    */
   const readState = decodeRows(OutboxState)(sql`
     select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
@@ -54,8 +57,9 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
   `)
 
   /**
-   * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. Emails with the
-   * status `handed`, which the server may have accepted, become `unknown`; their number is returned.
+   * Takes over the emails of a sender that has died. Emails with the status `sending` are requeued. Emails with the
+   * status `handed` may have been accepted by the server, so their status becomes `unknown`. Returns the number of
+   * emails whose status is now `unknown`.
    */
   const recoverAbandoned = Effect.map(
     sql<{ readonly status: string }>`
@@ -69,8 +73,8 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
   )
 
   /**
-   * Claims the next email that is due. Emails about an entry of a later release are left to other processes, because
-   * this one cannot render them.
+   * Claims the next email that is due. Emails about entries of later releases are left to other processes, because this
+   * process cannot render them.
    */
   const claimNext = decodeRows(ClaimedEmail)(sql`
     update announcement_mails as mail
@@ -89,8 +93,8 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
   `)
 
   /**
-   * Called before the end of the message is sent to the server. Returns false if another process has taken over the
-   * email.
+   * Must be called before the end of the message is sent to the server. Returns false if another process has taken over
+   * the email.
    */
   const markHanded = (mail_id: string) =>
     Effect.map(
@@ -102,7 +106,10 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
       (rows) => rows.length === 1,
     )
 
-  /** Records that the server has accepted the email. This needs no lease, because the server's reply is final. */
+  /**
+   * Records that the server has accepted the email. This does not require the lease, because the server's reply is
+   * final.
+   */
   const markSent = (mail_id: string) =>
     sql`
       update announcement_mails set status = 'sent', sent_at = now(), last_error = null
@@ -115,7 +122,7 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
       where mail_id = ${mail_id}::text::uuid and status in ('sending', 'handed') and ${isOwn}
     `
 
-  /** Queues the email again. If `isAttempt` is false, the attempt does not count, because no server was usable. */
+  /** Requeues the email. If `isAttempt` is false, the attempt is not counted, because no server was usable. */
   const postpone = (mail_id: string, seconds: number, reason: string, isAttempt: boolean) =>
     sql`
       update announcement_mails set status = 'queued', claimed_by = null, last_error = ${reason},
@@ -138,7 +145,7 @@ const emailsSentTotal = makeCounter("tickerline_mails_sent_total", "Customer ema
 const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
   makeCounter("tickerline_mails_not_sent_total", "Failed attempts to send a customer email, by outcome.", { why })
 
-/** Returns the effect that each run of the job executes: it sends the emails that are due. */
+/** Builds the effect that each run of the job executes. It sends the emails that are due. */
 const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease: JobLease) {
   const { baseUrl, from, pace, retryAfter, unsubscribe, url } = settings
   const statements = yield* makeEmailOutboxStatements(lease)
@@ -147,7 +154,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
   let waiting = 0
   let failedConnections = 0
   const awaySchedule = doublingSchedule(retryAfter, "15 minutes")
-  /** Twenty attempts in total, over about two days. */
+  /** Allows twenty attempts in total, over about two days. */
   const laterSchedule = Schedule.upTo(doublingSchedule(retryAfter, "4 hours"), { times: 19 })
 
   const { begin, sendNext } = yield* makeOutboxSender({
@@ -172,7 +179,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
       if (outcome === "refused") return Effect.undefined
       return outcome === "away" ? delayAfter(awaySchedule, failedConnections) : delayAfter(laterSchedule, attempts)
     },
-    // If no server was usable, the attempt does not count.
+    // If no server was usable, the attempt is not counted.
     postpone: ({ mail_id }, { message, outcome }, delay) =>
       statements.postpone(mail_id, Duration.toSeconds(delay), message, outcome !== "away"),
     giveUp: ({ attempts, mail_id }, { code, message, outcome }) =>
@@ -198,7 +205,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
     }],
   }, lease)
 
-  /** Sends emails until none is due. Returns the delay before the next run if the mail server is unusable. */
+  /** Sends emails until none are due. If the mail server is unusable, returns the delay before the next run. */
   const sendAll = Effect.gen(function* () {
     const unknown = yield* statements.recoverAbandoned
     if (unknown > 0) {
@@ -208,8 +215,8 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
       )
     }
     while (true) {
-      // Not awaited at first: until the email is handed over, the server cannot have accepted it, and another process
-      // can send it.
+      // A shutdown does not wait for this fiber at first. Until the email has been handed over, the server cannot have
+      // accepted it, and another process can send it.
       const result = yield* Effect.flatMap(begin(false, (sending) => sendNext(undefined, sending)), Fiber.join)
       if (result._tag === "NoneDue") return
       if (result._tag === "Failed" && result.failure.outcome === "away") return result.delay
@@ -224,7 +231,10 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
   })
 })
 
-/** Runs only if `SMTP_URL` is set. While the mail server is unreachable, other processes may take the job. */
+/**
+ * The job runs only if `SMTP_URL` is set. While this process cannot reach the mail server, other processes may take
+ * over the job.
+ */
 export const emailSenderJob = {
   name: "mail",
   every: pollInterval,

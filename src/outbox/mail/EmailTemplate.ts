@@ -1,32 +1,32 @@
-/** Renders changelog entries (§9.6, notification) and notices to single accounts as emails. */
+/** Renders emails about changelog entries (§9.6, notification) and notices to single accounts. */
 import { Option, Schema } from "effect"
 import { isEmailMandatory } from "../../api/changelog/Changelog.ts"
 import { type ChangelogEntry, changelogPagePath } from "../../contract/ChangelogEntry.ts"
 import { documentationPath } from "../../contract/rules/Deprecation.ts"
 import { markup } from "../../site/browser/markup.js"
 
-/** The rendered content of an email. */
+/** An email's rendered content. */
 export const EmailContent = Schema.Struct({
   subject: Schema.String,
   text: Schema.String,
   html: Schema.String,
-  /** Whether the email is sent even to customers who have unsubscribed from news emails. */
+  /** Whether the email is sent even to customers who have unsubscribed from news. */
   operational: Schema.Boolean,
 })
 
-/** The decoded content. */
+/** The decoded email content. */
 export type EmailContent = typeof EmailContent.Type
 
-/** What emails link to. */
+/** The base URL and the unsubscribe address used in emails. */
 export interface EmailLinks {
-  /** The service's base URL. Without it, emails have no links. */
+  /** The service's base URL. Without it, emails contain no links. */
   readonly baseUrl: Option.Option<string>
   readonly unsubscribeAddress: Option.Option<string>
 }
 
 const maxLineLength = 76
 
-/** Breaks a line between words. Words are never split. */
+/** Wraps a line between words. Words are never split. */
 const wrapLine = (line: string) => {
   const [first = "", ...words] = line.split(" ")
   let wrapped = first
@@ -74,7 +74,7 @@ interface Contents {
 
 const formatLines = (lines: Contents["facts"]) => lines.map(([label, value]) => `${label}: ${value}`).join("\n")
 
-/** Renders an email as plain text and as HTML. */
+/** Renders an email both as plain text and as HTML. */
 const renderContent = ({ facts, footer, links, paragraphs, title }: Contents) => {
   const text = [
     title,
@@ -96,7 +96,7 @@ ${paragraphs.map((paragraph) => markup`<p>${paragraph}</p>\n`)}${
   return { text: `${text}\n`, html: html.toString() }
 }
 
-/** Renders the email about a changelog entry. */
+/** Renders an email about a changelog entry. */
 export const renderChangelogEmail = (
   entry: ChangelogEntry,
   { baseUrl, unsubscribeAddress }: EmailLinks,
@@ -116,7 +116,7 @@ export const renderChangelogEmail = (
   return { subject: renderSubject(entry), ...content, operational }
 }
 
-/** Renders a notice to one account. Its subject is also its title. */
+/** Renders a notice to a single account. The subject is also used as the title. */
 export const renderNotice = (subject: string, paragraphs: ReadonlyArray<string>): EmailContent => {
   const footer = "You are receiving this email because it concerns your account. We send such notices to the contact " +
     "address of the account."

@@ -6,7 +6,7 @@ import type { Job } from "../../postgres/jobs/Job.ts"
 import { loadMailSettings } from "./MailSettings.ts"
 import { queueNotice } from "./Notices.ts"
 
-/** How many days before the expiry of a key its account is warned. */
+/** How many days before a key expires its account is warned. */
 const warningDays = [1, 14]
 
 const ExpiringKey = Schema.Struct({
@@ -15,13 +15,13 @@ const ExpiringKey = Schema.Struct({
   account: Schema.String,
   name: Schema.String,
   key_hint: Schema.String,
-  /** At -05:00, such as `2026-03-02 09:30`. So is `last_used`. */
+  /** Time at UTC-5, such as `2026-03-02 09:30`. `last_used` has the same format. */
   expires: Schema.String,
   last_used: Schema.NullOr(Schema.String),
   notice_id: Schema.String,
 })
 
-/** Writes the email about a key. */
+/** Creates the email about an expiring key. */
 const makeNotice = (key: typeof ExpiringKey.Type) => ({
   id: key.notice_id,
   account_id: key.account_id,
@@ -36,8 +36,9 @@ const makeNotice = (key: typeof ExpiringKey.Type) => ({
 })
 
 /**
- * Queues the warnings that are due. If both are due, only the later one is sent. No warning is sent if the expiry was
- * set after the time at which the warning would have been due, for example by a rotation with a short grace period.
+ * Queues the warnings that are due. If both warnings for a key are due, only the later one is sent. A warning is
+ * skipped if the expiry was set after the time when the warning would have been due, for example by a rotation with a
+ * short grace period.
  */
 export const queueKeyExpiryNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -52,7 +53,7 @@ export const queueKeyExpiryNotices = Effect.gen(function* () {
         and expires_at <= now() + make_interval(days => days)
         and coalesce(expiry_set_at, api_keys.created_at) < expires_at - make_interval(days => days)
         and btrim(contact_email) <> ''
-      -- The first row of a key is that of the later warning.
+      -- The first row for a key is the later warning.
       order by key_id, days
     ) as due
     where not exists (select from announcements where entry_id = notice_id)
@@ -60,7 +61,7 @@ export const queueKeyExpiryNotices = Effect.gen(function* () {
   yield* Effect.forEach(due, (key) => queueNotice(makeNotice(key)), { discard: true })
 })
 
-/** Runs only if `SMTP_URL` is set. Otherwise, a warning could wait until the key has expired. */
+/** The job runs only if `SMTP_URL` is set. Otherwise, a warning could wait until the key has already expired. */
 export const keyExpiryJob = {
   name: "key-expiry",
   every: Duration.hours(1),

@@ -3,7 +3,7 @@ import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { EmailAddress, isEmailAddress } from "../../contract/EmailAddress.ts"
 import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 
-/** An address with the name that mail programs show. */
+/** An email address with a display name. */
 export interface Mailbox {
   readonly name: string
   readonly address: string
@@ -14,7 +14,7 @@ const parseMailbox = (text: string): Mailbox | undefined => {
   return isEmailAddress(address) ? { name, address } : undefined
 }
 
-/** The sender of emails, such as `Tickerline <notices@example.com>`. */
+/** The sender address of emails, such as `Tickerline <notices@example.com>`. */
 export const EmailSenderAddressConfig = Config.schema(
   Schema.String.check(Schema.makeFilter((text: string) => parseMailbox(text) !== undefined, {
     message: "must be an email address, such as Tickerline <notices@example.com>",
@@ -22,7 +22,7 @@ export const EmailSenderAddressConfig = Config.schema(
   "MAIL_FROM",
 ).pipe(Config.map((text) => parseMailbox(text) ?? { name: "", address: text }))
 
-/** The address to which customers write if they do not want news any more. */
+/** The address that customers write to if they no longer want to receive news. */
 export const UnsubscribeAddressConfig = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
 
 const isSmtpUrl = (text: string) => {
@@ -36,7 +36,7 @@ const isSmtpUrl = (text: string) => {
   }
 }
 
-/** The mail server, with the credentials for it. */
+/** The URL of the mail server, including credentials. */
 export const SmtpUrlConfig = Config.schema(
   Schema.String.check(Schema.makeFilter(isSmtpUrl, {
     message: "must be the URL of a mail server: smtp://user:password@host:587, or smtps:// for implicit TLS",
@@ -44,16 +44,16 @@ export const SmtpUrlConfig = Config.schema(
   "SMTP_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))
 
-/** How many emails are sent in a minute, at most. */
+/** Maximum number of emails sent per minute. */
 export const EmailsPerMinuteConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
   "MAIL_PER_MINUTE",
 ).pipe(Config.withDefault(60))
 
-/** The delay before the first retry. */
+/** Delay before the first retry. */
 export const EmailRetryDelayConfig = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
-/** Reads the settings. Returns `None` if `SMTP_URL` is not set. */
+/** Loads the mail settings. Returns `None` if `SMTP_URL` is not set. */
 export const loadMailSettings = Effect.gen(function* () {
   const url = yield* Config.option(SmtpUrlConfig)
   if (Option.isNone(url)) return Option.none()
@@ -62,14 +62,14 @@ export const loadMailSettings = Effect.gen(function* () {
     url: url.value,
     from: yield* EmailSenderAddressConfig,
     unsubscribe: yield* UnsubscribeAddressConfig,
-    /** The service's base URL, for links. */
+    /** The service's base URL, which is used for links. */
     baseUrl: yield* BaseUrlConfig,
     /** Delay between two emails. */
     pace,
-    /** Delay before the first retry. Each further retry doubles the delay. */
+    /** Delay before the first retry. It doubles with each further retry. */
     retryAfter: yield* EmailRetryDelayConfig,
   })
 })
 
-/** The settings if `SMTP_URL` is set. */
+/** The mail settings of a process for which `SMTP_URL` is set. */
 export type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>

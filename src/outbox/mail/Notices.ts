@@ -1,18 +1,21 @@
-/** Queues emails to single accounts, such as a warning that a key expires (docs/operations/announcements.md). */
+/**
+ * Queues emails to single accounts, such as the warning that a key is about to expire
+ * (docs/operations/announcements.md).
+ */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { renderNotice } from "./EmailTemplate.ts"
 
-/** An email to one account. */
+/** An email to a single account. */
 export interface Notice {
   /**
-   * Identifies the notice forever, so that nobody gets it twice. It consists of the kind of notice, a colon, and what
-   * it is about, such as `key-expiry:7:…`.
+   * Permanently identifies the notice, so that no one receives it twice. The id consists of the kind of notice, a
+   * colon, and the subject matter, such as `key-expiry:7:…`.
    */
   readonly id: string
   readonly account_id: bigint
-  /** One line without a full stop. It is also the title of the email. */
+  /** A single line without a period at the end. It is also the email's title. */
   readonly subject: string
   readonly paragraphs: ReadonlyArray<string>
 }
@@ -20,8 +23,8 @@ export interface Notice {
 const decodeQueued = decodeRows(Schema.Struct({ is_queued: Schema.Boolean }))
 
 /**
- * Queues a notice to the contact address of an account. Returns false if the account has no address or has been erased,
- * or if the notice was queued before.
+ * Queues a notice to an account's contact address. Returns false if the account has no address or has been erased, or
+ * if the notice has already been queued.
  */
 export const queueNotice = Effect.fnUntraced(function* ({ account_id, id, paragraphs, subject }: Notice) {
   const sql = yield* SqlClient.SqlClient

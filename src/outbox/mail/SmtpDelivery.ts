@@ -1,4 +1,4 @@
-/** Composes a MIME message, and delivers it to the SMTP server. */
+/** Composes MIME messages and delivers them to the SMTP server. */
 import { Data, Effect, Option, Redacted } from "effect"
 import MailComposer from "nodemailer/lib/mail-composer"
 import SMTPConnection from "nodemailer/lib/smtp-connection"
@@ -10,16 +10,21 @@ import type { Mailbox, MailSettings } from "./MailSettings.ts"
 // Message
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** An email to one recipient. */
+/** An email to a single recipient. */
 export interface OutgoingEmail extends EmailContent {
   readonly mail_id: string
   readonly recipient: string
 }
 
-/** Returns the domain of an address. The URL parser converts it to ASCII, which is safe in a header. */
+/**
+ * Returns the domain of an email address. The URL parser converts it to ASCII, so it can safely be used in a header.
+ */
 const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
-/** Composes a message. If it is sent again, it has the same Message-ID, so mail programs recognize the duplicate. */
+/**
+ * Composes a MIME message. An email always gets the same Message-ID, so that mail programs recognize a duplicate if it
+ * is sent again.
+ */
 export const composeMimeMessage = (
   email: OutgoingEmail,
   { from, unsubscribe }: Pick<MailSettings, "from" | "unsubscribe">,
@@ -33,7 +38,7 @@ export const composeMimeMessage = (
       html: email.html,
       messageId: `<${email.mail_id}@${getDomain(from)}>`,
       headers: {
-        // These headers suppress out-of-office replies. RFC 3834 defines the first one, Microsoft the second.
+        // These headers suppress out-of-office replies. The first is defined by RFC 3834, the second by Microsoft.
         "Auto-Submitted": "auto-generated",
         "X-Auto-Response-Suppress": "All",
         ...(email.operational || Option.isNone(unsubscribe)
@@ -52,17 +57,17 @@ export const composeMimeMessage = (
 /** An attempt to deliver an email failed. */
 export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   /**
-   * `away`: no server was usable. `later`: the server refused the email temporarily. `refused`: it refused the email
-   * permanently. `unknown`: it received the complete message, but did not reply.
+   * `away`: no server was usable. `later`: the server rejected the email temporarily. `refused`: the server rejected
+   * the email permanently. `unknown`: the server received the complete message, but did not reply.
    */
   readonly outcome: "away" | "later" | "refused" | "unknown"
-  /** The server's reply, which is stored in the outbox. It may contain the recipient's address. */
+  /** The server's reply. It is stored in the outbox, and may contain the recipient's address. */
   readonly message: string
-  /** Error codes for logs, without addresses. */
+  /** Error codes for logs. They do not contain addresses. */
   readonly code: string
 }> {}
 
-/** Reads `SMTP_URL`, and decides how the connection is encrypted. */
+/** Parses `SMTP_URL`, and determines how the connection is encrypted. */
 const parseServerUrl = (url: Redacted.Redacted) => {
   const { hostname, password, port, protocol, username } = new URL(Redacted.value(url))
   const host = hostname.replace(/^\[(.*)\]$/, "$1")
@@ -74,9 +79,10 @@ const parseServerUrl = (url: Redacted.Redacted) => {
       host,
       port: port === "" ? (secure ? 465 : 587) : Number(port),
       secure,
-      // A password is sent only over TLS, except to a local server. Without a password, TLS is used if it is offered.
+      // A password is sent only over TLS, except to a local server. Without a password, TLS is used if the server
+      // offers it.
       requireTLS: username !== "" && !secure && !isLocal,
-      // A local server is used without STARTTLS, because its certificate rarely matches its address.
+      // STARTTLS is not used with a local server, because its certificate rarely matches its address.
       ignoreTLS: isLocal && !secure,
       connectionTimeout: 10_000,
       greetingTimeout: 10_000,
@@ -89,16 +95,19 @@ const parseServerUrl = (url: Redacted.Redacted) => {
 type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["send"]>[2]>[0]
 
 /**
- * Returns the text as one line of at most 500 characters. A server's reply with line breaks could otherwise forge lines
- * of the log.
+ * Converts text to a single line of at most 500 characters. Otherwise, a server could forge log lines with line breaks
+ * in its reply.
  */
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
-/** Whether the server refused the connection or the sender. If so, it would refuse every other email, too. */
+/** Returns whether the server refused the connection or the sender. It would then refuse all other emails as well. */
 const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
-/** Classifies a failure. Without a reply code, what matters is whether the server already had the complete message. */
+/**
+ * Classifies a failure. If there is no reply code, the outcome depends on whether the complete message had already been
+ * handed over to the server.
+ */
 const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   const { code, command, message, responseCode } = error ?? {}
   const outcome = responseCode === undefined
@@ -120,8 +129,7 @@ interface EmailDelivery {
   readonly to: string
   readonly message: Uint8Array
   /**
-   * Called, and awaited, before the end of the message is sent. If the result is false, the connection is closed
-   * instead.
+   * Called before the end of the message is sent, and awaited. If it returns false, the connection is closed instead.
    */
   readonly confirmHandover: () => Promise<boolean>
 }
@@ -129,7 +137,8 @@ interface EmailDelivery {
 const deliveryTimeout = "2 minutes"
 
 /**
- * Returns a function that delivers an email. Each gets a new connection, because emails are too rare to keep one open.
+ * Returns a function that delivers an email. Each email uses a new connection, because emails are too infrequent to
+ * keep a connection open.
  */
 export const makeSmtpDelivery = (url: Redacted.Redacted) => {
   const { auth, connection: options } = parseServerUrl(url)
@@ -146,7 +155,8 @@ export const makeSmtpDelivery = (url: Redacted.Redacted) => {
           resume(Effect.fail(makeDeliveryError(error, isHandedOver)))
           connection.close()
         }
-        // The connection ends the message, and thereby hands it over, when this generator ends.
+        // When this generator ends, the connection sends the end of the message. This hands the email over to the
+        // server.
         const content = async function* () {
           yield message
           if (!(await confirmHandover())) throw new Error("Another process has taken over.")

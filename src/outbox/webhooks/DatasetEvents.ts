@@ -1,6 +1,6 @@
 /**
- * The background job that reads the change feed, and queues a `dataset.changed` for each transaction, dataset and
- * endpoint that subscribes to it. The message does not contain the changed rows: its receiver requests them from
+ * The background job that reads the change feed and queues `dataset.changed` messages, one for each transaction,
+ * dataset and subscribed endpoint. A message does not contain the changed rows. The receiver requests them from
  * `/v1/changes`.
  */
 import { type Config, Duration, Effect, Option, Schema } from "effect"
@@ -23,13 +23,13 @@ import { wantsDatasetsSql } from "./WebhookEndpoints.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
 
-/** Maximum number of changes that one statement reads. */
+/** Maximum number of changes read by one statement. */
 const pageSize = 1_000
 
-/** Maximum number of messages that one statement queues. */
+/** Maximum number of messages queued by one statement. */
 const messagesPerStatement = 500
 
-/** Maximum number of symbols in a message. */
+/** Maximum number of symbols listed in a message. */
 const maxListedTickers = 100
 
 const Subscriber = Schema.Struct({
@@ -37,12 +37,12 @@ const Subscriber = Schema.Struct({
   tier: Tier,
   datasets: Schema.NullOr(Schema.Array(Schema.String)),
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
-  /** The moment of its creation: the endpoint only gets what was recorded later. */
+  /** When the endpoint was created. It only gets changes recorded after this time. */
   since: Schema.String,
 })
 type Subscriber = typeof Subscriber.Type
 
-/** Returns the datasets that an endpoint subscribes to and its account may read. */
+/** Returns the datasets that the endpoint subscribes to and its account may read. */
 const listDatasets = ({ datasets, tier }: Subscriber) =>
   changeFeedDatasets.filter((dataset) =>
     datasets?.includes(dataset) !== false &&
@@ -51,14 +51,14 @@ const listDatasets = ({ datasets, tier }: Subscriber) =>
     )
   )
 
-/** Returns the value of a key. If the map does not have it, it is created and added. */
+/** Returns the value for a key. If the map does not contain the key, creates the value and adds it. */
 const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V) => {
   const found = map.get(key) ?? make()
   map.set(key, found)
   return found
 }
 
-/** Counts what changed in one dataset, of the symbols that one endpoint subscribes to. */
+/** Counts the changes in one dataset that affect the symbols an endpoint subscribes to. */
 class DatasetTally {
   readonly counts: Record<ChangeKind, number> = { added: 0, corrected: 0, removed: 0 }
   readonly tickers = new Set<string>()
@@ -74,7 +74,7 @@ class DatasetTally {
 }
 
 /**
- * Counts the changes of one transaction for each endpoint. Endpoints that subscribe to all symbols share one tally per
+ * Counts a transaction's changes for each endpoint. All endpoints that subscribe to every symbol share one tally per
  * dataset.
  */
 class TransactionTally {
@@ -96,13 +96,13 @@ class TransactionTally {
     }
   }
 
-  /** Returns the tallies of an endpoint by dataset. */
+  /** Returns an endpoint's tallies by dataset. */
   tallyFor(subscriber: Subscriber): ReadonlyMap<string, DatasetTally> {
     return subscriber.tickers === null ? this.#all : this.#selected.get(subscriber) ?? new Map()
   }
 }
 
-/** Returns the cursors before and after the transaction of a change. */
+/** Returns the cursors immediately before and after the transaction that contains a change. */
 const getTransactionCursors = (cursor: string) => {
   const place = parseChangeFeedStart(cursor)
   if (place._tag !== "Cursor") throw new Error(`${cursor} is not the cursor of a change`)
@@ -115,7 +115,7 @@ const getTransactionCursors = (cursor: string) => {
 
 type TransactionCursors = ReturnType<typeof getTransactionCursors>
 
-/** Returns the messages about a transaction. */
+/** Creates the messages about a transaction. */
 const makeMessages = (
   transaction: TransactionTally,
   { after, before }: TransactionCursors,
@@ -146,7 +146,7 @@ type Message = ReturnType<typeof makeMessages>[number]
 
 type FeedPage = Effect.Success<ReturnType<ChangeFeedReader["Service"]["summarizePage"]>>
 
-/** A change with its place in the feed. */
+/** A change and its position in the feed. */
 type PlacedChange = FeedPage["changes"][number]
 
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
@@ -163,11 +163,12 @@ const readSubscribers = Effect.gen(function* () {
 
 const formatIds = (subscribers: ReadonlyArray<Subscriber>) => subscribers.map(({ endpoint_id }) => endpoint_id).join()
 
-/** Queues messages. However often and concurrently this runs, each message is queued once, because of its key. */
+/** Queues messages. Repeated and concurrent runs queue each message only once, because `event_key` identifies it. */
 const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Message>) {
   const sql = yield* SqlClient.SqlClient
   for (let start = 0; start < messages.length; start += messagesPerStatement) {
-    // The inner query sorts the messages before the function is called, because they get their order from the calls.
+    // The inner query sorts the messages before the function is called, because they are numbered in the order of the
+    // calls.
     yield* sql`
       select enqueue_webhook_message(endpoint_id, 'dataset.changed', data, event_key)
       from (
@@ -181,8 +182,8 @@ const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Messa
 })
 
 /**
- * Moves the place in the feed, unless another process or a new endpoint has moved it in the meantime. Returns whether
- * it was moved.
+ * Moves the stored feed position, unless another process or a new endpoint has moved it in the meantime. Returns
+ * whether it was moved.
  */
 const moveFeed = Effect.fnUntraced(function* (from: string | null, to: string) {
   const sql = yield* SqlClient.SqlClient
@@ -192,7 +193,9 @@ const moveFeed = Effect.fnUntraced(function* (from: string | null, to: string) {
   return moved.length === 1
 })
 
-/** Returns the subscribers to each symbol, by the key that all spellings of the symbol share (D41). */
+/**
+ * Returns the subscribers to each symbol. Symbols are indexed by the key that all spellings of a symbol share (D41).
+ */
 const indexByTicker = (subscribers: ReadonlyArray<Subscriber>) => {
   const byTicker = new Map<string, Set<Subscriber>>()
   for (const subscriber of subscribers) {
@@ -209,14 +212,14 @@ interface CountedTransaction {
 }
 
 /**
- * Groups changes by transaction. A transaction may continue on the next page, so it stays open until another begins.
+ * Groups changes by transaction. A transaction may continue on the next page, so it stays open until another one
+ * begins.
  */
 const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscriber>>) => {
   let open: CountedTransaction | undefined
   return {
     /**
-     * Adds a change. If it belongs to a different transaction than the previous change, returns that earlier
-     * transaction, which is complete.
+     * Adds a change. If the change begins a new transaction, returns the previous transaction, which is then complete.
      */
     add: (change: PlacedChange): CountedTransaction | undefined => {
       const cursors = getTransactionCursors(change.cursor)
@@ -227,7 +230,7 @@ const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscr
       open = current
       return isSame ? undefined : previous
     },
-    /** Returns the open transaction, to which no further change belongs. */
+    /** Closes and returns the open transaction. Must be called only when no more changes can belong to it. */
     close: () => {
       const last = open
       open = undefined
@@ -237,8 +240,8 @@ const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscr
 }
 
 /**
- * Queues the messages about the transactions that end on a page of the feed. Returns the place in the feed after them;
- * undefined if no transaction ends there.
+ * Queues the messages about all transactions that end on a page of the feed. Returns the feed position after these
+ * transactions, or undefined if no transaction ends on the page.
  */
 const queuePage = Effect.fnUntraced(function* (
   page: FeedPage,
@@ -251,7 +254,7 @@ const queuePage = Effect.fnUntraced(function* (
   const queueTransaction = Effect.fnUntraced(function* ({ cursors, tally }: CountedTransaction) {
     messages.push(...makeMessages(tally, cursors, subscribers, baseUrl))
     end = cursors.after
-    // Bounds the memory that the messages on a page take.
+    // This limits how much memory the messages for one page take.
     if (messages.length >= messagesPerStatement) yield* queueMessages(messages.splice(0))
   })
   for (const change of page.changes) {
@@ -264,7 +267,10 @@ const queuePage = Effect.fnUntraced(function* (
   return page.hasMore ? end : page.cursor
 })
 
-/** Reads the feed page by page from the stored place, queues messages, and moves the place. */
+/**
+ * Reads the feed page by page, starting at the stored position. Queues the messages for each page, and then moves the
+ * position.
+ */
 const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit: number) {
   const subscribers = yield* readSubscribers
   const datasets = Array.from(new Set(subscribers.flatMap(listDatasets)))
@@ -285,7 +291,8 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
           summarizePage({ _tag: "Now" }, filter, limit),
         )),
     )
-    // If an endpoint was created before the page was read, it may want these changes. The next run knows all endpoints.
+    // An endpoint created before the page was read may subscribe to these changes. In that case, stop here: the next
+    // run reads all endpoints again.
     if (formatIds(yield* readSubscribers) !== formatIds(subscribers)) return
     const end = yield* queuePage(page, transactions, subscribers, baseUrl)
     if (end !== undefined && end !== queuedUntil) {
@@ -298,8 +305,8 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
 })
 
 /**
- * Queues the messages about all transactions since the last call. Their URLs begin with `baseUrl`. At most `limit`
- * changes are read at a time.
+ * Queues the messages about all transactions since the last call. URLs in the messages begin with `baseUrl`. `limit` is
+ * the maximum number of changes to read with one statement.
  */
 export const queueDatasetEvents = (baseUrl: string, limit = pageSize) =>
   Effect.mapError(
@@ -308,8 +315,8 @@ export const queueDatasetEvents = (baseUrl: string, limit = pageSize) =>
   )
 
 /**
- * Runs only if `WEBHOOKS` is on. It need not check its lease: even if two processes run it, each message is queued
- * once.
+ * The job runs only if `WEBHOOKS` is `on`. It does not need to check its lease: even if two processes run it at the
+ * same time, each message is queued only once.
  */
 export const datasetEventsJob = {
   name: "webhook-events",

@@ -1,10 +1,10 @@
-/** The addresses that webhooks are never sent to (SECURITY.md). */
+/** Defines the addresses to which webhooks are not sent by default (SECURITY.md). */
 import { isIP } from "node:net"
 import { AddressSet } from "../../accounts/AddressSet.ts"
 
 /**
- * All addresses that do not belong to a single host on the public Internet, according to IANA's registries of
- * special-purpose addresses. They include the metadata services of cloud providers (169.254.169.254, fd00:ec2::254).
+ * All addresses that do not belong to a single host on the public Internet, according to IANA's special-purpose address
+ * registries. This includes the metadata services of cloud providers (169.254.169.254, fd00:ec2::254).
  */
 const internalAddresses = new AddressSet([
   "0.0.0.0/8", // This network, unspecified
@@ -22,8 +22,8 @@ const internalAddresses = new AddressSet([
   "198.51.100.0/24", // Documentation
   "203.0.113.0/24", // Documentation
   "224.0.0.0/3", // Multicast, reserved, broadcast
-  // Of IPv6, only 2000::/3 is in use. The rest has the unspecified, loopback, IPv4-mapped, NAT64, unique-local,
-  // link-local and multicast addresses.
+  // Only 2000::/3 is allocated for global IPv6 addresses. The other ranges contain the unspecified, loopback,
+  // IPv4-mapped, NAT64, unique-local, link-local and multicast addresses.
   "::/3",
   "4000::/2",
   "8000::/1",
@@ -33,6 +33,6 @@ const internalAddresses = new AddressSet([
   "3fff::/20", // Documentation
 ])
 
-/** Whether an address is internal. Text that is not an address counts as internal. */
+/** Returns whether an address is internal. Text that is not a valid address counts as internal. */
 export const isInternalAddress = (address: string) =>
   isIP(address) === 0 || address.includes("%") || internalAddresses.has(address)

@@ -1,45 +1,49 @@
 /**
- * Decides which endpoints get a turn, in which their messages are sent, so that neither slow receivers nor accounts
- * with many endpoints delay others (docs/operations/webhooks.md). It only knows what this process has seen.
+ * Schedules webhook sending. An endpoint's messages are sent during its turns. Turns are assigned so that neither slow
+ * receivers nor accounts with many endpoints delay others (docs/operations/webhooks.md). The schedule is based only on
+ * what this process has observed.
  */
 import { Duration } from "effect"
 import { LRUCache } from "lru-cache"
 
-/** Maximum number of turns at the same time: in total, for slow endpoints, and for one account. */
+/** Maximum number of concurrent turns: in total, for slow endpoints, and per account. */
 export const maxTurns = { total: 50, slow: 40, perAccount: 10 }
 
-/** An endpoint is slow if its attempts take longer than this on average. */
+/** An endpoint is considered slow if its attempts take longer than this on average. */
 const slowAttempt = Duration.seconds(2)
 
 /**
- * The weight of the latest attempt in the average: one timeout makes an endpoint slow, and two quick attempts make it
- * fast again.
+ * Weight of the latest attempt in the moving average. With this weight, one timeout makes an endpoint slow, and two
+ * quick attempts make it fast again.
  */
 const latestShare = 0.25
 
-/** Maximum number of endpoints, and of accounts, that are remembered. One that was forgotten counts as new. */
+/**
+ * Maximum number of endpoints, and of accounts, whose history is cached. An evicted endpoint or account is treated as
+ * new.
+ */
 const maxRemembered = 20_000
 
-/** An endpoint whose next message is due. */
+/** An endpoint with a message that is due. */
 export interface DueEndpoint {
   readonly endpoint_id: bigint
   readonly account_id: bigint
 }
 
 interface EndpointHistory {
-  /** The number of its last turn. Turns are numbered from 1. */
+  /** Number of the endpoint's last turn. Turns are numbered from 1. */
   readonly lastTurn: number
-  /** Average time of an attempt, ms. */
+  /** Average duration of an attempt, in milliseconds. */
   readonly averageMillis: number
 }
 
 const newEndpoint: EndpointHistory = { lastTurn: 0, averageMillis: 0 }
 
-/** Creates the turns of a process. */
+/** Creates the scheduler of a process. */
 export const makeSendTurns = () => {
   const running = new Map<bigint, { readonly account: bigint; readonly isSlow: boolean }>()
   const endpoints = new LRUCache<bigint, EndpointHistory>({ max: maxRemembered })
-  /** Number of the last turn, by account. */
+  /** Number of each account's last turn. */
   const accounts = new LRUCache<bigint, number>({ max: maxRemembered })
   let turns = 0
 
@@ -47,9 +51,9 @@ export const makeSendTurns = () => {
   const isSlow = (endpoint: bigint) => getHistory(endpoint).averageMillis > Duration.toMillis(slowAttempt)
 
   /**
-   * Finds the endpoint whose turn is next. It belongs to the account that has the fewest turns at the moment and, among
-   * several such accounts, whose last turn was longest ago. Among the endpoints of that account, again the one whose
-   * last turn was longest ago is chosen. Otherwise, the given order decides.
+   * Returns the endpoint that gets the next turn. Prefers the account with the fewest turns in progress, then the
+   * account whose last turn was longest ago, and then the endpoint whose last turn was longest ago. If endpoints are
+   * still tied, the first one in `due` is chosen.
    */
   const findNext = (due: ReadonlyArray<DueEndpoint>) => {
     const current = [...running.values()]
@@ -73,7 +77,7 @@ export const makeSendTurns = () => {
   }
 
   return {
-    /** Starts turns for as many of the due endpoints as may run now, and returns these endpoints. */
+    /** Starts turns for as many of the due endpoints as the limits allow. Returns these endpoints. */
     begin: (due: ReadonlyArray<DueEndpoint>) => {
       const begun: Array<DueEndpoint> = []
       while (running.size < maxTurns.total) {
@@ -91,13 +95,13 @@ export const makeSendTurns = () => {
     end: (endpoint: bigint) => {
       running.delete(endpoint)
     },
-    /** Records how long an attempt took. */
+    /** Records the duration of an attempt. */
     recordAttempt: (endpoint: bigint, time: Duration.Duration) => {
       const history = getHistory(endpoint)
       const averageMillis = history.averageMillis + latestShare * (Duration.toMillis(time) - history.averageMillis)
       endpoints.set(endpoint, { ...history, averageMillis })
     },
-    /** Whether no further turn can begin. */
+    /** Returns whether the maximum number of turns is in progress. */
     isFull: () => running.size >= maxTurns.total,
   }
 }

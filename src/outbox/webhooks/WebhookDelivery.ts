@@ -1,4 +1,4 @@
-/** Sends one message to a receiver. It connects only to addresses that were checked (SECURITY.md). */
+/** Sends a message to a receiver. Connects only to addresses that have been checked (SECURITY.md). */
 import { Clock, Duration, Effect } from "effect"
 import { Resolver } from "node:dns/promises"
 import { type IncomingMessage, request as requestHttp, type RequestOptions } from "node:http"
@@ -9,13 +9,16 @@ import type { AllowedHosts } from "./WebhookSettings.ts"
 import { signWebhook } from "./WebhookSignature.ts"
 import { checkWebhookUrl, getHost, isAddressPermitted } from "./WebhookUrl.ts"
 
-/** How long an attempt may take, from the DNS query to the headers of the response. */
+/** Time limit for one attempt, from the DNS query until the response headers arrive. */
 export const deliveryTimeout = Duration.seconds(15)
 
-/** How long to wait for the beginning of the body after the headers have arrived. What comes later is not read. */
+/**
+ * How long to wait for the start of the response body after the headers have arrived. Anything that arrives later is
+ * ignored.
+ */
 const bodyTimeout = Duration.seconds(2)
 
-/** Maximum number of response bytes that are read, and of characters that are kept. */
+/** Maximum number of response bytes to read, and maximum number of characters in the stored excerpt. */
 const [maxBodyBytes, maxExcerptLength] = [4096, 200]
 
 /** A message and its receiver. */
@@ -23,39 +26,39 @@ export interface WebhookRequest {
   readonly message_id: string
   readonly url: string
   readonly body: string
-  /** The secrets that sign: the current one, and the previous one while it is valid. */
+  /** The secrets used for signing: the current one, and the previous one while it is still valid. */
   readonly secrets: ReadonlyArray<string>
 }
 
-/** The reasons why an attempt can fail. Metrics use them as a label. */
+/** The reasons why an attempt can fail. They are used as a metrics label. */
 export const deliveryFailures = ["address", "connection", "timeout", "redirect", "status", "gone"] as const
 
-/** One of `deliveryFailures`. */
+/** One of the reasons in `deliveryFailures`. */
 export type DeliveryFailure = typeof deliveryFailures[number]
 
-/** The result of an attempt. */
+/** The result of a delivery attempt. */
 export type DeliveryResult =
   | { readonly _tag: "Delivered"; readonly status: number }
   | {
     readonly _tag: "Failed"
     readonly why: DeliveryFailure
-    /** For operators. Contains at most a short excerpt of the response. */
+    /** An explanation for operators. Contains at most a short excerpt of the response. */
     readonly reason: string
-    /** The status of the response, if there was one. */
+    /** The response status, if there was a response. */
     readonly status?: number
-    /** The delay that the receiver asked for with `Retry-After`, s. */
+    /** The delay requested by the receiver with `Retry-After`, in seconds. */
     readonly retryAfterSeconds?: number
   }
 
 const fail = (why: DeliveryFailure, reason: string): DeliveryResult => ({ _tag: "Failed", why, reason })
 
-/** Resolves a host name to all its addresses. Rejects if there are none. */
+/** Resolves a host name to all of its addresses. Rejects if there are none. */
 export type HostResolver = (host: string) => Promise<ReadonlyArray<string>>
 
 /**
- * Returns a function that queries DNS for both IPv4 and IPv6 addresses. Unlike `lookup`, it needs no thread of libuv's
- * pool, so one receiver's slow DNS server cannot block all others. It also reads neither the hosts file nor search
- * domains.
+ * Returns a function that queries DNS for IPv4 and IPv6 addresses. Unlike `lookup`, it does not occupy a thread in
+ * libuv's pool, so a slow DNS server for one receiver cannot block all others. It also ignores the hosts file and
+ * search domains.
  */
 export const makeDnsResolver = (): HostResolver => {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
@@ -67,10 +70,10 @@ export const makeDnsResolver = (): HostResolver => {
   }
 }
 
-/** The longest delay that a receiver can ask for, s. */
+/** The longest delay that a receiver can request, in seconds. */
 const maxRetryAfterSeconds = 24 * 3600
 
-/** Parses the number of seconds, or the date, of a header `Retry-After`. */
+/** Parses a `Retry-After` header, which contains either a number of seconds or a date. */
 const parseRetryAfter = (text: string | undefined, now: number) => {
   if (text === undefined) return undefined
   const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
@@ -81,8 +84,8 @@ const formatExcerpt = (bytes: Buffer) =>
   bytes.toString("utf8").replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\s]+/gu, " ").trim().slice(0, maxExcerptLength)
 
 /**
- * Reads the beginning of a body. If the receiver stops sending or the response is destroyed, resolves with what has
- * arrived.
+ * Reads the start of a response body. If the receiver stops sending or the response is destroyed, resolves with what
+ * has arrived by then.
  */
 const readExcerpt = (response: IncomingMessage) =>
   new Promise<string>((resolve) => {
@@ -104,8 +107,8 @@ interface ArrivedResponse {
 }
 
 /**
- * Turns a response into a result. Success depends on the status alone, even if the body never ends. In a failure, the
- * beginning of the body is part of the reason.
+ * Converts a response to a result. Success depends only on the status, so a body that never ends does not matter. After
+ * a failure, the start of the body becomes part of the reason.
  */
 const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: ArrivedResponse) {
   const status = response.statusCode ?? 0
@@ -126,9 +129,9 @@ const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: Ar
 }, (effect, { response }) => Effect.ensuring(effect, Effect.sync(() => response.destroy())))
 
 /**
- * Sends the request to one of the addresses, without querying DNS again: a second query could return addresses that
- * were not checked. The signal ends the connection. Resolves with the response as soon as its headers have arrived, or
- * with the failure.
+ * Sends the request to one of the given addresses. Does not query DNS again, because a second query could return
+ * unchecked addresses. Aborting the signal closes the connection. Resolves when the response headers have arrived or
+ * the request has failed.
  */
 const post = (
   url: URL,
@@ -142,7 +145,8 @@ const post = (
     const options: RequestOptions = {
       method: "POST",
       headers,
-      // Uses a new connection, because a connection that is kept alive could outlive the check of its address.
+      // Use a new connection for each request. A kept-alive connection could still be in use when its address would no
+      // longer pass the check.
       agent: false,
       signal,
       lookup: (_host, { all }, done) => {
@@ -161,8 +165,8 @@ const post = (
   })
 
 /**
- * Returns a function that tries once to deliver a message. It never fails, and ends within `deliveryTimeout` plus
- * `bodyTimeout`.
+ * Returns a function that makes one attempt to deliver a message. The function never fails, and ends within
+ * `deliveryTimeout` plus `bodyTimeout`.
  */
 export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostResolver) => {
   const resolveAddresses = Effect.fnUntraced(function* (host: string) {
@@ -173,7 +177,7 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
     })
   })
 
-  /** Returns the response, or the failure. */
+  /** Sends the message. Returns either the response or the failure. */
   const send = ({ body, message_id, secrets, url: text }: WebhookRequest) =>
     Effect.gen(function* () {
       const checked = checkWebhookUrl(text, allowed)
@@ -181,7 +185,8 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
       const { url } = checked
       const host = getHost(url)
       const addresses = yield* resolveAddresses(host)
-      // One internal address is enough to refuse, because the receiver decides which addresses its name has.
+      // A single internal address is enough to refuse the host, because the receiver controls which addresses the host
+      // name resolves to.
       const internal = addresses.find((address) => !isAddressPermitted(allowed, host, address))
       if (internal !== undefined) {
         return fail("address", `${host} has the internal address ${internal}, which is not in WEBHOOKS_ALLOWED_HOSTS.`)

@@ -1,4 +1,4 @@
-/** Creates, lists and changes webhook endpoints, and sends messages again (docs/operations/webhooks.md). */
+/** Creates, lists and changes webhook endpoints, and resends messages (docs/operations/webhooks.md). */
 import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { unlessErased } from "../../accounts/Accounts.ts"
@@ -13,17 +13,20 @@ import { generateWebhookSecret } from "./WebhookSignature.ts"
 import { checkWebhookUrl } from "./WebhookUrl.ts"
 
 /**
- * Maximum number of endpoints of an account. It prevents an account from occupying all concurrent attempts, and from
- * multiplying its events without limit.
+ * Maximum number of endpoints per account. The limit prevents an account from occupying all concurrent attempts, and
+ * from multiplying its events without bound.
  */
 const maxEndpointsPerAccount = 20
 
-/** There is no webhook endpoint with the given id. */
+/** No webhook endpoint has the given id. */
 export class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
 
 class EndpointNotCreated extends Data.TaggedError("EndpointNotCreated")<{ readonly message: string }> {}
 
-/** The previous secret is still valid, and there can be only one. The message says what to do. */
+/**
+ * The previous secret is still valid, and an endpoint can have only one previous secret. The message explains what to
+ * do.
+ */
 class PreviousSecretValid extends Data.TaggedError("PreviousSecretValid")<{ readonly message: string }> {}
 
 class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: string }> {}
@@ -31,34 +34,34 @@ class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: stri
 const noSuchEndpoint = (id: number) =>
   new NoSuchEndpoint({ message: `There is no webhook endpoint ${id}. \`webhooks list\` shows the ids.` })
 
-/** The SQL condition for endpoints that are enabled and subscribe to changed datasets. */
+/** SQL condition that selects enabled endpoints that subscribe to dataset changes. */
 export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
 
 /**
- * The SQL expression for the secrets that sign messages to a row of `webhook_endpoints`: the current one, and the
- * previous one while it is valid.
+ * SQL expression for the secrets that sign messages to an endpoint in `webhook_endpoints`: the current one, and the
+ * previous one while it is still valid.
  */
 export const signingSecretsSql =
   "array_remove(array[secret, case when previous_secret_until > now() then previous_secret end], null)"
 
 const toJson = (value: ReadonlyArray<string> | null) => value === null ? null : JSON.stringify(value)
 
-/** The properties of a new endpoint. */
+/** The properties of a new webhook endpoint. */
 export interface NewWebhookEndpoint {
   /** Name of an existing account. */
   readonly account: string
   readonly url: string
-  /** Null: all events. */
+  /** The events to send. Null subscribes to all events. */
   readonly events: ReadonlyArray<WebhookSubscription> | null
-  /** The datasets for which `dataset.changed` is sent; null for all that the account may read. */
+  /** The datasets for which `dataset.changed` is sent. Null means all datasets that the account may read. */
   readonly datasets: ReadonlyArray<ChangeFeedDataset> | null
-  /** The symbols for which `dataset.changed` is sent, at most 100; null for all. */
+  /** The symbols for which `dataset.changed` is sent, at most 100. Null means all symbols. */
   readonly tickers: ReadonlyArray<string> | null
 }
 
 const CreatedEndpoint = Schema.Struct({ endpoint_id: Schema.BigInt, url: Schema.String })
 
-/** Creates an endpoint. Its secret cannot be retrieved later. */
+/** Creates an endpoint, and returns it with its secret. The secret cannot be retrieved later. */
 export const createWebhookEndpoint = Effect.fnUntraced(function* (
   { account, datasets, events, tickers, url }: NewWebhookEndpoint,
 ) {
@@ -87,19 +90,21 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
   })
 }, (write, { account }) => unlessErased(account)(write))
 
-/** How to rotate a secret. */
+/** Options for rotating a secret. */
 export interface SecretRotation {
-  /** How long the old secret also signs. */
+  /** How long messages are also signed with the old secret. */
   readonly grace: Duration.Duration
-  /** Whether a previous secret that is still valid ends now. If not, the rotation is refused in that case. */
+  /**
+   * Whether to invalidate a previous secret that is still valid. If false, the rotation is refused while there is one.
+   */
   readonly endPrevious: boolean
 }
 
 const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(PrintedTime) })
 
 /**
- * Gives the endpoint a new secret and returns it. Until the grace period ends, messages are also signed with the old
- * one.
+ * Gives the endpoint a new secret, and returns it. Until the grace period ends, messages are also signed with the old
+ * secret.
  */
 export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { endPrevious, grace }: SecretRotation) {
   const sql = yield* SqlClient.SqlClient
@@ -124,8 +129,8 @@ export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { en
 })
 
 /**
- * Disables an endpoint: nothing is sent to it and no events are queued for it. Waiting messages remain until it is
- * enabled.
+ * Disables an endpoint. No messages are sent to it, and no new events are queued. Messages that are already queued
+ * remain until the endpoint is enabled again.
  */
 export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, reason: string) {
   const sql = yield* SqlClient.SqlClient
@@ -139,21 +144,21 @@ export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, r
 
 const EnabledEndpoint = Schema.Struct({ exists: Schema.Boolean })
 
-/** Enables an endpoint. Its waiting messages are sent immediately, with all their attempts. */
+/** Enables an endpoint. Its waiting messages are sent immediately, with the same number of attempts as new messages. */
 export const enableWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const [enabled] = yield* decodeRows(EnabledEndpoint)(sql`select enable_webhook_endpoint(${id}) as exists`)
   if (enabled?.exists !== true) return yield* noSuchEndpoint(id)
 })
 
-/** Deletes an endpoint and all its messages. */
+/** Deletes an endpoint and all of its messages. */
 export const deleteWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const deleted = yield* sql`delete from webhook_endpoints where endpoint_id = ${id} returning endpoint_id`
   if (deleted.length === 0) return yield* noSuchEndpoint(id)
 })
 
-/** An endpoint as the admin API and the command line show it. */
+/** An endpoint as shown by the admin API and the command line. */
 export const ListedWebhookEndpoint = Schema.Struct({
   endpoint_id: Schema.Int,
   account: Schema.String,
@@ -169,7 +174,7 @@ export const ListedWebhookEndpoint = Schema.Struct({
 /** The decoded endpoint. */
 export type ListedWebhookEndpoint = typeof ListedWebhookEndpoint.Type
 
-/** Returns endpoints, oldest first; all of them by default. */
+/** Returns endpoints, oldest first. Returns all of them unless the arguments limit the selection. */
 export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, limit }: PageRange = {}) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ListedWebhookEndpoint)(sql`
@@ -184,13 +189,13 @@ export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, li
   `)
 })
 
-/** The states of a message. A dead one is not tried again unless an operator sends it again. */
+/** The statuses of a message. A dead message is not retried unless an operator requeues it. */
 export const messageStatuses = ["pending", "delivered", "dead"] as const
 
-/** One of `messageStatuses`. */
+/** One of the statuses in `messageStatuses`. */
 export type MessageStatus = typeof messageStatuses[number]
 
-/** A message as the admin API and the command line show it. */
+/** A message as shown by the admin API and the command line. */
 export const ListedWebhookMessage = Schema.Struct({
   message_id: Schema.String,
   type: Schema.String,
@@ -203,14 +208,14 @@ export const ListedWebhookMessage = Schema.Struct({
   last_error: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "WebhookMessage" })
 
-/** Selects messages of an endpoint. */
+/** Selection criteria for an endpoint's messages. */
 export interface DeliverySelection {
   readonly status: Option.Option<MessageStatus>
-  /** Maximum number of messages. */
+  /** Maximum number of messages to return. */
   readonly limit: number
 }
 
-/** Returns the newest messages of an endpoint, newest first. */
+/** Returns an endpoint's most recent messages, newest first. */
 export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { limit, status }: DeliverySelection) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* decodeRows(ListedWebhookMessage)(sql`
@@ -227,27 +232,27 @@ export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { 
   return endpoints.length === 0 ? yield* noSuchEndpoint(id) : found
 })
 
-/** Selects the messages to send again: those that meet all given conditions. */
+/** Selection criteria for messages to resend. Messages must meet all criteria that are set. */
 export interface ReplaySelection {
   readonly messageId: Option.Option<string>
   readonly endpointId: Option.Option<number>
-  /** Messages about events since this time, which has an offset. */
+  /** Selects messages created since this time. The time must have a UTC offset. */
   readonly since: Option.Option<string>
-  /** Whether messages are included that the receiver has accepted. Otherwise, only dead letters are sent again. */
+  /** Whether to include messages that the receiver has already accepted. If false, only dead letters are resent. */
   readonly includeDelivered: boolean
 }
 
 const ReplayedCounts = Schema.Struct({
   replayed: Schema.Int,
   found: Schema.Int,
-  /** Disabled endpoints for which messages were queued. */
+  /** Ids of the disabled endpoints for which messages were queued. */
   disabled: Schema.Array(Schema.BigInt),
 })
 
 /**
- * Queues messages again, with the same ids and in the same order, ahead of all that wait. If an endpoint has no room
- * for all of them, it gets the oldest. Returns how many messages were found, how many were queued, and which endpoints
- * are disabled and get theirs only when they are enabled.
+ * Requeues messages with the same ids and in the same order, ahead of all waiting messages. If an endpoint's queue does
+ * not have room for all of them, only the oldest are requeued. Returns how many messages were found, how many were
+ * requeued, and which endpoints are disabled and will receive their messages only after they have been enabled.
  */
 export const replayWebhookMessages = Effect.fnUntraced(
   function* ({ endpointId, includeDelivered, messageId, since }: ReplaySelection) {
@@ -262,7 +267,7 @@ export const replayWebhookMessages = Effect.fnUntraced(
 
 const TestedEndpoint = Schema.Struct({ url: Schema.String, secrets: Schema.Array(Schema.String) })
 
-/** Sends a message `webhook.test` from this process, immediately and without a retry, and returns the result. */
+/** Sends a `webhook.test` message from this process, immediately and without retries. Returns the result. */
 export const testWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const deliver = makeWebhookDelivery(yield* AllowedHostsConfig, makeDnsResolver())

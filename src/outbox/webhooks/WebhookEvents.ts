@@ -1,4 +1,7 @@
-/** What webhooks report (docs/operations/webhooks.md). SQL statements queue events with `enqueue_webhook_event`. */
+/**
+ * The events reported by webhooks (docs/operations/webhooks.md). SQL statements queue them with
+ * `enqueue_webhook_event`.
+ */
 const webhookEventTypes = [
   "dataset.changed",
   "key.created",
@@ -12,7 +15,7 @@ const webhookEventTypes = [
   "deprecation.announced",
 ] as const
 
-/** What an endpoint can subscribe to: a type of event, or a group of types. */
+/** What an endpoint can subscribe to: event types, and groups of event types. */
 export const webhookSubscriptions = [
   ...webhookEventTypes,
   "dataset.*",
@@ -21,5 +24,5 @@ export const webhookSubscriptions = [
   "deprecation.*",
 ] as const
 
-/** One of `webhookSubscriptions`. */
+/** An event type or group in `webhookSubscriptions`. */
 export type WebhookSubscription = typeof webhookSubscriptions[number]

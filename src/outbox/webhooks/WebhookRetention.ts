@@ -1,19 +1,19 @@
-/** The background job that deletes old messages, and queues events about keys that will expire soon. */
+/** The background job that deletes old messages, and queues events about keys that are about to expire. */
 import { type Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
 import { makeMomentSql } from "../../contract/rules/Dates.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
 
-/** Maximum number of delivered messages and dead letters that an endpoint keeps. */
+/** Maximum number of delivered messages and dead letters retained per endpoint. */
 const maxFinishedMessages = 50_000
 
-/** Number of messages that one statement deletes, so that each is short. */
+/** Number of messages deleted by one statement. The limit keeps each statement short. */
 const batchSize = 1_000
 
 /**
- * Deletes messages thirty days after they were delivered or given up, messages that have waited for that long for a
- * disabled endpoint, and the oldest messages of endpoints that have too many.
+ * Deletes messages thirty days after they were delivered or became dead letters, messages that have been waiting for a
+ * disabled endpoint for that long, and the oldest finished messages of endpoints that have too many.
  */
 export const deleteOldMessages = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -46,7 +46,10 @@ export const deleteOldMessages = Effect.gen(function* () {
   }
 })
 
-/** Queues an event about each active key that expires within a week. Each gets only one, because of the event's key. */
+/**
+ * Queues an event about each active key that expires within a week. Each expiry is reported only once, because the
+ * event key contains the key id and the expiry.
+ */
 export const queueExpiringKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -58,7 +61,7 @@ export const queueExpiringKeys = Effect.gen(function* () {
   `
 })
 
-/** Runs only if `WEBHOOKS` is on. */
+/** The job runs only if `WEBHOOKS` is `on`. */
 export const webhookRetentionJob = {
   name: "webhook-retention",
   every: Duration.hours(1),

@@ -1,6 +1,7 @@
 /**
- * The background job that sends waiting messages. Each is sent at least once, and an endpoint's messages are sent one
- * at a time, in order. A receiver that hangs or fails delays only its own messages (docs/operations/webhooks.md).
+ * The background job that sends waiting webhook messages. Each message is sent at least once. An endpoint's messages
+ * are sent one at a time and in order. A receiver that hangs or fails only delays its own messages
+ * (docs/operations/webhooks.md).
  */
 import { type Config, Duration, Effect, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,13 +24,13 @@ import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"
 
 const pollInterval = Duration.seconds(1)
 
-/** Only every tenth run updates the metrics, because that has to count all waiting messages. */
+/** The metrics are updated only on every tenth run, because updating them requires counting all waiting messages. */
 const runsPerReading = 10
 
-/** After this time, or this number of messages, an endpoint's turn ends, so that others get theirs. */
+/** An endpoint's turn ends after this time or this many messages, so that other endpoints get a turn. */
 const [maxTurnTime, maxMessagesPerTurn] = [Duration.seconds(5), 100]
 
-/** The delays before the retries, as in the Standard Webhooks specification. They add up to about three days. */
+/** Delays before the retries, as in the Standard Webhooks specification. They add up to about three days. */
 export const retryDelays = [
   Duration.seconds(5),
   Duration.minutes(5),
@@ -37,14 +38,14 @@ export const retryDelays = [
   ...[2, 5, 10, 14, 20, 24].map(Duration.hours),
 ]
 
-/** Varies each delay by up to 20 %, so that messages which failed together are not all retried at once. */
+/** Varies each delay by up to 20%, so that messages that failed together are not all retried at the same time. */
 const retrySchedule = Schedule.jittered(
   retryDelays.map(Schedule.duration).reduce((before, delay) => Schedule.concat(before, delay)),
 )
 
 /**
- * Returns the delay before the next attempt, which is at least what the receiver asked for; undefined after the last
- * one.
+ * Returns the delay before the next attempt, which is at least as long as the receiver requested. Returns undefined
+ * after the last attempt.
  */
 export const computeRetryDelay = (attempts: number, retryAfterSeconds = 0) =>
   Effect.map(
@@ -52,10 +53,10 @@ export const computeRetryDelay = (attempts: number, retryAfterSeconds = 0) =>
     (delay) => delay && Duration.max(delay, Duration.seconds(retryAfterSeconds)),
   )
 
-/** An endpoint is disabled after this number of dead letters without a message that was delivered in between. */
+/** An endpoint is disabled after this many dead letters without a delivered message in between. */
 const maxDeadLettersInARow = 3
 
-/** If an attempt has no result after this time, its sender must have died, and the message is sent again. */
+/** If an attempt has no result after this time, its sender is presumed dead, and the message is sent again. */
 const abandonedAfter = Duration.times(deliveryTimeout, 4)
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -70,7 +71,7 @@ const ClaimedMessage = Schema.Struct({
   type: Schema.String,
   body: Schema.String,
   attempts: Schema.Int,
-  /** Attempts since the message was last queued. */
+  /** Number of attempts since the message was last queued. */
   attempts_since: Schema.Int,
   url: Schema.String,
   secrets: Schema.Array(Schema.String),
@@ -87,13 +88,13 @@ const DeadLetter = Schema.Struct({ is_disabled: Schema.Boolean })
 
 type SenderLease = Pick<JobLease, "holderCondition" | "isHeld">
 
-/** The SQL statements of one sender. */
+/** Builds a sender's SQL statements. */
 const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: SenderLease) {
   const sql = yield* SqlClient.SqlClient
   const secondsFromNow = (duration: Duration.Duration) =>
     sql`now() + make_interval(secs => ${Duration.toSeconds(duration)}::float8)`
 
-  /** The first waiting message of each endpoint. An endpoint's later messages wait for it. */
+  /** Each endpoint's first waiting message. Later messages to the same endpoint wait for it. */
   const heads = sql`
     webhook_endpoints as endpoint cross join lateral (
       select next_attempt_at from webhook_messages as message
@@ -110,13 +111,13 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
       (select count(*)::int from webhook_endpoints where disabled_by_service) as disabled
   `)
 
-  /** Finds the endpoints whose next message is due, longest due first. */
+  /** Returns the endpoints whose next message is due, starting with the one that has been due longest. */
   const findDue = decodeRows(FoundEndpoint)(sql`
     select endpoint_id, account_id from ${heads}
     where disabled_at is null and next_attempt_at <= now() order by next_attempt_at
   `)
 
-  /** Claims the next message of an endpoint if it is due, and only while this process has the lease. */
+  /** Claims an endpoint's next message if the message is due and this process holds the job's lease. */
   const claimNext = (endpointId: bigint) =>
     decodeRows(ClaimedMessage)(sql`
       update webhook_messages as message
@@ -131,12 +132,12 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
         url, ${sql.literal(signingSecretsSql)} as secrets
     `)
 
-  // The condition for storing the result of an attempt. It needs no lease: if the message has been sent again in the
-  // meantime, its number of attempts differs, so the late result is ignored.
+  // The condition for storing the result of an attempt. It does not require the lease. If the message has been sent
+  // again in the meantime, its number of attempts differs, and the late result is ignored.
   const isAttempt = ({ attempts, message_id }: ClaimedMessage) =>
     sql`message_id = ${message_id} and status = 'pending' and attempts = ${attempts}`
 
-  /** Records that a message was delivered, which also ends a series of dead letters. */
+  /** Records that a message was delivered, and resets the endpoint's count of consecutive dead letters. */
   const markDelivered = (message: ClaimedMessage, status: number) =>
     sql`
       with delivered as (
@@ -160,8 +161,8 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
     `
 
   /**
-   * Makes the message a dead letter. Returns whether the endpoint is now disabled, because it has accepted none of
-   * several messages.
+   * Marks the message as a dead letter. Returns whether the endpoint is disabled, which happens after several dead
+   * letters in a row.
    */
   const markDead = (message: ClaimedMessage, { reason, status }: FailedDelivery) =>
     decodeRows(DeadLetter)(sql`
@@ -181,7 +182,7 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
       returning disabled_at is not null as is_disabled
     `)
 
-  /** Disables the endpoint of a message that got 410 (Gone). The message waits until the endpoint is enabled again. */
+  /** Disables an endpoint that responded with 410 (Gone). The message waits until the endpoint is enabled again. */
   const disableGone = (message: ClaimedMessage, { reason, status }: FailedDelivery) =>
     sql`
       with refused as (
@@ -209,7 +210,7 @@ const deadTotal = makeCounter("tickerline_webhooks_dead_total", "Webhook message
 const makeFailureCounter = (why: DeliveryFailure) =>
   makeCounter("tickerline_webhook_failures_total", "Failed attempts to send a webhook message, by reason.", { why })
 
-/** Returns the effect that each run of the job executes. `deliver` tries once to deliver a message. */
+/** Builds the effect that each run of the job executes. `deliver` makes one attempt to deliver a message. */
 export const makeWebhookSender = Effect.fnUntraced(function* (
   deliver: ReturnType<typeof makeWebhookDelivery>,
   lease: SenderLease,
@@ -268,7 +269,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     ],
   }, lease)
 
-  /** Sends an endpoint's messages until its turn ends, one fails, or none is due. */
+  /** Sends an endpoint's messages until its turn ends, an attempt fails, or no message is due. */
   const takeTurn = Effect.fnUntraced(function* (endpointId: bigint, sending: Sending) {
     let spent = Duration.zero
     for (let sent = 0; sent < maxMessagesPerTurn && Duration.isLessThan(spent, maxTurnTime); sent += 1) {
@@ -279,7 +280,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     }
   })
 
-  /** Begins the turns of due endpoints. It must not be interrupted, because every turn that begins must also end. */
+  /** Begins turns for due endpoints. Must not be interrupted, because every turn that has begun must also end. */
   const beginTurns = Effect.fnUntraced(function* (due: ReadonlyArray<DueEndpoint>) {
     for (const { endpoint_id } of turns.begin(due)) {
       yield* begin(true, (sending) =>
@@ -298,7 +299,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
   })
 })
 
-/** Runs only if `WEBHOOKS` is on. */
+/** The job runs only if `WEBHOOKS` is `on`. */
 export const webhookSenderJob = {
   name: "webhooks",
   every: pollInterval,

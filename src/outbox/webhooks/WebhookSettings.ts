@@ -1,26 +1,26 @@
-/** Webhook settings: whether this process sends webhooks, and to which internal addresses. */
+/** Webhook settings: whether this process sends webhooks, and which internal addresses may receive them. */
 import { Config, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { AddressSet } from "../../accounts/AddressSet.ts"
 
 /** Whether this process may send webhooks. */
 export const WebhooksConfig = Config.schema(Schema.Literals(["on", "off"]), "WEBHOOKS").pipe(Config.withDefault("off"))
 
-/** Receivers that the operator permits, although their address is internal or their URL begins with `http`. */
+/** Receivers permitted by the operator, even if their address is internal or their URL begins with `http://`. */
 export interface AllowedHosts {
-  /** Host names in lower case. */
+  /** Host names, in lower case. */
   readonly names: ReadonlySet<string>
   readonly addresses: AddressSet
 }
 
 const hostNamePattern = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$/
 
-/** Parses a list of names, addresses and networks. Returns the first entry that is none of these, if there is one. */
+/** Parses a list of host names, addresses and networks. If any entries are invalid, returns the first of them. */
 const parseAllowedHosts = (text: string): AllowedHosts | { readonly invalid: string } => {
   const names = new Set<string>()
   const addresses = new AddressSet()
   for (const entry of text.split(",").map((entry) => entry.trim().toLowerCase())) {
     if (addresses.add(entry)) continue
-    // In a URL, a name whose last label has no letters would be read as an IPv4 address.
+    // In a URL, a host name whose last label contains no letters would be interpreted as an IPv4 address.
     if (!hostNamePattern.test(entry) || !/[a-z][^.]*$/.test(entry)) return { invalid: entry }
     names.add(entry)
   }
@@ -29,7 +29,7 @@ const parseAllowedHosts = (text: string): AllowedHosts | { readonly invalid: str
 
 const noAllowedHosts: AllowedHosts = { names: new Set(), addresses: new AddressSet() }
 
-/** The receivers that the operator permits. */
+/** The setting that lists the receivers permitted by the operator. */
 export const AllowedHostsConfig = Config.schema(
   Schema.String.pipe(Schema.decodeTo(
     Schema.declare((value): value is AllowedHosts => typeof value === "object" && value !== null && "names" in value),

@@ -1,20 +1,20 @@
-/** Secrets and signatures, as in the Standard Webhooks specification. */
+/** Creates webhook secrets and signatures according to the Standard Webhooks specification. */
 import { createHmac, randomBytes } from "node:crypto"
 
 const prefix = "whsec_"
 
-/** Creates a secret. */
+/** Generates a secret. */
 export const generateWebhookSecret = () => `${prefix}${randomBytes(32).toString("base64")}`
 
-/** The parts of a message that are signed. */
+/** The signed parts of a message. */
 export interface SignedMessage {
   readonly id: string
-  /** Unix time of the attempt, s. */
+  /** Unix time of the attempt, in seconds. */
   readonly timestamp: number
   readonly body: string
 }
 
-/** Returns the value of the header `webhook-signature`: one signature per secret. */
+/** Returns the value of the `webhook-signature` header, which contains one signature per secret. */
 export const signWebhook = ({ body, id, timestamp }: SignedMessage, secrets: ReadonlyArray<string>) =>
   secrets.map((secret) => {
     const key = Buffer.from(secret.slice(prefix.length), "base64")

@@ -1,25 +1,26 @@
-/** Decides which URLs a webhook endpoint may have, and to which addresses its messages may be sent (SECURITY.md). */
+/** Determines which URLs a webhook endpoint may have, and to which addresses its messages may be sent (SECURITY.md). */
 import { isIP } from "node:net"
 import { isInternalAddress } from "./InternalAddresses.ts"
 import type { AllowedHosts } from "./WebhookSettings.ts"
 
 const maxLength = 2048
 
-/** Returns the host of a URL without the brackets of an IPv6 address. */
+/** Returns a URL's host. The brackets around an IPv6 address are removed. */
 export const getHost = ({ hostname }: URL) => hostname.replace(/^\[(.*)\]$/, "$1")
 
 const isHostAllowed = ({ addresses, names }: AllowedHosts, host: string) => names.has(host) || addresses.has(host)
 
-/** Whether messages may be sent to this address of the host. */
+/** Returns whether messages may be sent to this address of the host. */
 export const isAddressPermitted = (allowed: AllowedHosts, host: string, address: string) =>
   allowed.names.has(host) || allowed.addresses.has(address) || !isInternalAddress(address)
 
-/** A URL that a webhook endpoint may have, or what is wrong with it. */
+/** A permitted webhook URL, or a description of what is wrong with it. */
 export type CheckedUrl = { readonly url: URL } | { readonly problem: string }
 
 /**
- * Parses a URL, or returns a problem that completes the sentence "The URL …". The parser normalizes other spellings of
- * an address, such as 2130706433, 0x7f.1 and 127.1, so the check sees the same address as the connection.
+ * Parses a URL and checks whether a webhook endpoint may have it. A returned problem completes the sentence "The URL
+ * …". The URL parser normalizes unusual spellings of an address, such as 2130706433, 0x7f.1 and 127.1. The check
+ * therefore sees the same address that the connection will use.
  */
 export const checkWebhookUrl = (text: string, allowed: AllowedHosts): CheckedUrl => {
   const url = URL.parse(text)

@@ -3,30 +3,30 @@ import { Data, Effect } from "effect"
 import { spawn } from "node:child_process"
 import process from "node:process"
 
-/** A failure of the embedded server. The message tells the user how to fix it. */
+/** A failure of the embedded server. The message tells the user how to fix the problem. */
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{ readonly message: string }> {}
 
-/** Ends advice about the embedded server with the alternative: an external database. */
+/** The end of a message with advice about the embedded server. It suggests an external database as the alternative. */
 export const databaseUrlHint = "or set DATABASE_URL to your own PostgreSQL server"
 
 /** What to do when the disk is full. */
 export const diskFullAdvice = "the disk is full; free some space and start again"
 
-/** Returns the last ten lines of a PostgreSQL log or command output, without SQL. If the disk is full, adds a hint. */
+/** Returns the last ten lines of a PostgreSQL log or command output, without SQL. Adds a hint if the disk is full. */
 export const summarizeProcessOutput = (output: string): string => {
   const lines = output.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
   const diskFull = /No space left/.test(output) ? `: ${diskFullAdvice}` : ""
   return `${diskFull}.\n${lines.slice(-10).join("\n")}`
 }
 
-/** The user that runs PostgreSQL if this process is root, because PostgreSQL refuses to run as root. */
+/** The user that runs PostgreSQL when this process is root, because PostgreSQL refuses to run as root. */
 export interface SystemUser {
   readonly name: string
   readonly uid: number
   readonly gid: number
 }
 
-/** Describes which operating system the PostgreSQL programs from npm require. */
+/** Returns which operating system the PostgreSQL programs from npm require. */
 export const describeSystemRequirement = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "macOS 13 or newer" : "Linux with glibc"
 
@@ -47,9 +47,9 @@ interface Command {
 }
 
 /**
- * Runs a command to completion; an interruption terminates it. The command is isolated from this process: from its PG*
- * environment variables, from Ctrl-C in its terminal, and from its working directory, which the command's user may be
- * unable to access.
+ * Runs a command to completion, and terminates it if interrupted. The command is isolated from this process: it does
+ * not inherit the `PG*` environment variables, does not receive Ctrl-C from the terminal, and does not run in this
+ * process's working directory, which the command's user may be unable to access.
  */
 export const runProcessToCompletion = (
   { args, command, systemUser }: Command,
@@ -67,7 +67,7 @@ export const runProcessToCompletion = (
     child.stderr.on("data", (chunk) => output += String(chunk))
     child.once("error", (cause) => resume(Effect.fail(cannotRun(command, cause))))
     child.once("close", (code) => resume(Effect.succeed({ code: code ?? -1, output })))
-    // If the effect is interrupted: terminates the command, and waits until it has ended.
+    // On interruption, terminates the command and waits for it to exit.
     return Effect.callback<void>((ended) => {
       child.once("close", () => ended(Effect.void))
       child.kill("SIGTERM")

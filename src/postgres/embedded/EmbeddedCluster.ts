@@ -18,16 +18,16 @@ import {
 } from "./ChildProcess.ts"
 import { findPostgresPackage, installPostgresPrograms, makeTemporaryDirectory } from "./PostgresPrograms.ts"
 
-/** The database superuser of the embedded server. */
+/** The embedded server's superuser. */
 export const embeddedDatabaseUser = "tickerline"
 
-/** Returns the URL of the embedded server. It includes sslmode, so that PGSSLMODE does not affect it. */
+/** Returns the embedded server's URL. It includes `sslmode`, so the environment variable `PGSSLMODE` has no effect. */
 export const makeEmbeddedUrl = (password: string, port: number) =>
   Redacted.make(
     `postgres://${embeddedDatabaseUser}:${password}@127.0.0.1:${port}/${embeddedDatabaseUser}?sslmode=disable`,
   )
 
-/** The embedded server's cluster: where its programs and data are, who runs it, and how to connect. */
+/** The embedded server's cluster: where its programs and data are, which user runs it, and how to connect to it. */
 export interface EmbeddedCluster extends ServerLocation {
   readonly programsDirectory: string
   readonly dataDirectory: string
@@ -38,15 +38,15 @@ export interface EmbeddedCluster extends ServerLocation {
 const Credentials = Schema.fromJsonString(Schema.Struct({ password: Schema.String, port: Schema.Int }))
 
 /**
- * Settings that `initdb` writes to postgresql.conf, where users can change them. They only affect the log. Settings
- * that statements rely on are set in each session (`sessionSettings`), so that they also apply on other servers.
+ * Settings that `initdb` writes to postgresql.conf, where users can change them. They affect only the log. Settings
+ * that statements rely on are set in each session (`sessionSettings`), so that they also apply to external servers.
  */
 const settings = {
   log_timezone: "UTC",
   log_checkpoints: "off",
 }
 
-/** Returns the arguments of `initdb`. */
+/** Returns the arguments for `initdb`. */
 export const makeInitdbArguments = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   `--username=${embeddedDatabaseUser}`,
@@ -55,7 +55,7 @@ export const makeInitdbArguments = (platform: NodeJS.Platform) => [
   "--locale=C",
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
-  // `syncfs` syncs the whole file system, including the installed programs, in one call. Only Linux has it.
+  // `syncfs` syncs the whole file system, including the installed programs, in one call. It exists only on Linux.
   ...(platform === "linux" ? ["--sync-method=syncfs"] : []),
 ]
 
@@ -66,7 +66,10 @@ const isPortFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(true))))
   })
 
-/** Chooses a port below the system's ephemeral range, so that no outgoing connection can take it during a restart. */
+/**
+ * Chooses a port below the system's ephemeral range, so that no outgoing connection can take it while the server
+ * restarts.
+ */
 export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
   const port = randomInt(20_000, 32_000)
   return Effect.flatMap(isPortFree(port), (free) => free ? Effect.succeed(port) : chooseFreePort)
@@ -74,7 +77,7 @@ export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
 
 const credentialsFile = (base: string) => `${base}/cluster/server.json`
 
-/** Reads the embedded server's password and last port. */
+/** Reads the embedded server's password and the port that it last used. */
 export const readServerCredentials = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(credentialsFile(base)).pipe(
@@ -96,11 +99,14 @@ const writeCredentials = Effect.fnUntraced(function* (file: string, credentials:
   yield* fs.rename(`${file}.new`, file)
 })
 
-/** Saves the port, so that the next start uses the same one. */
+/** Saves the port for the next start. */
 export const savePort = ({ baseDirectory: base, password }: EmbeddedCluster, port: number) =>
   explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
-/** Runs `initdb` in a temporary folder. The password is passed in a file, because every user can read arguments. */
+/**
+ * Runs `initdb` in a temporary folder. Passes the password in a file, because every user can read a process's
+ * arguments.
+ */
 const initdb = Effect.fnUntraced(
   function* (location: ServerLocation, programs: string, folder: string, password: string) {
     const fs = yield* FileSystem.FileSystem
@@ -127,7 +133,7 @@ const initdb = Effect.fnUntraced(
   },
 )
 
-/** Creates the cluster in a temporary folder, and moves it to its place only once it is complete. */
+/** Creates the cluster in a temporary folder, and moves it to its final path once it is complete. */
 const createCluster = Effect.fnUntraced(function* (location: ServerLocation, programs: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* makeTemporaryDirectory(location)
@@ -137,7 +143,10 @@ const createCluster = Effect.fnUntraced(function* (location: ServerLocation, pro
   yield* fs.rename(`${folder}/cluster`, `${location.baseDirectory}/cluster`)
 }, Effect.scoped)
 
-/** Fails if another major version wrote the data, with better advice than PostgreSQL's own message. */
+/**
+ * Fails if a different major version of PostgreSQL wrote the data. The error gives better advice than PostgreSQL's own
+ * message.
+ */
 const checkVersion = Effect.fnUntraced(function* (data: string, version: string) {
   const fs = yield* FileSystem.FileSystem
   const [dataVersion, programVersion] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
@@ -155,7 +164,7 @@ const removeLeftovers = Effect.fnUntraced(function* (base: string) {
   yield* Effect.forEach(leftovers, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
 })
 
-/** Creates or checks the cluster. Must run under the home directory's lock. */
+/** Creates the cluster, or checks the existing one. The caller must hold the home directory's lock. */
 const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)
@@ -181,6 +190,6 @@ const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string
   return cluster
 })
 
-/** Opens the cluster in a home directory, creating whatever is missing, but does not start the server. */
+/** Opens the cluster in a home directory and creates whatever is missing. Does not start the server. */
 export const openEmbeddedCluster = (path: string, folder: string | undefined) =>
   Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepareCluster(home, folder))))

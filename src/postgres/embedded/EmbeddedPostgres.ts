@@ -1,6 +1,6 @@
 /**
- * Starts an embedded PostgreSQL server. All processes with the same home directory share it; the last one to exit stops
- * it. docs/decisions/0085-embedded-server-is-shared.md explains the locks.
+ * Starts an embedded PostgreSQL server. All processes with the same home directory share the server, and the last
+ * process to exit stops it. docs/decisions/0085-embedded-server-is-shared.md explains the locks.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Config, Duration, Effect, FileSystem, Redacted, Schedule } from "effect"
@@ -31,7 +31,8 @@ const createDatabase = Effect.fnUntraced(function* ({ password }: EmbeddedCluste
 }, Effect.scoped)
 
 /**
- * Starts the server unless it is already running, and returns its port. Retries, because the server may die in between.
+ * Starts the server unless it is already running, and returns its port. Retries, because the server may stop before it
+ * can be used.
  */
 const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   Effect.tap(ensurePostgresIsRunning(cluster, fixedPort), (port) => createDatabase(cluster, port)).pipe(
@@ -47,7 +48,7 @@ const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =
       })),
   )
 
-/** Starts the server again if it has died. The first process to get the file lock does so. */
+/** Restarts the server if it has died. If several processes notice, the first one to get the file lock restarts it. */
 const restartIfDead = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   if ((yield* findRunningPostgres(cluster)) !== undefined) return
   yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
@@ -59,15 +60,15 @@ const restartIfDead = Effect.fnUntraced(function* (cluster: EmbeddedCluster, por
 })
 
 /**
- * Opens the presence file. Every process that uses the server holds a shared lock on it, so that a process can tell
- * whether it is the last one. The kernel releases the lock if a process is killed.
+ * Opens the presence file. Every process that uses the server holds a shared lock on this file, which shows whether
+ * other processes still use the server. The kernel releases the lock if a process is killed.
  */
 const openPresenceFile = ({ home }: Pick<EmbeddedCluster, "home">) => new DatabaseSync(`${home}/users`, { timeout: 0 })
 
 const lockPresenceFile = (file: DatabaseSync, transaction: string) =>
   file.exec(`PRAGMA journal_mode = MEMORY; ${transaction}`)
 
-/** Whether no process has locked the presence file. */
+/** Returns whether no process holds a lock on the presence file. */
 const isUnused = (cluster: EmbeddedCluster) =>
   Effect.isSuccess(Effect.try(() => {
     const file = openPresenceFile(cluster)
@@ -83,7 +84,7 @@ const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: D
   const fs = yield* FileSystem.FileSystem
   presence.close()
   const stopIfUnused = Effect.flatMap(isUnused(cluster), (unused) => unused ? stopPostgres(cluster) : Effect.void)
-  // If the home was deleted, no other process can find the server, so no lock is needed.
+  // If the home directory was deleted, no other process can find the server, so no lock is needed.
   yield* (yield* fs.exists(cluster.home)) ? withHomeLock(cluster.home, stopIfUnused) : stopPostgres(cluster)
 }, Effect.catchCause((cause) => Effect.logWarning("The embedded PostgreSQL may still be running:", cause)))
 
@@ -91,8 +92,8 @@ const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: D
 const checkInterval = Duration.seconds(1)
 
 /**
- * Keeps a server running for the home directory `path` until the scope closes. `package` is the folder of PostgreSQL's
- * npm package if it is not in node_modules.
+ * Keeps a server running for the home directory `path` until the scope closes. `package` is the folder of the
+ * PostgreSQL npm package, if the package is not in node_modules.
  */
 export const startEmbeddedPostgres = Effect.fnUntraced(
   function* (path: string, options?: { readonly package?: string }) {

@@ -1,4 +1,4 @@
-/** The embedded server's home directory: where it is, who owns it, and the lock that serializes changes to it. */
+/** The embedded server's home directory: its location, its owner, and the lock that serializes changes to it. */
 import { Effect, FileSystem, Option, Path, type PlatformError, Predicate, Schedule } from "effect"
 import { randomBytes } from "node:crypto"
 import process from "node:process"
@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite"
 import { canEnterDirectory, chooseSystemUser, failWithOwnerMismatch, readFileOwner } from "./SystemUser.ts"
 import { databaseUrlHint, diskFullAdvice, EmbeddedPostgresError, type SystemUser } from "./ChildProcess.ts"
 
-/** Where the embedded server's files are, and which system user owns them. */
+/** Where the embedded server's files are and which system user owns them. */
 export interface ServerLocation {
   readonly home: string
   /** `<home>/postgres`, with symbolic links resolved. */
@@ -14,7 +14,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Returns the data folder to use if this process is root and the server's user cannot enter the home directory. */
+/** Returns the data folder to use when this process is root and the server's user cannot enter the home directory. */
 export const getFallbackDataDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
@@ -41,7 +41,7 @@ const explainFileError = (error: PlatformError.PlatformError): EmbeddedPostgresE
   })
 }
 
-/** Converts file errors to messages that tell the user how to fix them. */
+/** Converts file system errors to messages that tell the user how to fix the problem. */
 export const explainFileErrors = <A, R>(
   effect: Effect.Effect<A, EmbeddedPostgresError | PlatformError.PlatformError, R>,
 ) => Effect.catchTag(effect, "PlatformError", (error) => Effect.fail(explainFileError(error)))
@@ -58,12 +58,15 @@ const makeLockError = (home: string) => (cause: unknown) =>
 
 const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(lockHeld)
 
-/** Takes an exclusive lock without writing anything, not even a journal file, so that it also works on a full disk. */
+/**
+ * Takes an exclusive lock without writing anything, not even a journal file, so that locking also works on a full disk.
+ */
 const lockStatements = "PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"
 
 /**
- * Runs an effect while no other process does, under an SQLite file lock. Node and Deno have no other lock in common
- * that the kernel releases when its holder is killed.
+ * Runs an effect while holding an exclusive lock on an SQLite file in the home directory, so that only one process at a
+ * time runs such an effect. An SQLite lock is the only kind of lock that is available in both Node and Deno and that
+ * the kernel releases if the holder is killed.
  */
 export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
@@ -77,8 +80,8 @@ export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, 
   )
 
 /**
- * Creates a folder for the data, and a link to it in the home. The folder's name is random, so that a home that was
- * deleted and created again never finds its old database.
+ * Creates a folder for the data outside the home directory, and a link to it in the home directory. The folder's name
+ * is random, so that a home directory that is deleted and created again never picks up its old database.
  */
 const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link: string) {
   const fs = yield* FileSystem.FileSystem
@@ -90,14 +93,17 @@ const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link:
   return base
 })
 
-/** Makes an empty home directory accessible to the server's user. A home that contains files keeps its permissions. */
+/**
+ * Makes an empty home directory accessible to the server's user. A home directory that already contains files keeps its
+ * permissions.
+ */
 const makeAccessibleIfNew = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const entries = yield* fs.readDirectory(home)
   if (entries.every((name) => name === "lock")) yield* fs.chmod(home, 0o711)
 })
 
-/** Fails if `<home>/postgres` is a link, as `createInSystemDirectory` creates, whose target is gone. */
+/** Fails if `<home>/postgres` is a link created by `createInSystemDirectory` and its target no longer exists. */
 const requireLinkTarget = Effect.fnUntraced(function* (home: string, base: string) {
   const fs = yield* FileSystem.FileSystem
   const target = yield* Effect.option(fs.readLink(base))
@@ -109,8 +115,8 @@ const requireLinkTarget = Effect.fnUntraced(function* (home: string, base: strin
 })
 
 /**
- * Creates the folder for the data: in the home if the server's user can enter that, if necessary after making it
- * accessible, otherwise in a system folder.
+ * Creates the data folder in the home directory if the server's user can enter it, otherwise in a system folder. Makes
+ * a new home directory accessible to that user first.
  */
 const createBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUser | undefined, base: string) {
   const fs = yield* FileSystem.FileSystem
@@ -121,7 +127,9 @@ const createBase = Effect.fnUntraced(function* (home: string, systemUser: System
   return yield* fs.realPath(base)
 })
 
-/** Finds or creates the folder for the data, and resolves links. Fails if the server's user cannot access it. */
+/**
+ * Finds or creates the data folder, and resolves symbolic links. Fails if the server's user cannot access the folder.
+ */
 const findBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUser | undefined) {
   const fs = yield* FileSystem.FileSystem
   const path = `${home}/postgres`
@@ -156,7 +164,7 @@ export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
     : Effect.fail(accessError.value)
 }, explainFileErrors)
 
-/** Finds the embedded server's files and their owner. The server need not be running. */
+/** Returns the location and owner of the embedded server's files. The server need not be running. */
 export const locateEmbeddedServer = Effect.fnUntraced(function* (home: string) {
   const systemUser = yield* chooseSystemUser(`${home}/postgres/cluster/data`)
   const location: ServerLocation = { home, systemUser, baseDirectory: yield* findBase(home, systemUser) }

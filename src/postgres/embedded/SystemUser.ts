@@ -1,4 +1,4 @@
-/** The system user that runs the embedded server and owns its data. */
+/** The system user that runs the embedded server and owns the server's data. */
 import { Effect, FileSystem, Option } from "effect"
 import process from "node:process"
 import { databaseUrlHint, EmbeddedPostgresError, runProcessToCompletion, type SystemUser } from "./ChildProcess.ts"
@@ -21,9 +21,9 @@ export const readFileOwner = (path: string) =>
     Effect.catch(() => Effect.succeedNone),
   )
 
-/** Fails with advice for a user whose database belongs to somebody else. */
+/** Fails with advice for a user whose database belongs to a different user. */
 export const failWithOwnerMismatch = Effect.fnUntraced(function* (path: string, uid: number) {
-  // On macOS, /etc/passwd does not list regular users, so the name may be unknown.
+  // On macOS, /etc/passwd does not list regular users, so the name may be missing.
   const name = (yield* readUsers()).find((user) => user.uid === uid)?.name
   return yield* new EmbeddedPostgresError({
     message:
@@ -34,13 +34,17 @@ export const failWithOwnerMismatch = Effect.fnUntraced(function* (path: string, 
   })
 })
 
-/** Lists the unprivileged users that may run PostgreSQL. On macOS, `nobody` has a negative uid, which Node rejects. */
+/**
+ * Returns the names of unprivileged users that can run PostgreSQL. On macOS, `nobody` has a negative uid, which Node
+ * rejects.
+ */
 export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<string> =>
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
 /**
- * If this process is root, chooses the unprivileged user that runs PostgreSQL: the owner of existing data, otherwise
- * the first of `listUnprivilegedUsers` that /etc/passwd contains, because initdb looks the user up there.
+ * If this process is root, chooses the unprivileged user that runs PostgreSQL. This is the owner of the existing data,
+ * if any. Otherwise it is the first user from `listUnprivilegedUsers` that is in /etc/passwd, because `initdb` looks
+ * the user up there.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readFileOwner(data)
@@ -61,7 +65,9 @@ export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   })
 })
 
-/** Whether the server's user may enter the directory, which depends on the permissions of all its parents. */
+/**
+ * Returns whether the server's user can enter the directory. This depends on the permissions of all parent directories.
+ */
 export const canEnterDirectory = (systemUser: SystemUser | undefined, path: string) =>
   systemUser === undefined ? Effect.succeed(true) : Effect.map(
     runProcessToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], systemUser }),

@@ -7,38 +7,45 @@ import { SqlClient } from "effect/sql"
 import { registerGauge } from "../metrics/CallbackMetrics.ts"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** Larger differences are reported. NTP keeps clocks within milliseconds of each other. */
+/** Differences larger than this are reported. NTP keeps clocks within milliseconds of each other. */
 export const maxUnreportedDifference = Duration.seconds(2)
 
-/** If the difference is larger, the service does not start and is not ready, because its responses may be wrong. */
+/**
+ * If the difference is larger than this, the service does not start, or is not ready, because its responses may be
+ * wrong.
+ */
 export const maxClockDifference = Duration.minutes(1)
 
 /** How far this machine's clock is ahead of PostgreSQL's, in milliseconds. */
 export interface ClockDifference {
   readonly millis: number
-  /**
-   * Half the duration of the query, in milliseconds, because PostgreSQL may have read its clock at any time during it.
-   */
+  /** Half the query's duration, in milliseconds. PostgreSQL may have read its clock at any time while the query ran. */
   readonly uncertainty: number
 }
 
-/** SQL expression that returns PostgreSQL's clock, in milliseconds since 1970. */
+/** An SQL expression that returns PostgreSQL's clock, in milliseconds since 1970. */
 export const databaseMillisSql = "extract(epoch from clock_timestamp())::float8 * 1000"
 
-/** Compares the time that PostgreSQL reported with this machine's clock before the query and now. */
+/**
+ * Compares the time that PostgreSQL reported with this machine's clock. `before` is this machine's time before the
+ * query.
+ */
 export const compareClocks = (before: number, databaseMillis: number) =>
   Effect.map(Clock.currentTimeMillis, (after): ClockDifference => ({
     millis: (before + after) / 2 - databaseMillis,
     uncertainty: Math.abs(after - before) / 2,
   }))
 
-/** Whether the difference is certain to exceed the limit. */
+/** Returns whether the difference certainly exceeds the limit, even with the uncertainty taken into account. */
 export const exceeds = ({ millis, uncertainty }: ClockDifference, limit: Duration.Duration) =>
   Math.abs(millis) - uncertainty > Duration.toMillis(limit)
 
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Number }))
 
-/** Measures the difference over a connection that is already open, because connecting would add to the uncertainty. */
+/**
+ * Measures the difference over a connection that is already open, because the time to connect would add to the
+ * uncertainty.
+ */
 export const measureClockDifference = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select 1`
@@ -50,7 +57,7 @@ export const measureClockDifference = Effect.gen(function* () {
 const formatDuration = (millis: number) =>
   millis < 60_000 ? `${(millis / 1000).toFixed(1)} s` : Duration.format(Duration.seconds(Math.round(millis / 1000)))
 
-/** Describes the difference, for example `this machine's clock is 40d ahead of PostgreSQL's`. */
+/** Describes the difference, for example: `this machine's clock is 40d ahead of PostgreSQL's`. */
 export const describeClockDifference = ({ millis }: ClockDifference) =>
   `this machine's clock is ${formatDuration(Math.abs(millis))} ${millis > 0 ? "ahead of" : "behind"} PostgreSQL's`
 
@@ -68,7 +75,7 @@ export const requireRightClock = Effect.gen(function* () {
   })
 })
 
-/** Creates a monitor that reports differences in a metric and in the log. */
+/** Creates a monitor that reports clock differences in a metric and in the log. */
 export const makeClockMonitor = Effect.gen(function* () {
   let last: ClockDifference = { millis: 0, uncertainty: 0 }
   let level: "same" | "different" | "wrong" = "same"
@@ -77,7 +84,9 @@ export const makeClockMonitor = Effect.gen(function* () {
     description: "How far this machine's clock is ahead of PostgreSQL's, as of the last health probe.",
     read: () => exceeds(last, maxUnreportedDifference) ? last.millis / 1000 : 0,
   })
-  /** Stores a measured difference, and logs when it begins or ceases to matter. */
+  /**
+   * Stores a measured difference. Logs when the difference becomes large enough to report, and when it no longer is.
+   */
   const record = Effect.fnUntraced(function* (difference: ClockDifference) {
     last = difference
     const before = level

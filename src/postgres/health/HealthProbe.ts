@@ -1,7 +1,7 @@
 /**
- * Probes the primary twice a second. If the server is silent, has been replaced, or is a standby, closes the
- * connections to it, so that requests fail immediately instead of waiting up to 15 minutes for the kernel (§8, database
- * load).
+ * Probes the primary twice a second. If the server is silent, has been replaced, or is a standby, the probe closes the
+ * connections to it. Requests then fail immediately instead of waiting up to 15 minutes for the kernel to notice (§8,
+ * database load).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
@@ -17,16 +17,22 @@ import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
 
 const probeInterval = Duration.millis(500)
 
-/** Time limit for opening a connection and for a reply. A healthy server needs only milliseconds. */
+/** Time limit for opening a connection and for receiving a reply. A healthy server needs only milliseconds. */
 const probeTimeout = Duration.seconds(2)
 
-/** After this many milliseconds of silence, sockets are closed. A shorter network stall only delays requests. */
+/**
+ * How long the server may be silent, in milliseconds, before its sockets are closed. A shorter network stall only
+ * delays requests.
+ */
 const maxSilence = Duration.toMillis(Duration.seconds(5))
 
-/** After this many milliseconds of silence, the database counts as down, although no socket is closed yet. */
+/**
+ * How long the server may be silent, in milliseconds, before the database counts as down. Its sockets are not closed
+ * yet.
+ */
 const silenceUntilDown = Duration.toMillis(Duration.seconds(3))
 
-/** If two checks are further apart than this, in milliseconds, the process was paused and could not receive data. */
+/** If more milliseconds than this pass between two checks, the process was paused and could not receive data. */
 const maxCheckGap = Duration.toMillis(Duration.seconds(2))
 
 type Cause = "silent" | "replaced" | "standby"
@@ -46,7 +52,8 @@ const makeProbeClient = (config: PgClient.PgPoolConfig, stream: () => Duplex) =>
 const makeHealthProbe = Effect.gen(function* () {
   const now = yield* makeMonotonicClock
   const { config, pooler, sockets } = yield* DirectConnectionConfig
-  // If PostgreSQL is gone, sockets to the pooler are also closed, because the connections behind them are dead.
+  // If PostgreSQL is gone, sockets to the pooler are also closed, because the server connections behind the pooler are
+  // dead.
   const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]
   let probeOpenedAt = now()
   const sql = yield* makeProbeClient(config, () => {
@@ -57,13 +64,15 @@ const makeHealthProbe = Effect.gen(function* () {
 
   /** When the oldest unanswered probe started, in monotonic milliseconds. */
   let unansweredSince: number | undefined
-  /** When a connection last received a byte, or when this process's last pause ended. */
+  /**
+   * When a connection last received a byte, or when this process last resumed after a pause, in monotonic milliseconds.
+   */
   let lastReceivedAt = now()
   let serverStartedAt: string | undefined
   let isRefused = false
   let isPoolerReachable = true
 
-  /** How long the server has been silent, in milliseconds; 0 while no probe is waiting for a reply. */
+  /** Returns how long the server has been silent, in milliseconds. Returns 0 while no probe is waiting for a reply. */
   const silence = () => unansweredSince === undefined ? 0 : now() - Math.max(unansweredSince, lastReceivedAt)
   const isUp = () => !sockets.isBlocked() && !isRefused && isPoolerReachable && silence() < silenceUntilDown
   yield* registerGauge({
@@ -72,7 +81,10 @@ const makeHealthProbe = Effect.gen(function* () {
     read: () => isUp() ? 1 : 0,
   })
 
-  /** Closes connections, and blocks new ones until a probe succeeds, unless the server was merely replaced. */
+  /**
+   * Closes connections. Also blocks new ones until a probe succeeds, unless the cause is that a new server replaced the
+   * old one.
+   */
   const closeConnections = Effect.fnUntraced(function* (cause: Cause, message: string) {
     const isFirst = !sockets.isBlocked()
     if (cause !== "replaced") registries.forEach(({ block }) => block(message))
@@ -98,12 +110,12 @@ const makeHealthProbe = Effect.gen(function* () {
     return { ...server, clocks: yield* compareClocks(before, server.now) }
   })
 
-  /** Asks the server who it is. A reply that does not come is noticed by `checkSilence`. */
+  /** Asks the server when it started and whether it is a standby. If no reply arrives, `checkSilence` notices. */
   const probe = Effect.suspend(() => {
     const probedAt = now()
     unansweredSince ??= probedAt
     return Effect.gen(function* () {
-      // Tries twice, because the connection may have ended since the last probe. The retry opens a new one.
+      // Tries twice, because the connection may have ended since the last probe. The retry opens a new connection.
       const { clocks, standby, started } = yield* Effect.timeout(
         Effect.retry(queryServerAndClock, { times: 1 }),
         probeTimeout,
@@ -114,17 +126,18 @@ const makeHealthProbe = Effect.gen(function* () {
       const previous = serverStartedAt
       serverStartedAt = started
       // A standby may lack recent charges and key revocations. The probe's own connection is closed too, so that the
-      // next probe may reach a different server.
+      // next probe can reach a different server.
       if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
       yield* clockMonitor.record(clocks)
       if (sockets.isBlocked() || wasRefused) yield* Effect.logInfo("The database responds again.")
       registries.forEach(({ unblock }) => unblock())
-      // Spares connections younger than the probe's own, because they may already lead to the new server.
+      // Connections that are newer than the probe's own connection are not closed, because they may already lead to the
+      // new server.
       if (previous !== undefined && previous !== started) {
         yield* closeConnections("replaced", "Another database server responds")
       }
     }).pipe(
-      // Only a fast failure counts as a refusal. A slow one counts as silence, because this process may have been
+      // Only a fast failure counts as a refusal. A slow failure counts as silence, because this process may have been
       // paused.
       Effect.catchIf(SqlError.isSqlError, (error) => {
         const wasRefused = isRefused
@@ -138,7 +151,9 @@ const makeHealthProbe = Effect.gen(function* () {
   })
 
   let checkedAt = now()
-  /** Closes connections after `maxSilence`. Runs apart from the probe, which may itself be waiting for a reply. */
+  /**
+   * Closes connections after `maxSilence`. Runs independently of the probe, which may itself be waiting for a reply.
+   */
   const checkSilence = Effect.suspend(() => {
     const time = now()
     if (sockets.hasReceivedBytes() || time - checkedAt > maxCheckGap) lastReceivedAt = time
@@ -151,7 +166,8 @@ const makeHealthProbe = Effect.gen(function* () {
   yield* repeatInBackground(probe, probeInterval)
   yield* repeatInBackground(checkSilence, probeInterval)
   if (pooler !== undefined) {
-    // Only checks that the pooler accepts a connection. The query itself may fail, because a busy pooler makes it wait.
+    // This checks only whether the pooler accepts a connection. The query itself may fail, because a busy pooler makes
+    // it wait.
     const poolerSql = yield* makeProbeClient(pooler.config, () =>
       pooler.sockets.openForProbe()
         .once("connect", () => {
@@ -163,22 +179,25 @@ const makeHealthProbe = Effect.gen(function* () {
     yield* repeatInBackground(Effect.ignore(Effect.timeout(poolerSql`select 1`, probeTimeout)), probeInterval)
   }
   return {
-    /** A client outside the pool, for single short statements that must not queue behind reads. */
+    /** A client outside the pool, for short single statements that must not queue behind reads. */
     sql,
-    /** Whether the last probe reached a primary and, with a pooler, whether the pooler accepts connections. */
+    /** Returns whether the last probe reached a primary. If there is a pooler, it must also accept connections. */
     isUp,
-    /** Whether this machine's clock agreed with the primary's at the last probe. */
+    /** Returns whether this machine's clock agreed with the primary's clock at the last probe. */
     isClockRight: clockMonitor.isRight,
   }
 })
 
-/** Whether the database is up, as the last probes found, and a connection that does not wait for the pool. */
+/**
+ * Reports whether the database is up, according to the latest probes. Also provides a connection that does not wait for
+ * the pool.
+ */
 export class HealthProbe extends Context.Service<HealthProbe, Effect.Success<typeof makeHealthProbe>>()(
   "tickerline/postgres/HealthProbe",
 ) {
   static readonly layer = Layer.effect(HealthProbe, makeHealthProbe).pipe(
     Layer.provide(Reactivity.layer),
-    // Uses the real clock even in tests: advancing `TestClock` would make a healthy server look silent.
+    // Uses the real clock even in tests, because advancing `TestClock` would make a healthy server look silent.
     Layer.provide(Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())),
   )
 }

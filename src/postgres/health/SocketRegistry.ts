@@ -1,6 +1,6 @@
 /**
  * Tracks this process's TCP sockets to one database address, so that `HealthProbe` can close them all.
- * docs/decisions/0021-database-socket-registry.md explains why it is not Effect's `CircuitBreaker`.
+ * docs/decisions/0021-database-socket-registry.md explains why this is not Effect's `CircuitBreaker`.
  */
 import { Effect, Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"
@@ -9,13 +9,16 @@ import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 
 /** The open sockets to one database address. */
 export interface SocketRegistry<Stream extends Duplex = Duplex> {
-  /** Opens a socket for the driver; fails immediately while connections are blocked. */
+  /** Opens a socket for the driver. Fails immediately while connections are blocked. */
   readonly open: () => Stream
   /** Opens a socket for the health probe, even while connections are blocked. */
   readonly openForProbe: () => Stream
-  /** Whether any socket has received a byte since the last call. */
+  /** Returns whether any socket has received a byte since the last call. */
   readonly hasReceivedBytes: () => boolean
-  /** Destroys the sockets that were opened before a monotonic time in milliseconds (default: all). Returns how many. */
+  /**
+   * Destroys sockets and returns how many were destroyed. If `openedBefore` is given, in monotonic milliseconds,
+   * destroys only the sockets that were opened before then.
+   */
   readonly destroySockets: (openedBefore?: number) => number
   /** Makes `open` fail with this message. */
   readonly block: (message: string) => void
@@ -23,13 +26,17 @@ export interface SocketRegistry<Stream extends Duplex = Duplex> {
   readonly isBlocked: () => boolean
 }
 
-/** Parses the address as the driver does, because a custom `stream` replaces the driver's own connecting. */
+/**
+ * Parses the address in the same way as the driver. This is needed because a custom `stream` bypasses the driver's own
+ * connection code.
+ */
 export const parseDatabaseAddress = (address: string): TcpNetConnectOpts | { readonly path: string } => {
   const url = new URL(address)
   const hostname = url.hostname === "" ? "localhost" : decodeURIComponent(url.hostname.replace(/^\[(.*)\]$/, "$1"))
   const host = url.searchParams.get("host") ?? hostname
   const port = Number(url.searchParams.get("port") ?? (url.port === "" ? 5432 : url.port))
-  // Disables Nagle's algorithm, which would only delay statements, because the driver sends each one in a single write.
+  // `noDelay` disables Nagle's algorithm, which would only delay statements, because the driver sends each statement in
+  // a single write.
   return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
 }
 
@@ -39,8 +46,8 @@ export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Red
   const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
   let blockMessage: string | undefined
   /**
-   * Whether a socket that received bytes has closed since the last check. Even a refusal proves that the server is
-   * running.
+   * Whether a socket that received bytes has closed since the last check. Even a refused connection proves that the
+   * server is running.
    */
   let closedWithBytes = false
 
@@ -55,7 +62,7 @@ export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Red
     return socket
   }
 
-  /** Every socket removes itself from the set when it closes. */
+  /** Every socket removes itself from `sockets` when it closes. */
   const registry: SocketRegistry<Socket> = {
     open: () => blockMessage === undefined ? openForProbe() : new Socket().destroy(new Error(blockMessage)),
     openForProbe,

@@ -1,35 +1,36 @@
 /**
- * Leases ensure that each job runs in only one process. A lease is a row with its holder and expiry. Each step is a
- * single statement, so it works through poolers in transaction mode. The rows are replicated, so leases survive the
- * promotion of a standby.
+ * Leases that ensure that only one process runs a job at a time. A lease is a row with a holder and an expiry time.
+ * Each operation is a single statement, so leases work through poolers in transaction mode. The rows are replicated, so
+ * leases survive the promotion of a standby.
  */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** How long a lease is valid after its last renewal. Then another process may take it. */
+/** How long a lease stays valid after its last renewal. After that, another process may take it. */
 const leaseDuration = Duration.seconds(5)
-/** How often a process renews its leases and tries to take free ones. */
+/** How often a process renews its leases and tries to take free leases. */
 export const jobLeaseRenewalInterval = Duration.seconds(1)
 
 /**
- * How long the holder relies on a lease after requesting its renewal, in monotonic milliseconds. That is a second less
- * than the lease lasts, so that a promoted standby's clock may be up to a second fast.
+ * How long the holder relies on a lease after requesting its renewal, in monotonic milliseconds. This is one second
+ * shorter than the lease itself, which allows the clock of a promoted standby to be up to one second fast.
  */
 export const jobLeaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 
-/** The statements that declare, take and release leases for `holder`. */
+/** Creates the statements that declare, take and release leases for `holder`. */
 export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string) => {
   const isMine = sql`holder = ${holder}::text::uuid`
 
-  /** Inserts a row without a holder for each job that has no row yet. */
+  /** Inserts a row without a holder for each job that does not have a row yet. */
   const declare = (names: ReadonlyArray<string>) =>
     sql`insert into leases (name) select unnest(${names}::text[]) on conflict do nothing`
 
   /**
-   * Renews this process's leases, and takes free or expired ones. Returns the names of all leases that it now holds.
+   * Renews this process's leases and takes free or expired ones. Returns the names of all leases that this process now
+   * holds.
    */
   const take = (names: ReadonlyArray<string>) =>
     Effect.map(
@@ -45,7 +46,7 @@ export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string)
   const release = (names: ReadonlyArray<string>) =>
     sql`update leases set holder = null, until = now() where name = any(${names}::text[]) and ${isMine}`
 
-  /** SQL condition that is true only while this process holds the lease, by the database's clock. */
+  /** Returns an SQL condition that is true only while this process holds the lease, by the database's clock. */
   const holderCondition = (name: string) =>
     sql`exists (select from leases where name = ${name} and ${isMine} and until > now())`
 

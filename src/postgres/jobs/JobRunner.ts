@@ -1,6 +1,6 @@
 /**
- * Runs background jobs, each in one process at a time. Every process competes for the leases of its jobs.
- * If the holder dies, stops or is cut off, another process takes over within seconds.
+ * Runs background jobs, each in one process at a time. Every process competes for the leases of its jobs. If the
+ * process that holds a lease dies, stops or is cut off, another process takes over within seconds.
  */
 import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -13,14 +13,14 @@ import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
 import { doublingSchedule } from "./RetryDelay.ts"
 import { jobLeaseHolderTtlMillis, jobLeaseRenewalInterval, makeJobLeaseStatements } from "./JobLease.ts"
 
-/** The state of one job in this process. Times are monotonic milliseconds. */
+/** The state of a job in this process. Times are monotonic milliseconds. */
 class JobState {
   readonly name: string
   readonly every: Duration.Duration
   leaseExpiresAt = -Infinity
-  /** Until then, this process does not try to take the lease. */
+  /** This process does not try to take the lease before this time. */
   releasedUntil = -Infinity
-  /** Open while this process holds the lease, as of the last renewal. */
+  /** The latch is open while this process holds the lease, as of the last renewal. */
   readonly leaseLatch = Latch.makeUnsafe()
 
   constructor(name: string, every: Duration.Duration) {
@@ -40,7 +40,7 @@ const handleLostLease = (job: JobState) =>
     return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
   })
 
-/** The delays after consecutive failures: from 5 seconds up to a minute, but never longer than `every`. */
+/** Returns the delays after consecutive failures: from 5 seconds up to one minute, but never longer than `every`. */
 export const makeJobRetrySchedule = (every: Duration.Duration) =>
   doublingSchedule("5 seconds", Duration.min(every, Duration.minutes(1)))
 
@@ -48,7 +48,8 @@ const makeFailureCounter = (job: string) =>
   makeCounter("tickerline_job_failures_total", "Failed runs of a job; each is retried.", { job })
 
 /**
- * Returns the loop that runs a job while this process holds its lease. `release` frees the lease for other processes.
+ * Returns the loop that runs a job while this process holds the job's lease. `release` frees the lease for other
+ * processes.
  */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* makeMonotonicClock
@@ -74,7 +75,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     return Effect.andThen(Metric.update(failureCount, 1), Effect.logWarning(`${message}: ${describeFailure(input)}`))
   }))
 
-  /** Gives the lease away if the run asked for that. Returns the pause before the next run. */
+  /** Releases the lease if the run asked for that. Returns the pause before the next run. */
   const onSuccess = Effect.fnUntraced(function* (releaseFor: JobReleaseDuration | void) {
     lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
     if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {
@@ -85,7 +86,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     return every
   })
 
-  /** Completes when the lease expires. Each renewal postpones that. */
+  /** Completes when the lease expires. Each renewal postpones the expiry. */
   const leaseExpiry: Effect.Effect<void> = Effect.suspend(() => {
     const remaining = job.leaseExpiresAt - now()
     return remaining > 0 ? Effect.andThen(Effect.sleep(remaining), leaseExpiry) : Effect.void
@@ -94,8 +95,8 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
   const runOnce = run.pipe(
     Effect.flatMap(onSuccess),
     Effect.catchDefect((defect) => Effect.fail(defect)),
-    // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes it, so that the loop
-    // does not start another run.
+    // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes the latch, so that
+    // the loop does not start another run.
     Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
   )
   return Effect.andThen(job.leaseLatch.await, runOnce).pipe(
@@ -106,7 +107,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
   )
 })
 
-/** Returns the loop that renews this process's leases and takes free ones. */
+/** Returns the loop that renews this process's leases and takes free leases. */
 const makeLeaseLoop = Effect.fnUntraced(function* (
   { declare, take }: Pick<ReturnType<typeof makeJobLeaseStatements>, "declare" | "take">,
   jobs: ReadonlyArray<JobState>,
@@ -114,7 +115,10 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   const now = yield* makeMonotonicClock
   let [areDeclared, isFailing] = [false, false]
 
-  /** Renews the leases, and tells each job's loop whether this process now holds its lease. */
+  /**
+   * Renews the leases, and opens or closes each job's latch according to whether this process now holds the job's
+   * lease.
+   */
   const renew = Effect.gen(function* () {
     if (!areDeclared) yield* declare(jobs.map(({ name }) => name))
     areDeclared = true
@@ -123,7 +127,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     const held = yield* take(candidates.map(({ name }) => name))
     isFailing = false
     for (const job of candidates) {
-      // The job may have released the lease on purpose while the statement ran: do not take it back.
+      // The job may have released the lease on purpose while the statement ran. In that case, do not take it back.
       if (job.releasedUntil > now()) continue
       if (held.includes(job.name)) {
         if (!job.leaseLatch.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
@@ -133,7 +137,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     }
   })
 
-  /** Logs the first of several failures. Leases that were not renewed in time are lost. */
+  /** Logs only the first of several consecutive failures. Gives up the leases that have expired without a renewal. */
   const onFailure = Effect.fnUntraced(function* (error: unknown) {
     if (!isFailing) yield* Effect.logWarning(`Job leases cannot be renewed: ${describeFailure(error)}`)
     isFailing = true
@@ -147,7 +151,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   )
 })
 
-/** Competes for the jobs' leases until the layer closes, and then releases all of them in one statement. */
+/** Competes for the jobs' leases until the layer closes, then releases all of them in one statement. */
 export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
@@ -158,8 +162,8 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
     const states: Array<JobState> = []
     const tryRelease = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
 
-    // Finalizers run in reverse order, so leases are released last: after the runs have stopped, the jobs' own
-    // finalizers have run, and renewals have stopped.
+    // Finalizers run in reverse order, so this one runs last: after the runs have stopped, the jobs' own finalizers
+    // have completed, and renewals have stopped.
     yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
     const allPrepared = yield* Latch.make()
     const leaseLoop = yield* makeLeaseLoop(statements, states)

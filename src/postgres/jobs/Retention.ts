@@ -1,11 +1,11 @@
-/** Monthly partitions: how long their rows are kept, and how old ones are dropped. */
+/** Monthly partitions: how long their rows are kept, and how old partitions are dropped. */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 
 const retentionLimits = { minimum: Duration.days(31), maximum: Duration.days(365_250) }
 
-/** How long the rows of a table are kept: between 31 days and 1,000 years. */
+/** How long a table's rows are kept: between 31 days and 1,000 years. */
 export const Retention = Schema.DurationFromString.check(
   Schema.makeFilter((retention: Duration.Duration) => Duration.between(retention, retentionLimits), {
     message: "must be between 31 days and 1,000 years",
@@ -15,7 +15,8 @@ export const Retention = Schema.DurationFromString.check(
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 
 /**
- * Repeats a statement that drops one month and returns its `name`, until no month is left to drop. Returns all names.
+ * Repeats a statement that drops one monthly partition and returns its `name`, until none is left to drop. Returns the
+ * names of all dropped partitions.
  */
 export const dropOldMonths = Effect.fnUntraced(function* (
   dropNext: Effect.Effect<ReadonlyArray<object>, SqlError.SqlError>,

@@ -1,12 +1,12 @@
 /**
- * Delays between attempts that continue after a restart: the number of attempts is stored, so no fiber holds the
- * schedule.
+ * Retry delays that survive a restart. The number of attempts is stored, so no running fiber needs to keep the state of
+ * the schedule.
  */
 import { Duration, Effect, Pull, Schedule } from "effect"
 
 /**
- * Returns how long `Effect.retry` would wait under the schedule after this many failures, or undefined if it would give
- * up.
+ * Returns how long `Effect.retry` would wait after the given number of failed attempts under this schedule, or
+ * undefined if it would give up.
  */
 export const delayAfter = <Error, Env>(
   schedule: Schedule.Schedule<unknown, unknown, Error, Env>,
@@ -19,6 +19,6 @@ export const delayAfter = <Error, Env>(
     return delay
   }).pipe(Pull.catchDone(() => Effect.succeed(undefined)))
 
-/** Starts with `first`, doubles up to `longest`, and never ends. */
+/** Returns a schedule that starts with the delay `first`, doubles it up to `longest`, and never ends. */
 export const doublingSchedule = (first: Duration.Input, longest: Duration.Input) =>
   Schedule.min([Schedule.exponential(first), Schedule.spaced(longest)])

@@ -1,4 +1,4 @@
-/** Counters, and metrics whose values a callback returns whenever Prometheus collects them. */
+/** Counters, and metrics whose value is computed by a callback whenever Prometheus scrapes them. */
 import { Effect, Function, Metric } from "effect"
 
 interface CallbackMetric {
@@ -23,19 +23,19 @@ const register = <State>(
     ({ remove }) => Effect.sync(remove),
   )
 
-/** Creates a counter that only increases. */
+/** Creates a counter whose value only increases. */
 export const makeCounter = (name: string, description: string, attributes?: Readonly<Record<string, string>>) =>
   Metric.counter(name, { description, incremental: true, ...(attributes && { attributes }) })
 
-/** Sets counters to 0 at startup. Otherwise `rate()` would miss the first increment. */
+/** Initializes counters to 0 at startup. Otherwise `rate()` would miss the first increment. */
 export const initializeCounters = (...counters: ReadonlyArray<Metric.Metric<number, unknown>>) =>
   Effect.forEach(counters, (counter) => Metric.update(counter, 0), { discard: true })
 
-/** Registers a gauge until the scope closes. */
+/** Registers a gauge that is removed when the scope closes. */
 export const registerGauge = ({ name, read, ...options }: CallbackMetric) =>
   Effect.asVoid(register(Metric.gauge(name, options), (value) => ({ value }), read))
 
-/** Registers a counter until the scope closes. Its value must never decrease. */
+/** Registers a counter that is removed when the scope closes. The callback's value must never decrease. */
 export const registerCounter = ({ name, read, ...options }: CallbackMetric) =>
   Effect.asVoid(
     register(Metric.counter(name, { ...options, incremental: true }), (count) => ({ count, incremental: true }), read),

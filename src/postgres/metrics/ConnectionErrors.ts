@@ -1,4 +1,4 @@
-/** Explains failed connections by the codes of Node and OpenSSL, which are the same on Deno. */
+/** Explains connection failures based on the error codes of Node and OpenSSL, which are the same in Deno. */
 import { Predicate } from "effect"
 
 /** Returns the first error code in a chain of causes, such as `ECONNREFUSED` or `CERT_HAS_EXPIRED`. */
@@ -9,8 +9,8 @@ const findCode = (error: unknown): string | undefined => {
 }
 
 /**
- * Explains an error about a server's certificate and how to fix it, or returns undefined for any other error. This is
- * usually the first error that users see behind a corporate proxy.
+ * Explains a certificate error and how to fix it, or returns undefined for any other error. Behind a corporate proxy,
+ * this is usually the first error that users see.
  */
 export const describeCertificateError = (error: unknown) => {
   const code = findCode(error) ?? ""

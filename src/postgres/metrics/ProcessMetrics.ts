@@ -1,4 +1,4 @@
-/** Metrics of the process, with the names that Prometheus client libraries use. */
+/** Metrics about this process, under the names that Prometheus client libraries use. */
 import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import process from "node:process"
@@ -7,7 +7,7 @@ import { registerCounter, registerGauge } from "./CallbackMetrics.ts"
 
 const nanosPerSecond = 1e9
 
-/** Registers gauges and counters for the version, the memory, the CPU time and the delay of the event loop. */
+/** Registers metrics for the version, memory, CPU time and event loop delay. */
 export const layer = Layer.effectDiscard(Effect.gen(function* () {
   const started = Date.now() / 1000
   const delay = monitorEventLoopDelay({ resolution: 20 })

@@ -1,23 +1,25 @@
-/** Progress of a long operation, such as a load. */
+/** The progress of a long operation, such as a load. */
 import { Context } from "effect"
 
-/** The operation updates this state, and `operate/cli/terminal/ProgressDisplay.ts` reads it. */
+/**
+ * The progress of an operation. The operation updates it, and `operate/cli/terminal/ProgressDisplay.ts` displays it.
+ */
 export class ProgressState {
-  /** The current step. */
+  /** A description of the current step. */
   label = ""
-  /** The completed part of `total`, in the same unit. Only the percentage is shown. */
+  /** How much of `total` is done, in the same unit as `total`. Only the percentage is displayed. */
   done = 0
-  /** Undefined if unknown, for example because the input is a pipe. */
+  /** The total amount of work, or undefined if it is not known, for example because the input is a pipe. */
   total: number | undefined
-  /** How many items have been processed. `unit` is their name in the plural, such as `rows`. */
+  /** The number of items processed. `unit` is the plural noun for them, such as `rows`. */
   count = 0
   unit = "rows"
-  /** Hides the display while the operation asks the user a question. */
+  /** Hides the progress while the operation asks the user a question. */
   isHidden = false
 }
 
 /**
- * The progress of the current operation. Commands without a progress display use the default value, which nothing
+ * The progress of the current operation. A command without a progress display uses the default value, which nothing
  * reads.
  */
 export const OperationProgress = Context.Reference<ProgressState>("tickerline/postgres/OperationProgress", {

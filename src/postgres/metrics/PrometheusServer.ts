@@ -9,7 +9,7 @@ import * as Process from "./ProcessMetrics.ts"
 
 const makeServer = (host: string, port: number) => {
   const server = createServer()
-  // Otherwise a connection on which no complete request arrives would delay every shutdown.
+  // Without this, a connection that never completes a request would delay every shutdown.
   const closeConnections = Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
   return Layer.effectDiscard(closeConnections).pipe(
     Layer.provideMerge(
@@ -21,7 +21,7 @@ const makeServer = (host: string, port: number) => {
   )
 }
 
-/** Starts the metrics server, or does nothing without `METRICS_PORT`. */
+/** Starts the metrics server. Does nothing if `METRICS_PORT` is not set. */
 export const layer = Layer.unwrap(Effect.gen(function* () {
   const port = yield* MetricsPortConfig
   const host = yield* MetricsHostConfig

@@ -1,26 +1,27 @@
 /**
  * Request metrics: a counter per endpoint and status, and a histogram of durations. At log level Debug, each request is
- * also logged. All unknown paths count as the endpoint "other", so that clients cannot create unlimited time series.
+ * also logged. All unknown paths count as the endpoint "other", so that clients cannot create an unlimited number of
+ * time series.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { makeCounter } from "./CallbackMetrics.ts"
 
-/** What is known about a request once its response is ready. */
+/** The data recorded about a request when its response is ready. */
 export interface CompletedRequest {
   readonly request_id: string
   readonly method: string
-  /** Path and query, exactly as the client sent them. */
+  /** The path and query string, exactly as the client sent them. */
   readonly target: string
-  /** The path as declared in the contract, or undefined if no endpoint has this path. */
+  /** The path as declared in the API contract, or undefined if no endpoint has this path. */
   readonly endpoint: string | undefined
   readonly account_id: number | undefined
   readonly status: number
-  /** Size of the uncompressed body; undefined for an endless stream, which is recorded when it begins. */
+  /** Size of the uncompressed body. Undefined for an endless stream, which is recorded when the stream begins. */
   readonly bytes: number | undefined
-  /** Whether the response needed no database query. */
+  /** Whether the response was produced without a database query. */
   readonly cached: boolean
-  /** Time from the arrival of the request until the response was ready. */
+  /** Time from the arrival of the request until the response was ready, in milliseconds. */
   readonly milliseconds: number
 }
 
@@ -42,7 +43,7 @@ const makeRequestCounter = (endpoint: string, status: number, cached: boolean) =
 
 type RequestCounter = ReturnType<typeof makeRequestCounter>
 
-/** Creates the metrics of one endpoint. The counter for a status is created when it is first needed. */
+/** Creates the metrics for an endpoint. The counter for each status is created when it is first needed. */
 const makeEndpointMetrics = (endpoint: string) => {
   const [cachedCounters, uncachedCounters] = [new Map<number, RequestCounter>(), new Map<number, RequestCounter>()]
   const getCounter = (status: number, cached: boolean) => {

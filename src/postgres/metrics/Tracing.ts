@@ -1,6 +1,7 @@
 /**
- * Traces of requests and their SQL statements, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if that is set. This module masks
- * API keys in URLs, and omits tool arguments and the values in database errors; Effect itself masks keys in headers.
+ * Traces of requests and their SQL statements, which are sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if that is set. This
+ * module masks API keys in URLs, and omits tool arguments and the values in database errors. Effect itself masks keys
+ * in headers.
  */
 import { Config, ConfigProvider, Context, Effect, Exit, Layer, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -9,7 +10,7 @@ import packageJson from "../../../package.json" with { type: "json" }
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { hideValuesOfCause } from "../FailureText.ts"
 
-/** Attributes in which Effect's AI toolkits would put the arguments of a tool call. */
+/** Span attributes in which Effect's AI toolkits store the arguments of a tool call. */
 const omittedAttributes: ReadonlySet<string> = new Set(["parameters"])
 
 const redactSpan = (span: Tracer.Span): Tracer.Span => {
@@ -24,7 +25,7 @@ const redactSpan = (span: Tracer.Span): Tracer.Span => {
   })
 }
 
-/** Masks keys in the configured tracer's spans. If no tracer is configured, turns tracing off to save time. */
+/** Masks API keys in the spans of the configured tracer. If no tracer is configured, disables tracing to save time. */
 export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (context) => {
   const tracer = context.mapUnsafe.has(Tracer.Tracer.key) ? Context.get(context, Tracer.Tracer) : undefined
   return tracer === undefined ? Context.make(References.TracerEnabled, false) : Context.make(
@@ -36,19 +37,19 @@ export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (co
   )
 }))
 
-/** Defaults for OpenTelemetry's environment variables, so that it is enough to set the endpoint. */
+/** Defaults for OpenTelemetry's environment variables, so that only the endpoint needs to be set. */
 const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   OTEL_TRACES_EXPORTER: "otlp",
   OTEL_SERVICE_NAME: packageJson.name,
   OTEL_SERVICE_VERSION: packageJson.version,
 }))
 
-/** Where traces are sent. `None` turns tracing off. */
+/** The endpoint that traces are sent to. `None` disables tracing. */
 export const OtlpEndpointConfig = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
 
-/** The tracer that sends spans, configured by OpenTelemetry's environment variables. */
+/** Creates the tracer that exports spans, as configured by OpenTelemetry's environment variables. */
 export const traceExporterLayer = Layer.unwrap(Effect.as(
-  // Validates the URL here, so that an invalid one is reported like any other invalid setting.
+  // The URL is validated here so that an invalid one is reported in the same way as any other invalid setting.
   OtlpEndpointConfig,
   OtlpTracer.layerFromConfig(),
 )).pipe(

@@ -2,25 +2,31 @@
 import { Context, Effect, FileSystem, Path } from "effect"
 
 /**
- * The folder of scripts that create the schema, applied to an empty database in order of their names. Tests replace it.
+ * The folder of scripts that create the schema. They are applied to an empty database, in alphabetical order. Tests
+ * replace the folder.
  */
 export const SchemaFolder = Context.Reference("tickerline/postgres/SchemaFolder", {
   defaultValue: () => new URL("../../../sql/schema/", import.meta.url),
 })
 
-/** The folder of migrations since the first release, applied after the schema. Tests replace it. */
+/**
+ * The folder of migrations added since the first release. They are applied after the schema. Tests replace the folder.
+ */
 export const MigrationsFolder = Context.Reference("tickerline/postgres/MigrationsFolder", {
   defaultValue: () => new URL("../../../sql/migrations/", import.meta.url),
 })
 
-/** The id under which the schema is recorded, as if it were the first migration. */
+/** The migration id under which the schema is recorded, as if it were the first migration. */
 export const schemaId = 0
 
-/** Matches an SQL token. A semicolon inside a literal, quoted name, `$$` body or comment does not end a statement. */
+/**
+ * Matches an SQL token. A semicolon inside a literal, a quoted name, a `$$` body or a comment does not end the
+ * statement.
+ */
 const tokens =
   /'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$|--[^\n]*|\/\*[\s\S]*?\*\/|;|[^'"$;/-]+|[\s\S]/g
 
-/** Splits a script into statements without comments, because the driver runs one statement per call. */
+/** Splits a script into statements and strips comments. The driver can run only one statement per call. */
 export const splitStatements = (script: string): ReadonlyArray<string> => {
   const found = [""]
   for (const [token] of script.matchAll(tokens)) {
@@ -33,11 +39,14 @@ export const splitStatements = (script: string): ReadonlyArray<string> => {
 /** A parsed script. */
 export interface MigrationScript {
   readonly statements: ReadonlyArray<string>
-  /** Whether the script runs in a transaction. If not, it must be safe to run again after a partial failure. */
+  /** Whether the script runs in a transaction. If it does not, it must be safe to run again after a partial failure. */
   readonly inTransaction: boolean
 }
 
-/** Parses a script, including an optional directive on its first line: `-- no transaction: reason`. */
+/**
+ * Parses a script. If the comments at its beginning include a line `-- no transaction: reason`, the script runs outside
+ * a transaction.
+ */
 export const parseMigrationScript = (text: string): MigrationScript => {
   const head = /^(?:--[^\n]*\n|\s)*/.exec(text)?.[0] ?? ""
   return {
@@ -47,7 +56,8 @@ export const parseMigrationScript = (text: string): MigrationScript => {
 }
 
 /**
- * Reads the schema as one script. A subfolder holds files that belong together, and takes its place by its own name.
+ * Reads the schema files as one script. A subfolder groups related files; they are read at the subfolder's position in
+ * the alphabetical order.
  */
 const readSchema = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -63,7 +73,10 @@ const readSchema = Effect.gen(function* () {
   return parseMigrationScript(texts.join("\n"))
 })
 
-/** Lists the schema and all migrations in order, each with its id, its name, and an effect that reads it. */
+/**
+ * Returns the schema and all migrations in the order in which they are applied. Each entry has an id, a name and an
+ * effect that reads the script.
+ */
 export const listMigrationScripts = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -79,5 +92,5 @@ export const listMigrationScripts = Effect.gen(function* () {
   return [[schemaId, "schema", readSchema] as const, ...migrations]
 }).pipe(Effect.orDie)
 
-/** Returns a migration's name for operators, such as `12_news_index`. */
+/** Returns a migration's display name, such as `12_news_index`. */
 export const formatMigration = (id: number, name: string) => id === schemaId ? name : `${id}_${name}`

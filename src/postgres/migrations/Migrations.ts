@@ -1,8 +1,8 @@
 /**
- * Creates the schema in an empty database, and applies `sql/migrations/<id>_<name>.sql` in order, each only once, while
- * other processes may be starting or serving. The whole schema is one transaction, and so is each migration, unless it
- * says otherwise. A migration waits only briefly for locks, and is retried
- * (docs/decisions/0082-own-migration-runner.md).
+ * Creates the schema in an empty database, and applies the migrations `sql/migrations/<id>_<name>.sql` in order, each
+ * exactly once. Other processes may be starting or serving requests at the same time. The schema is created in one
+ * transaction. Each migration also runs in its own transaction, unless its script opts out. A migration waits only
+ * briefly for locks, and is retried if it cannot get them (docs/decisions/0082-own-migration-runner.md).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
@@ -16,27 +16,28 @@ import { isDuplicateObject, isLockTimeout } from "../SqlState.ts"
 import { formatMigration, listMigrationScripts, type MigrationScript, schemaId } from "./MigrationScripts.ts"
 import { renewRolePrivileges } from "./ServiceRole.ts"
 
-/** Migrations are pending, but this role may not apply them, or this database cannot hold the data. */
+/** Migrations are pending, but either this role may not apply them or this database is unsuitable for the data. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
 
 /**
- * A migration failed and was rolled back. If it runs without a transaction, the statements before the failure remain.
+ * A migration failed and was rolled back. If it ran without a transaction, the statements before the failure remain in
+ * effect.
  */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
-  /** Whether no migration had been applied before. */
+  /** Whether no migration had been applied before this one. */
   readonly isFirst: boolean
   readonly cause: SqlError.SqlError
 }> {}
 
-/** The table that lists applied migrations. The schema has a row too. */
+/** The table of applied migrations. It also has a row for the schema. */
 export const migrationsTableName = "tickerline_migrations"
 
-/** Why a database is refused that has migrations but not the schema. */
+/** The error message for a database that has migrations but not the schema. */
 export const developmentDatabase = "The database was made by a development version before 1.0.0, from which there is " +
   "no upgrade. Create another database, set DATABASE_URL to it, and load the data again."
 
-/** Whether all migrations are applied. The service role has enough privileges to check this. */
+/** Returns whether all migrations have been applied. The service role's privileges are sufficient for this check. */
 const isCurrent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<
@@ -58,9 +59,9 @@ const TargetDatabase = Schema.Struct({
 })
 
 /**
- * Refuses a database whose encoding is not UTF-8: PostgreSQL creates databases with `SQL_ASCII` if its machine has no
- * locale. Also refuses a database with an extension in a schema that is not on the search path, as some hosted
- * databases have.
+ * Fails if the role may not create objects in the schema, or if the database is unsuitable. Its encoding must be UTF-8;
+ * PostgreSQL creates databases with `SQL_ASCII` on a machine without a locale. The extension `pg_trgm` must not be in a
+ * schema outside the search path, as it is in some hosted databases.
  */
 const requireSuitableDatabase = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -92,24 +93,29 @@ const requireSuitableDatabase = Effect.gen(function* () {
   }
 })
 
-/** The advisory lock that serializes migrations. It must never change, because two releases may migrate together. */
+/**
+ * The id of the advisory lock that serializes migrations. It must never change, because two different releases may run
+ * migrations at the same time.
+ */
 export const migrationLockId = 7_101_884
 
-/** Time limit for each lock wait. It is short because all later lock requests for the table queue behind this one. */
+/**
+ * Time limit for each wait for a lock. It is short because all later lock requests for the table queue behind this one.
+ */
 const lockTimeout = "250ms"
 
 /** Pause between attempts to lock a table that is in use. */
 const lockRetryInterval = Duration.millis(750)
 
-/** At one attempt per second, this is ten minutes, which is longer than any request uses a table. */
+/** At about one attempt per second, this allows ten minutes, which is longer than any request uses a table. */
 const maxLockRetries = 600
 
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
 /**
- * Takes the migration lock, and creates the table of applied migrations. Waits only briefly for the lock: if its holder
- * runs `create index concurrently`, that statement waits for this transaction to end, and the two would wait for each
- * other.
+ * Takes the migration lock and creates the table of applied migrations. Waits only briefly for the lock. The process
+ * that holds the lock may be running `create index concurrently`, which waits for this transaction to end. A longer
+ * wait for the lock would therefore be a deadlock.
  */
 const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -134,15 +140,16 @@ const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
 
 /**
- * Runs a script outside a transaction, on a second connection, because the first one's transaction holds the lock. The
- * script's statements block no other session while they wait for a lock, so they have no lock timeout.
+ * Runs a script outside a transaction. Uses a second connection, because the lock is held by the transaction on the
+ * first connection. The script's statements do not block other sessions while they wait for a lock, so they have no
+ * lock timeout.
  */
 const runOutsideTransaction = Effect.fnUntraced(
   function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
     const lockConnection = yield* SqlClient.SqlClient
-    // This statement makes the session give up the snapshot of its last query, for which `create index concurrently` on
-    // the other connection would wait forever.
+    // Running any statement makes the session release the snapshot of its previous query. Otherwise `create index
+    // concurrently` on the other connection would wait for that snapshot forever.
     yield* lockConnection`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`
@@ -153,7 +160,10 @@ const runOutsideTransaction = Effect.fnUntraced(
   Effect.provide(Reactivity.layer),
 )
 
-/** Applies the next pending migration. After the last one, also renews the privileges of the service roles. */
+/**
+ * Applies the next pending migration. After the last one, also updates the privileges of existing service and admin
+ * roles.
+ */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
@@ -182,7 +192,7 @@ const applyNext = Effect.gen(function* () {
   return [id, name] as const
 })
 
-/** Describes the oldest running transaction, which is probably what the migration is waiting for. */
+/** Describes the oldest open transaction, which is probably the one that blocks the migration. */
 const describeOldestTransaction = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly who: string }>`
@@ -199,8 +209,8 @@ const describeBlockedMigration = ({ message }: MigrationFailed) =>
   Effect.map(describeOldestTransaction, (oldest) => `Migration ${message} is waiting for a table in use.${oldest}`)
 
 /**
- * Explains a database that has tables but no list of applied migrations. A restore writes that list last, so a
- * half-restored database ends up here.
+ * Creates the error for a database that has tables but no record of applied migrations. A restore writes that record
+ * last, so a partially restored database ends up in this state.
  */
 const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFailed) {
   const sql = yield* SqlClient.SqlClient
@@ -218,7 +228,7 @@ const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFai
   })
 })
 
-/** Replaces the message of a failure, which is only the migration's name, with an explanation for the operator. */
+/** Replaces a failure's message, which contains only the migration's name, with an explanation for the operator. */
 const explainFailure = (error: MigrationFailed) => {
   if (isLockTimeout(error.cause)) {
     return Effect.map(
@@ -242,7 +252,8 @@ const explainFailure = (error: MigrationFailed) => {
 }
 
 /**
- * Applies the next migration. Retries while another process migrates, and while a table that it must lock is in use.
+ * Applies the next migration. Retries while another process is migrating, and while a table that the migration must
+ * lock is in use.
  */
 const applyNextWithRetry = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -265,7 +276,10 @@ const applyNextWithRetry = Effect.gen(function* () {
   )
 })
 
-/** Applies all pending migrations and returns them, oldest first. Only one process at a time applies migrations. */
+/**
+ * Applies all pending migrations and returns those applied, oldest first. Only one process at a time applies
+ * migrations.
+ */
 export const runMigrations = Effect.gen(function* () {
   const applied: Array<readonly [id: number, name: string]> = []
   if (yield* isCurrent) return applied
@@ -275,5 +289,5 @@ export const runMigrations = Effect.gen(function* () {
   return applied
 })
 
-/** Applies all pending migrations before the layers that depend on it are built. */
+/** Applies all pending migrations before any layer that depends on this one is built. */
 export const migrationsLayer = Layer.effectDiscard(runMigrations)

@@ -1,18 +1,19 @@
 /**
- * Describes a database's schema: the name and definition of each object, from PostgreSQL's catalogs.
- * `sql/description.txt` describes the schema that the scripts in `sql/` create.
+ * Describes a database's schema: the name and definition of each object, read from PostgreSQL's catalogs.
+ *
+ * `sql/description.txt` is the description of the schema that the scripts in `sql/` create.
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** The definition of each object by its name, such as `column public.news.title`. */
+/** Maps each object's name, such as `column public.news.title`, to its definition. */
 export type SchemaDescription = ReadonlyMap<string, string>
 
 /**
- * Query for all objects. It skips partitions, because their months differ between databases. Long definitions are
- * replaced by digests, except where `doctor` needs the text to repair the object. All supported versions of PostgreSQL
- * print the same definitions.
+ * Selects the name and definition of every object. Omits partitions, because different databases have partitions for
+ * different months. Replaces long definitions with digests, except where `doctor` needs the text to repair the object.
+ * All supported versions of PostgreSQL print the same definitions.
  */
 const descriptionQuery = `
   with relations as materialized (
@@ -94,19 +95,19 @@ const descriptionQuery = `
   from objects order by object collate "C"`
 
 /**
- * Whether two definitions are equal, apart from parentheses: after a restore, PostgreSQL may print `a or b or c` with
- * different ones. Digests omit parentheses for the same reason.
+ * Returns whether two definitions are equal, ignoring parentheses. After a restore, PostgreSQL may print `a or b or c`
+ * with different parentheses. Digests ignore parentheses for the same reason.
  */
 export const areSameDefinitions = (one: string, other: string) =>
   one.replaceAll(/[()]/g, "") === other.replaceAll(/[()]/g, "")
 
 const decodeObjects = decodeRows(Schema.Struct({ object: Schema.String, definition: Schema.String }))
 
-/** Describes the schema of the connected database. A service role may do this too. */
+/** Describes the schema of the connected database. A service role has sufficient privileges. */
 export const describeSchema = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const objects = yield* sql.withTransaction(Effect.gen(function* () {
-    // The text of a definition depends on these settings. With an empty search path, all names are qualified.
+    // The text of the definitions depends on these settings. With an empty search path, all names are schema-qualified.
     yield* sql`
       select set_config(name, value, true)
       from (values ('search_path', 'pg_catalog'), ('datestyle', 'ISO'), ('intervalstyle', 'postgres'),

@@ -1,6 +1,6 @@
 /**
  * Grants service roles their privileges, which the schema lists in `role_privileges`: to read datasets, record usage,
- * charge balances, and send emails and webhooks. Service roles own no tables, so they can neither alter them nor read
+ * charge balances, and send emails and webhooks. Service roles own no tables, so they can neither alter tables nor read
  * payments. The admin API's role has different privileges.
  */
 import { Data, Effect, Schema } from "effect"
@@ -9,15 +9,15 @@ import { describeSqlError } from "../FailureText.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { makeRoleSettingsConditionSql, makeRoleSettingStatements, quoteIdentifier } from "../pool/ConnectionSettings.ts"
 
-/** There is no database role with this name. */
+/** The database has no role with this name. */
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
-/** The current database role may not grant privileges, because it does not own the tables. */
+/** The current role may not grant privileges, because it does not own the tables. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
 /**
- * Query that returns the statements to grant: what the schema lists in `role_privileges`, and read access to all other
- * tables and views. Partitions need no grants, because they are read through their parent table.
+ * Selects the grant statements for a role: the privileges that the schema lists in `role_privileges`, and read access
+ * to all other tables and views. Partitions need no grants, because they are read through their parent table.
  */
 const grantsQuery = `
   select format('grant usage on schema public, history to %I', $1::text) as statement
@@ -34,8 +34,8 @@ const grantsQuery = `
   )`
 
 /**
- * Query that returns the statements that revoke all privileges on tables, their columns, sequences and functions,
- * except privileges that the role has as owner.
+ * Selects the statements that revoke all of a role's privileges on tables, columns, sequences and functions, except
+ * those that it has as the owner.
  */
 const revokesQuery = `
   select format('revoke all on %s %I.%I from %I', case relkind when 'S' then 'sequence' else 'table' end, nspname,
@@ -52,7 +52,7 @@ const revokesQuery = `
   where nspname in ('public', 'history') and proowner <> pg_roles.oid and pg_has_role(proowner, 'usage')
     and exists (select from aclexplode(proacl) where grantee = pg_roles.oid)`
 
-/** What a role is used for. */
+/** What a role is for: the service or the admin API. */
 export type RolePurpose = "admin" | "service"
 
 const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))
@@ -62,8 +62,9 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String, purpose: Schema.Literals(["admin", "service"]) }))
 
 /**
- * Returns the statements that revoke default privileges to create tables. A temporary table would hide a real one of
- * the same name, and before PostgreSQL 15, every role could create tables in the schema `public`.
+ * Returns the statements that revoke the default privileges to create tables. With these privileges, a role could hide
+ * a real table behind a temporary table of the same name. Before PostgreSQL 15, every role could also create tables in
+ * the schema `public`.
  */
 const findDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -77,7 +78,10 @@ const findDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   return found.map(({ revoke }) => revoke)
 })
 
-/** Revokes default privileges to create tables. Logs the statements that only the database owner may run. */
+/**
+ * Revokes the default privileges to create tables. If only the database owner may do that, logs the statements for the
+ * owner to run.
+ */
 const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(yield* findDefaultPrivileges(role), (revoke) => sql.unsafe(revoke), { discard: true })
@@ -87,8 +91,8 @@ const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
 })
 
 /**
- * Sets the session settings on the role, because poolers do not pass them on. If that is not permitted, logs the
- * statements that an operator can run instead.
+ * Sets the session settings on the role, because poolers do not pass them on. If that is not permitted, logs statements
+ * that an operator can run instead.
  */
 const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -112,7 +116,10 @@ const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   )
 })
 
-/** Grants a role the privileges for its purpose, and revokes its default privileges to create tables. */
+/**
+ * Grants a role the privileges for its purpose, revokes the default privileges to create tables, and sets the session
+ * settings on the role.
+ */
 const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
@@ -127,7 +134,7 @@ const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: Ro
     select current_user as name, pg_has_role(relowner, 'usage') as may
     from pg_class where oid = 'public.usage'::regclass
   `)
-  // Without this check, PostgreSQL would only warn that nothing was granted.
+  // Without this check, PostgreSQL would merely warn that nothing was granted.
   if (granter?.may !== true) {
     return yield* new GrantNotPermitted({
       message: `${
@@ -144,8 +151,8 @@ const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: Ro
 })
 
 /**
- * Gives a role the privileges for its purpose, and no others on tables, sequences and functions. The change takes
- * effect in one step, so a service that uses the role can continue.
+ * Gives a role exactly the privileges for its purpose on tables, sequences and functions, and revokes all others. The
+ * change is atomic, so a service that uses the role can keep running.
  */
 export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose = "service") {
   const sql = yield* SqlClient.SqlClient
@@ -157,8 +164,9 @@ export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, pu
 })
 
 /**
- * Grants privileges on new tables to the existing service roles (those that may call `create_usage_partition`) and
- * admin API roles (those that may insert credits). Revokes nothing, because a running process may rely on it.
+ * Grants privileges on new tables to existing roles: service roles (those that may call `create_usage_partition`) and
+ * admin API roles (those that may insert credits). Revokes nothing, because a running process may depend on a
+ * privilege.
  */
 export const renewRolePrivileges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,6 +1,7 @@
 /**
- * Limits how many effects run at once, in total and per partition, so that one slow endpoint does not block the others
- * (§7.2, §8: database load). docs/decisions/0140-reader.md explains why it is not Effect's `PartitionedSemaphore`.
+ * Limits how many effects run concurrently, in total and per partition, so that one slow endpoint does not block the
+ * others (§7.2, §8: database load). docs/decisions/0140-reader.md explains why this is not Effect's
+ * `PartitionedSemaphore`.
  */
 import { Duration, Effect, Function } from "effect"
 import { forkUntraced } from "../metrics/BackgroundFibers.ts"
@@ -8,38 +9,47 @@ import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { LinkedList, ListItem } from "./LinkedList.ts"
 
 interface BulkheadOptions<Permit, E> {
-  /** Whatever a permit stands for, such as a connection. The permit that was released last is taken first. */
+  /**
+   * The permits to hand out. A permit can be any object, such as a connection. The most recently released permit is
+   * taken first.
+   */
   readonly permits: ReadonlyArray<Permit>
-  /** Default: all but a fifth of the permits, so that at least one is left to other partitions. */
+  /**
+   * How many permits one partition may hold. The default is all but a fifth, so that at least one remains for other
+   * partitions.
+   */
   readonly maxPerPartition?: number
   /**
-   * Whether a caller fails immediately, instead of waiting, if its partition's holders and waiters already equal the
-   * partition's limit.
+   * Whether a caller fails immediately, instead of waiting, when its partition already has as many holders and waiters
+   * as it may hold permits.
    */
   readonly isFullRefused?: boolean
-  /** Maximum wait for a permit. */
+  /** Maximum time to wait for a permit. */
   readonly timeout: Duration.Duration
-  /** Creates the error for a caller that timed out or was refused. */
+  /** Creates the error for a caller whose wait timed out or was refused. */
   readonly onTimeout: (isPartitionFull: boolean) => E
   /**
-   * Called before a permit passes to the next caller. Returns false if other permits should be taken before this one.
+   * Called before a released permit passes to the next caller. Returns false if the other free permits should be taken
+   * before this one.
    */
   readonly onRelease?: (permit: Permit) => boolean
 }
 
 /**
- * Returns how many permits a partition may hold. A single permit cannot be divided, so the partitions take turns with
- * it.
+ * Returns how many permits a partition may hold by default. A single permit cannot be divided, so partitions take turns
+ * using it.
  */
 const getDefaultShare = (permits: number) => permits === 1 ? 1 : permits - Math.max(1, Math.floor(permits / 5))
 
-/** Beyond this number, idle partitions are forgotten, because there may be one for each customer. */
+/**
+ * If there are more partitions than this, idle ones are discarded, because there may be a partition for every customer.
+ */
 const maxIdlePartitions = 100
 
-/** Effects that share a limit, for example all reads for one endpoint. */
+/** A group of effects that share a limit, such as all reads for one endpoint. */
 export class Partition<Permit extends object, E> extends ListItem<Partition<Permit, E>> {
   readonly maxPermits: number
-  /** Maximum wait, in milliseconds. */
+  /** Maximum time to wait for a permit, in milliseconds. */
   readonly timeoutMillis: number
   readonly waiters = new LinkedList<Claim<Permit, E>>()
   waiterCount = 0
@@ -56,7 +66,7 @@ export class Partition<Permit extends object, E> extends ListItem<Partition<Perm
   }
 }
 
-/** One caller's claim to a permit: it holds one, waits for one, or neither. */
+/** A caller's request for a permit. The caller holds a permit, waits for one, or does neither. */
 class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
   /** Undefined until the caller takes or waits for a permit. */
   partition: Partition<Permit, E> | undefined
@@ -66,13 +76,13 @@ class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
   #result: Effect.Effect<Permit, E> | undefined
   #resume: (result: Effect.Effect<Permit, E>) => void = Function.constVoid
 
-  /** Ends the wait, even if the caller has not called `wait` yet. */
+  /** Ends the wait with a result, even if the caller has not called `wait` yet. */
   settle(result: Effect.Effect<Permit, E>) {
     this.#result = result
     this.#resume(result)
   }
 
-  /** Waits for the permit. Fails if that takes too long. */
+  /** Waits for the permit. Fails if the wait times out. */
   wait() {
     return Effect.callback<Permit, E>((resume) => {
       if (this.#result === undefined) this.#resume = resume
@@ -82,8 +92,8 @@ class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
 }
 
 /**
- * Callers of a partition wait in order of arrival, and the partitions take turns. A released permit passes to the next
- * caller synchronously, at a cost that does not depend on the number of callers.
+ * Hands out permits to callers. Callers in the same partition wait in order of arrival, and the partitions take turns.
+ * A released permit passes to the next caller synchronously, at a cost that does not depend on the number of callers.
  */
 class Bulkhead<Permit extends object, E> {
   readonly #free: Array<Permit>
@@ -96,8 +106,8 @@ class Bulkhead<Permit extends object, E> {
   readonly #now: () => number
   readonly #partitions = new Map<string, Partition<Permit, E>>()
   /**
-   * Partitions in line for the next permit, which goes to the first waiter of the first one. A partition at its limit
-   * is not in line: it waits for one of its own permits.
+   * A queue of partitions that may take the next permit. The permit goes to the first waiter of the first partition. A
+   * partition at its limit is not in the queue, because it must wait for one of its own permits.
    */
   readonly #turns = new LinkedList<Partition<Permit, E>>()
   #waiterCount = 0
@@ -117,10 +127,10 @@ class Bulkhead<Permit extends object, E> {
   readonly permitsInUse = () => this.#size - this.#free.length
   readonly waiterCount = () => this.#waiterCount
 
-  /** Creates a partition that may hold all permits, and whose callers wait as long as it takes. */
+  /** Creates a partition that may hold all permits and whose callers wait without a time limit. */
   readonly makeUnlimitedPartition = () => new Partition<Permit, E>(this.#size, Infinity)
 
-  /** Runs an effect with one of the partition's permits. */
+  /** Runs an effect while holding one of the partition's permits. */
   readonly use = <A, Failure, R>(
     partition: string | Partition<Permit, E>,
     run: (permit: Permit) => Effect.Effect<A, Failure, R>,
@@ -128,7 +138,8 @@ class Bulkhead<Permit extends object, E> {
     Effect.suspend(() => {
       const claim = new Claim<Permit, E>()
       return Effect.onExit(
-        // Takes the permit only here, where its release is certain: the fiber may be interrupted between two effects.
+        // The permit is taken inside `onExit`, where its release is certain. The fiber could be interrupted between two
+        // separate effects.
         Effect.suspend((): Effect.Effect<A, E | Failure, R> => {
           const permit = this.#begin(claim, partition)
           return permit === undefined ? Effect.flatMap(claim.wait(), run) : run(permit)
@@ -144,7 +155,7 @@ class Bulkhead<Permit extends object, E> {
     (partition: string) => <A, Failure, R>(effect: Effect.Effect<A, Failure, R>): Effect.Effect<A, E | Failure, R> =>
       this.use(partition, () => effect)
 
-  /** Holds a permit until the scope closes. */
+  /** Takes a permit and holds it until the scope closes. */
   readonly acquireScoped = (partition: string | Partition<Permit, E>) =>
     Effect.suspend(() => {
       const claim = new Claim<Permit, E>()
@@ -180,8 +191,9 @@ class Bulkhead<Permit extends object, E> {
   }
 
   /**
-   * Takes a free permit, or starts to wait for one. It is synchronous, so no other caller can change or forget the
-   * partition in between. A newcomer overtakes nobody: while a permit is free, only callers of full partitions wait.
+   * Takes a free permit, or starts waiting for one. This is synchronous, so no other caller can change or discard the
+   * partition in between. A new caller never overtakes a waiting one: while a permit is free, only callers in full
+   * partitions wait.
    */
   #begin(claim: Claim<Permit, E>, name: string | Partition<Permit, E>) {
     const partition = typeof name === "string" ? this.#findPartition(name) : name
@@ -192,7 +204,7 @@ class Bulkhead<Permit extends object, E> {
     return permit
   }
 
-  /** Lines a caller up in its partition, or settles its claim immediately if it may not wait. */
+  /** Adds a caller to its partition's queue, or fails the claim immediately if the caller may not wait. */
   #wait(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
     if (this.#isFullRefused && partition.permitsInUse + partition.waiterCount >= partition.maxPermits) {
       return claim.settle(Effect.fail(this.#onTimeout(true)))
@@ -204,7 +216,7 @@ class Bulkhead<Permit extends object, E> {
     this.#updateTurn(partition)
     if (partition.timeoutMillis === Infinity) return
     claim.deadline = this.#now() + partition.timeoutMillis
-    // The fiber that ends late waits sleeps until there is a waiter.
+    // The fiber that ends expired waits sleeps until there is a waiter.
     const wake = this.#wakeTimer
     this.#wakeTimer = undefined
     wake?.()
@@ -217,7 +229,7 @@ class Bulkhead<Permit extends object, E> {
     this.#updateTurn(partition)
   }
 
-  /** Puts a partition in line if one of its waiters may take a permit, and otherwise takes it out. */
+  /** Adds a partition to the queue if it has a waiter that may take a permit, and removes it otherwise. */
   #updateTurn(partition: Partition<Permit, E>) {
     const isWaiting = partition.waiters.first !== undefined && !partition.isFull()
     if (isWaiting === partition.isListed) return
@@ -225,7 +237,7 @@ class Bulkhead<Permit extends object, E> {
     else this.#turns.remove(partition)
   }
 
-  /** Ends a claim: passes its permit to the next caller, or ends its wait. */
+  /** Ends a claim. Passes the permit to the next caller, or stops waiting for one. */
   #end(claim: Claim<Permit, E>) {
     const { partition, permit } = claim
     if (partition === undefined) return
@@ -242,7 +254,7 @@ class Bulkhead<Permit extends object, E> {
       else this.#free.unshift(permit)
       return
     }
-    // A partition that has more waiters goes to the end of the line.
+    // If the partition has more waiters, it goes to the end of the queue.
     this.#turns.remove(nextPartition)
     this.#give(next, nextPartition, permit)
     this.#removeWaiter(next, nextPartition)
@@ -254,8 +266,7 @@ class Bulkhead<Permit extends object, E> {
   })
 
   /**
-   * Ends all waits that have lasted too long. One fiber serves all callers, because a timer for each would be
-   * expensive.
+   * Ends all waits that have timed out. One fiber serves all callers, because a timer per caller would be expensive.
    */
   readonly expireWaiters = Effect.suspend(() => {
     const now = this.#now()
@@ -273,7 +284,7 @@ class Bulkhead<Permit extends object, E> {
   })
 }
 
-/** Creates a bulkhead, and ends waits that last too long until the scope closes. */
+/** Creates a bulkhead. Until the scope closes, a background fiber ends waits that time out. */
 export const makeBulkhead = Effect.fnUntraced(function* <Permit extends object, E>(
   options: BulkheadOptions<Permit, E>,
 ) {
@@ -282,5 +293,5 @@ export const makeBulkhead = Effect.fnUntraced(function* <Permit extends object, 
   return bulkhead
 })
 
-/** Creates permits that stand for nothing, for work that only needs to be limited. */
+/** Creates permits without a resource behind them, for work that only needs a concurrency limit. */
 export const makePermits = (count: number) => Array.from({ length: count }, () => ({}))

@@ -1,5 +1,6 @@
 /**
- * The connections to one PostgreSQL server. The wait for a connection and the time to use it are limited (§7.2, §8).
+ * A pool of connections to one PostgreSQL server. Both the wait for a connection and the time it may be used are
+ * limited (§7.2, §8).
  */
 import { type PgClient, PgConnection } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Exit, Schema, Scope } from "effect"
@@ -12,19 +13,19 @@ import { idleConnectionTimeout, makePoolTimeoutError, readTimeout } from "../Rea
 import { makeBulkhead } from "./Bulkhead.ts"
 import { retryRejectedPassword } from "./PasswordRotation.ts"
 
-/** How many connections the pool may open. */
+/** The maximum number of connections in the pool. */
 export const DatabasePoolSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
 
-/** The driver's settings for the pool's connections. */
+/** Driver settings for the pool's connections. */
 export type PoolConnectionConfig = PgClient.PgPoolConfig & { readonly stream: () => Duplex }
 
-/** Opens a connection. Calls `retire` as soon as the connection must not be used again. */
+/** Opens a connection. Calls `retire` as soon as the connection must not be reused. */
 export type Connect = (retire: () => void) => Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope>
 
-/** Returns the function that opens connections with the driver. */
+/** Creates the function that opens connections with the driver. */
 export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =>
   retryRejectedPassword(
     config,
@@ -33,10 +34,11 @@ export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =
       let hasFailed = false
       const stream = () => {
         const socket = config.stream()
-        // The driver opens a second socket only to cancel a statement. That cancellation may arrive late and hit the
-        // next statement, so the connection must not be used again.
+        // The driver opens a second socket only to cancel a statement. The cancel request may arrive late and hit the
+        // next statement, so the connection must not be reused.
         if (isOpened) retire()
-        // The next attempt opens another connection, which must not be retired when this socket closes.
+        // If opening the connection has failed, the next attempt opens a new connection. That connection must not be
+        // retired when this socket closes.
         else socket.once("close", () => hasFailed || retire())
         isOpened = true
         return socket
@@ -48,20 +50,20 @@ export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =
     }),
   )
 
-/** A use of a connection for a limited time. */
+/** The use of a connection for a limited time. */
 interface LimitedUse {
-  /** When that time ends, in monotonic milliseconds. */
+  /** When the time limit expires, in monotonic milliseconds. */
   readonly deadline: number
   isExpired: boolean
 }
 
-/** One of the pool's permits, with its connection once that is open. */
+/** One of the pool's permits, with its connection once the connection is open. */
 class Slot {
   connection: PgConnection.PgConnection | undefined
   scope: Scope.Closeable | undefined
   use: LimitedUse | undefined
   isInUse = false
-  /** Whether the connection must be closed after its use. */
+  /** Whether the connection must be closed after its current use. */
   isRetired = false
   /** When the last use began, in monotonic milliseconds. */
   usedAt = 0
@@ -74,7 +76,7 @@ class Slot {
     if (scope !== undefined) Effect.runFork(Scope.close(scope, Exit.void))
   }
 
-  /** Closes a connection that must not be used again: immediately if idle, otherwise after its use. */
+  /** Closes a connection that must not be reused: immediately if it is idle, otherwise after its current use. */
   retire(scope: Scope.Closeable) {
     if (scope !== this.scope) return
     if (this.isInUse) this.isRetired = true
@@ -87,7 +89,7 @@ class Slot {
     this.use = use
   }
 
-  /** Returns whether the slot has an open connection. */
+  /** Ends a use. Returns whether the slot still has an open connection. */
   release() {
     this.isInUse = false
     this.use = undefined
@@ -96,8 +98,8 @@ class Slot {
   }
 
   /**
-   * Ends a use that has lasted too long: cancels the statement, and closes the connection without waiting for the
-   * result.
+   * Ends a use that has exceeded its time limit. Cancels the statement, and closes the connection without waiting for
+   * the result.
    */
   expire(use: LimitedUse) {
     use.isExpired = true
@@ -107,7 +109,7 @@ class Slot {
   }
 }
 
-/** Options of a pool. */
+/** Options for a connection pool. */
 export interface ConnectionPoolOptions {
   readonly connect: Connect
   readonly size: number
@@ -115,7 +117,7 @@ export interface ConnectionPoolOptions {
   readonly timeout: Duration.Duration
 }
 
-/** Creates a pool, which opens connections when they are first needed and closes them with the scope. */
+/** Creates a pool that opens connections when they are first needed. The connections close when the scope closes. */
 export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, timeout }: ConnectionPoolOptions) {
   const now = yield* makeMonotonicClock
   const poolScope = yield* Effect.scope
@@ -132,7 +134,9 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     },
     onRelease: (slot) => slot.release(),
   })
-  /** For `SqlClient`: background work, and transactions of commands, which may take long. */
+  /**
+   * The partition for `SqlClient`, which serves background work and the transactions of commands. Both may take long.
+   */
   const unlimited = bulkhead.makeUnlimitedPartition()
 
   const open = (slot: Slot) =>
@@ -152,7 +156,8 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
 
   const endExpiredUses = Effect.suspend(() => {
     const time = now()
-    // A use that begins after this moment also ends after `next`.
+    // A use that begins after `time` cannot expire before `time + timeoutMillis`, so the next check is at that time or
+    // earlier.
     let next = time + timeoutMillis
     for (const slot of slots) {
       if (slot.use !== undefined && slot.use.deadline <= time) slot.expire(slot.use)
@@ -161,12 +166,12 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     }
     return Effect.sleep(next - time)
   })
-  // One fiber ends all expired uses, because a timer for each would cost almost as much as a short statement.
+  // One fiber ends all expired uses. A timer for each use would cost almost as much as a short statement.
   yield* forkUntraced(Effect.forever(endExpiredUses))
 
   /**
-   * Runs an effect on a connection, as part of the named partition. After `readTimeout` the connection is closed, so
-   * that the running statement ends, and the effect fails with `DataRefreshing`.
+   * Runs an effect on a connection, within the limit of the named partition. After `readTimeout`, closes the
+   * connection, which ends the running statement, and fails with `DataRefreshing`.
    */
   const use = <A, E, R>(
     partition: string,
@@ -192,7 +197,9 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     return slot.connection === undefined ? open(slot) : Effect.succeed(slot.connection)
   }
 
-  /** Like `use`, but without limits on the wait and the duration, for `SqlClient`. */
+  /**
+   * Runs an effect on a connection without limiting the wait or the duration. `SqlClient` uses this instead of `use`.
+   */
   const borrow = <A, E, R>(run: (connection: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
     Effect.catchTag(
       bulkhead.use(unlimited, (slot) => Effect.flatMap(beginUnlimited(slot), run)),
@@ -208,12 +215,12 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     size,
     connectionsInUse: bulkhead.permitsInUse,
     waiterCount: bulkhead.waiterCount,
-    /** How many callers gave up waiting for a connection. */
+    /** Returns how many callers gave up waiting for a connection. */
     timeoutCount: () => timeoutCount,
   }
 })
 
-/** The pool of connections to the primary, which reads share with `SqlClient`. */
+/** The pool of connections to the primary. API reads and `SqlClient` share it. */
 export class ConnectionPool extends Context.Service<
   ConnectionPool,
   Effect.Success<ReturnType<typeof makeConnectionPool>>

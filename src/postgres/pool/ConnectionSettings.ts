@@ -1,4 +1,7 @@
-/** Connection settings: database URLs and session parameters, direct or through a pooler in transaction mode. */
+/**
+ * Connection settings: database URLs and session parameters, for direct connections and for connections through a
+ * pooler in transaction mode.
+ */
 import { Config, Context, Effect, Redacted, Schema } from "effect"
 import type { SocketRegistry } from "../health/SocketRegistry.ts"
 import type { PoolConnectionConfig } from "./ConnectionPool.ts"
@@ -8,54 +11,52 @@ import { registerRecordType } from "./RecordType.ts"
 import { makeActorParameters, ProcessActor } from "../SessionActor.ts"
 
 /**
- * Settings that every session sets itself, because the service's statements rely on them, and a server, database or
- * role may have other values. Poolers do not pass them on, so `ServiceRole.ts` also sets them on the role.
+ * Settings that every session sets explicitly, because statements rely on them and the defaults of a server, database
+ * or role may differ. Poolers do not pass these settings on, so `ServiceRole.ts` also sets them on the role.
  */
 export const sessionSettings = {
   // Time limits (§8, database load).
   lock_timeout: "2s",
   statement_timeout: "30s",
-  // PostgreSQL's default would spend seconds on compiling each query of packed usage.
+  // With PostgreSQL's default, compiling each query of packed usage would take seconds.
   jit: "off",
   // At a stricter level, concurrent charges to one account would fail, and migrations that build indexes would never
-  // end.
+  // finish.
   default_transaction_isolation: "read committed",
-  // By default, a schema with the same name as the role would be searched first.
+  // By default, PostgreSQL would first search a schema with the same name as the role.
   search_path: "public",
-  // Migrations and `doctor` compare definitions that PostgreSQL prints.
+  // Migrations and `doctor` compare definitions printed by PostgreSQL, and this setting affects them.
   quote_all_identifiers: "off",
 } as const
 
 /**
- * Further settings of every session, which poolers in transaction mode keep per client. The driver assumes UTC when it
- * decodes timestamps; statements convert days to text and back, and contain backslashes.
+ * More settings for every session. Poolers in transaction mode track these per client. The driver assumes UTC when it
+ * decodes timestamps. Statements convert days to text and back, and contain backslashes.
  */
 export const clientSettings = { timezone: "UTC", datestyle: "ISO, MDY", standard_conforming_strings: "on" } as const
 
-/**
- * Whether the pooler supports named prepared statements, as PgBouncer does since 1.21 with `max_prepared_statements`.
- */
+/** Whether the pooler supports named prepared statements. PgBouncer does since 1.21, with `max_prepared_statements`. */
 export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
 
 const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
 
-/** A PostgreSQL URL. It is redacted before it is validated, so that no error message shows a password. */
+/** A PostgreSQL URL. It is redacted before it is validated, so that error messages never contain a password. */
 export const PostgresUrl = Schema.Redacted(Schema.String).check(
-  // Starts with "Expected", because the message about the setting already states this rule.
+  // The message has the prefix "Expected" because the error about the setting already states this rule.
   Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "Expected a PostgreSQL URL" }, true),
   Schema.makeFilter((url) => areTlsParametersValid(Redacted.value(url)), { message: tlsParametersRule }),
 )
 
-/** The URL of the database. If unset, the embedded server is used. */
+/** The database URL. If unset, the embedded server is used. */
 export const DatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "DATABASE_URL"))
 
-/** The URL of PostgreSQL itself, if `DATABASE_URL` names a pooler in transaction mode. */
+/** The URL for connecting to PostgreSQL directly, if `DATABASE_URL` points to a pooler in transaction mode. */
 export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "DATABASE_DIRECT_URL"))
 
-/** Quotes a name for use in SQL. */
+/** Quotes an identifier for use in SQL. */
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
-/** Returns the statements that give a role the session settings in one database. A role may run them for itself. */
+/** Returns the statements that set the session settings on a role in one database. A role may run them for itself. */
 export const makeRoleSettingStatements = (role: string, database: string) =>
   Object.entries(sessionSettings).map(([name, value]) =>
     `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
@@ -64,7 +65,7 @@ export const makeRoleSettingStatements = (role: string, database: string) =>
 const settingEntries = Object.entries(sessionSettings).map(([name, value]) => `'${name}=${value}'`)
 
 /**
- * Returns an SQL condition that tells whether new sessions of the role get the session settings. The query's `from`
+ * Returns an SQL condition that checks whether new sessions of the role get the session settings. The query's `from`
  * clause must contain `pg_database`.
  */
 export const makeRoleSettingsConditionSql = (role: "current_user" | "$1") =>
@@ -76,22 +77,22 @@ export const makeRoleSettingsConditionSql = (role: "current_user" | "$1") =>
 
 interface SessionOptions {
   readonly url: Redacted.Redacted
-  /** The file that contains the URL, if it was read from one. */
+  /** The file from which the URL was read, if any. */
   readonly urlFile?: UrlFile | undefined
   readonly applicationName: string
   /** Whether the URL points to a pooler in transaction mode, which may use a different session for each transaction. */
   readonly pooled: boolean
 }
 
-/** A driver configuration, with a registry of the sockets that it opens. */
+/** A driver configuration with a registry of the sockets that it opens. */
 export interface ConnectionConfig {
   readonly config: PoolConnectionConfig
   readonly sockets: SocketRegistry
-  /** Path of the file that contains the URL, if it was read from one. */
+  /** The path of the file from which the URL was read, if any. */
   readonly file?: string | undefined
 }
 
-/** Creates the driver configuration for a URL, including TLS and a password that may change. */
+/** Creates the driver configuration for a URL, including TLS and password rotation. */
 export const makeConnectionConfig = Effect.fnUntraced(
   function* ({ applicationName, pooled, url, urlFile }: SessionOptions) {
     const { sockets, ssl } = yield* makeTlsSockets(url)
@@ -107,18 +108,17 @@ export const makeConnectionConfig = Effect.fnUntraced(
       stream: sockets.open,
     }
     if (urlFile === undefined) return { config, sockets } satisfies ConnectionConfig
-    // Uses `openForProbe`, which works even while connections are blocked, so that the health probe finds a new
-    // password too.
+    // `openForProbe` works even while connections are blocked, so the health probe can pick up a new password too.
     const password = makeRotatedPassword({ ...config, stream: sockets.openForProbe }, urlFile)
     return { config: { ...config, password }, sockets, file: urlFile.file } satisfies ConnectionConfig
   },
 )
 
-/** Configuration of direct connections to PostgreSQL, for work that must stay in one session. */
+/** The configuration for direct connections to PostgreSQL, for work that must stay in one session. */
 export class DirectConnectionConfig extends Context.Service<
   DirectConnectionConfig,
   ConnectionConfig & {
-    /** Configuration of the pool's connections through a pooler, or undefined if the pool connects directly. */
+    /** The pool's configuration for connecting through a pooler, or undefined if the pool connects directly. */
     readonly pooler: ConnectionConfig | undefined
   }
 >()("tickerline/postgres/DirectConnectionConfig") {}

@@ -1,6 +1,7 @@
 /**
- * TLS connections to PostgreSQL. `sslmode`, `sslrootcert`, `sslcert` and `sslkey` in a database URL, and the variables
- * PGSSLMODE, PGSSLROOTCERT, PGSSLCERT and PGSSLKEY, have the same meaning as in libpq (docs/operations/deployment.md).
+ * TLS connections to PostgreSQL. The URL parameters `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, and the
+ * environment variables `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT` and `PGSSLKEY`, have the same meaning as in libpq
+ * (docs/operations/deployment.md).
  */
 import { Config, Data, Effect, Option, Redacted, Schema } from "effect"
 import { X509Certificate } from "node:crypto"
@@ -10,27 +11,30 @@ import { type Duplex, duplexPair, pipeline } from "node:stream"
 import { connect, type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
 import { makeSocketRegistry, parseDatabaseAddress } from "../health/SocketRegistry.ts"
 
-/** The values of `sslmode`, from the least to the most secure. */
+/** The values of `sslmode`, from least to most secure. */
 export const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const
 const SslMode = Schema.Literals(sslModes)
 
-/** The default of `sslmode` for URLs that do not set it. */
+/** The default `sslmode` for URLs without one. */
 export const SslModeConfig = Config.option(Config.schema(SslMode, "PGSSLMODE"))
-/** The default of `sslrootcert`: the file of trusted certificate authorities, or `system`. */
+/** The default `sslrootcert`: a file of trusted certificate authorities, or `system`. */
 export const SslRootCertificateConfig = Config.option(Config.NonEmptyString("PGSSLROOTCERT"))
-/** The default of `sslcert`: the file with the client's certificate. */
+/** The default `sslcert`: the client certificate file. */
 export const SslCertificateConfig = Config.option(Config.NonEmptyString("PGSSLCERT"))
-/** The default of `sslkey`: the file with the client's private key. */
+/** The default `sslkey`: the client's private key file. */
 export const SslKeyConfig = Config.option(Config.NonEmptyString("PGSSLKEY"))
 
-/** The certificates or TLS settings cannot be used. The message tells the operator how to fix them. */
+/** The certificates or TLS settings cannot be used. The message tells the operator how to fix the problem. */
 export class DatabaseTlsError extends Data.TaggedError("DatabaseTlsError")<{ readonly message: string }> {}
 
 const supportedParameters = new Set(["sslmode", "sslrootcert", "sslcert", "sslkey"])
 
 const isSslMode = Schema.is(SslMode)
 
-/** Whether the URL's TLS parameters are all supported. Ignoring one could silently weaken the encryption. */
+/**
+ * Checks whether all TLS parameters in the URL are supported. Ignoring an unsupported one could silently weaken the
+ * encryption.
+ */
 export const areTlsParametersValid = (url: string) =>
   Array.from(new URL(url).searchParams).every(([name, value]) =>
     name === "sslmode"
@@ -42,20 +46,20 @@ export const areTlsParametersValid = (url: string) =>
       : !/^(ssl|requiressl)/.test(name)
   )
 
-/** What `areTlsParametersValid` requires, for error messages. */
+/** Describes what `areTlsParametersValid` requires, for error messages. */
 export const tlsParametersRule = `sslmode must be ${sslModes.join(", ")}; of the other parameters for TLS, only ` +
   "sslrootcert, sslcert and sslkey are supported, each with a value"
 
 /**
- * Reads the TLS parameters from the URL, or from the environment if the URL lacks them. Unix sockets never use TLS, as
- * in libpq.
+ * Reads the TLS parameters from the URL, or from the environment if they are not in the URL. As in libpq, Unix sockets
+ * never use TLS.
  */
 export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const address = Redacted.value(url)
   const parameters = new Map(new URL(address).searchParams)
   const read = <A extends string>(name: string, variable: Config.Config<Option.Option<A>>) =>
     Effect.map(variable, (value) => parameters.get(name) ?? Option.getOrUndefined(value))
-  /** A file with the certificates of trusted authorities, or `system`. */
+  /** A file of trusted certificate authorities, or `system`. */
   const rootCertificate = yield* read("sslrootcert", SslRootCertificateConfig)
   const certificate = yield* read("sslcert", SslCertificateConfig)
   const key = yield* read("sslkey", SslKeyConfig)
@@ -103,14 +107,20 @@ const readCertificateFile = (parameter: string, file: string | undefined) =>
       }),
   })
 
-/** Parses a file of certificate authorities. Throws if it contains none or a damaged one, which Node would ignore. */
+/**
+ * Parses a file of certificate authorities. Throws if the file contains no certificate or a damaged one, which Node
+ * would silently ignore.
+ */
 const parseAuthorities = (pem: string) => {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
   const authorities = blocks.map((block) => new X509Certificate(block))
   if (authorities.length === 0) throw new Error("sslrootcert contains no certificate")
 }
 
-/** Fails if the files cannot be used. Otherwise connections would fail later, with a less helpful message. */
+/**
+ * Fails if the certificate files cannot be used. Without this check, connections would fail later with a less helpful
+ * message.
+ */
 const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<string | undefined>) =>
   Effect.try({
     try: () => {
@@ -126,10 +136,10 @@ const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<stri
       }),
   })
 
-/** Returns the authorities that Node and this machine trust, for `sslrootcert=system`. */
+/** Returns the certificate authorities that Node and this machine trust, for `sslrootcert=system`. */
 const getSystemAuthorities = () => [...getCACertificates("default"), ...getCACertificates("system")]
 
-/** Converts the TLS settings to options of Node, and checks the files that they name. */
+/** Converts the TLS settings to Node's options, and checks the files that they refer to. */
 const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
   const { certificate, key, mode, rootCertificate } = settings
   const [ca, cert, privateKey] = yield* Effect.all([
@@ -146,20 +156,20 @@ const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
   }
   yield* checkCertificates(files, [rootCertificate, certificate, key])
   if (mode === "verify-full") return files
-  // As in libpq, `require` verifies the certificate if there is a file of authorities, but not the host name.
+  // As in libpq, `require` verifies the certificate but not the host name if a file of certificate authorities is set.
   return mode === "verify-ca" || (mode === "require" && ca !== undefined)
     ? { ...files, checkServerIdentity: () => undefined }
     : { ...files, rejectUnauthorized: false }
 })
 
 /**
- * PostgreSQL's SSLRequest message, with which a client asks whether the server supports TLS: its length and a fixed
- * code.
+ * PostgreSQL's SSLRequest message: its length, followed by a fixed code. A client sends it to ask whether the server
+ * supports TLS.
  */
 const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 
 /**
- * Opens a stream that is encrypted if the server supports TLS. The driver can do this too, but only with verified
+ * Opens a stream that is encrypted if the server supports TLS. The driver's own implementation only accepts verified
  * certificates.
  */
 const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Duplex => {
@@ -184,7 +194,7 @@ const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Du
   return stream
 }
 
-/** Creates the driver's TLS option for the server in `url`, and the registry of sockets to that server. */
+/** Creates the driver's TLS option for the server in `url`, and a registry of the sockets to that server. */
 export const makeTlsSockets = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const settings = yield* readTlsSettings(url)
   const registry = yield* makeSocketRegistry(url)

@@ -1,17 +1,17 @@
 /**
- * A doubly linked list whose items can be removed in constant time, unlike those of an array or of Effect's
+ * A doubly linked list from which any item can be removed in constant time, unlike from an array or Effect's
  * `MutableList`.
  */
 
-/** An item that can be in one list at a time. */
+/** An item that can be in at most one list at a time. */
 export class ListItem<Self> {
   previous: Self | undefined
   next: Self | undefined
-  /** Whether the item is in a list. */
+  /** Whether the item is currently in a list. */
   isListed = false
 }
 
-/** A list that links its own items, without allocating nodes. */
+/** A doubly linked list that stores the links in the items themselves and allocates no nodes. */
 export class LinkedList<Item extends ListItem<Item>> {
   first: Item | undefined
   #last: Item | undefined

@@ -1,6 +1,7 @@
 /**
- * Passwords in files with database URLs, such as `DATABASE_URL_FILE`. Each new connection reads the file again, so that
- * an operator can change the password in PostgreSQL and in the file, in either order, without a restart.
+ * Rotates the passwords in files with database URLs, such as `DATABASE_URL_FILE`. Every new connection reads the file
+ * again. An operator can therefore change the password in PostgreSQL and in the file, in either order and without a
+ * restart.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Config, ConfigProvider, Effect, Exit, Option, Redacted, Schedule } from "effect"
@@ -10,11 +11,11 @@ import { isPasswordRejected } from "../SqlState.ts"
 /** A file that contains a database URL. */
 export interface UrlFile {
   readonly file: string
-  /** Reads the setting again, and thereby the file. */
+  /** Reads the setting again, which also reads the file again. */
   readonly read: Effect.Effect<Option.Option<Redacted.Redacted>, Config.ConfigError>
 }
 
-/** Finds the file that contains the URL of a setting, or undefined if the setting is not in a file. */
+/** Returns the file that contains a URL setting, or undefined if the setting does not come from a file. */
 export const findUrlFile = Effect.fnUntraced(function* (
   name: string,
   setting: Config.Config<Option.Option<Redacted.Redacted>>,
@@ -26,7 +27,7 @@ export const findUrlFile = Effect.fnUntraced(function* (
   return urlFile
 })
 
-/** Splits a URL into the password that the driver uses and the rest. */
+/** Splits a URL into the password that the driver uses and the URL without it. */
 const splitPassword = (address: Redacted.Redacted) => {
   const url = new URL(Redacted.value(address))
   const password = url.searchParams.get("password") ?? decodeURIComponent(url.password)
@@ -36,8 +37,8 @@ const splitPassword = (address: Redacted.Redacted) => {
 }
 
 /**
- * Creates the driver's option for a password that may change. `config` is used to test a new password: until PostgreSQL
- * accepts it, new connections use the previous one.
+ * Creates the driver's password option for a password that may change. `config` is used to test a new password. New
+ * connections use the previous password until PostgreSQL accepts the new one.
  */
 export const makeRotatedPassword = (
   config: PgConnection.Config & { readonly url: Redacted.Redacted },
@@ -46,14 +47,14 @@ export const makeRotatedPassword = (
   const { password, rest } = splitPassword(config.url)
   let accepted = password
   let lastWarning: string | undefined
-  /** Logs a warning, but not the same one again for each new connection. */
+  /** Logs a warning, unless it is the same as the last one. Otherwise every new connection would repeat it. */
   const warn = (warning: string) =>
     Effect.suspend(() => {
       if (warning === lastWarning) return Effect.void
       lastWarning = warning
       return Effect.logWarning(warning)
     })
-  /** Connects with a new password. If PostgreSQL accepts it, later connections use it. */
+  /** Connects with a new password. If PostgreSQL accepts the password, later connections use it. */
   const tryPassword = (found: string) =>
     Effect.scoped(PgConnection.make({ ...config, password: Redacted.make(found) })).pipe(
       Effect.matchEffect({
@@ -89,11 +90,14 @@ export const makeRotatedPassword = (
 }
 
 /**
- * Tries for five seconds, which gives an operator who has changed the password in PostgreSQL time to change the file.
+ * Retries for five seconds. This gives an operator who has already changed the password in PostgreSQL time to change
+ * the file.
  */
 const rotationSchedule = Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: "5 seconds" }))
 
-/** Retries connecting while PostgreSQL rejects a password that comes from a file. Each attempt reads the file again. */
+/**
+ * Retries the connection while PostgreSQL rejects a password that comes from a file. Each attempt reads the file again.
+ */
 export const retryRejectedPassword = <A, R>(
   { password }: Pick<PgConnection.Config, "password">,
   connect: Effect.Effect<A, SqlError.SqlError, R>,

@@ -1,4 +1,4 @@
-/** An `SqlClient` that uses the connection pool of the reads. The driver's own client would open a second pool. */
+/** An `SqlClient` that shares its connection pool with API reads. The driver's own client would open a second pool. */
 import { PgClient, type PgConnection } from "@effect/sql-pg"
 import { Effect, Layer, type Redacted } from "effect"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
@@ -29,10 +29,7 @@ const makeSqlConnection = (session: PgConnection.PgConnection): SqlConnection.Co
 
 const sqlConnections = new WeakMap<PgConnection.PgConnection, SqlConnection.Connection>()
 
-/**
- * Adapts a driver session to the connection interface of `SqlClient`, because the driver does not export its own
- * adapter.
- */
+/** Adapts a driver session to `SqlClient`'s connection interface. The driver does not export its own adapter. */
 export const toSqlConnection = (session: PgConnection.PgConnection) => {
   const existing = sqlConnections.get(session)
   if (existing !== undefined) return existing
@@ -41,7 +38,10 @@ export const toSqlConnection = (session: PgConnection.PgConnection) => {
   return connection
 }
 
-/** Commits a transaction. Fails if PostgreSQL rolled it back instead, which it does without reporting an error. */
+/**
+ * Commits a transaction. Fails if PostgreSQL rolled the transaction back instead, which PostgreSQL does not report as
+ * an error.
+ */
 const commit = (connection: SqlConnection.Connection) =>
   Effect.flatMap(
     connection.executeRaw("COMMIT", []),
@@ -60,9 +60,9 @@ const commit = (connection: SqlConnection.Connection) =>
 
 const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
-/** Creates a client for a pool, with the same spans and transactions as the driver's own client. */
+/** Creates a client for a pool, with the same spans and transaction behavior as the driver's own client. */
 const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"], config: PoolConnectionConfig) {
-  // A transaction, and `listen`, need the connection to themselves (`pin`).
+  // Transactions and `listen` need exclusive use of a connection, which `pin` provides.
   const reserve = Effect.flatMap(pool.acquire, ({ pin }) => pin)
   const client = yield* SqlClient.make({
     driver: "pg",
@@ -92,8 +92,8 @@ const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"],
 })
 
 /**
- * Provides `DATABASE_POOL_SIZE` connections: a few as `SharedConnections` if `canShare` is true, the others as
- * `ConnectionPool`, `PgClient` and `SqlClient`.
+ * Provides `DATABASE_POOL_SIZE` connections. If `canShare` is true, a few of them are `SharedConnections`. The others
+ * are available as `ConnectionPool`, `PgClient` and `SqlClient`.
  */
 export const pooledClientLayer = (config: PoolConnectionConfig, canShare: boolean) =>
   Layer.unwrap(Effect.gen(function* () {
@@ -107,21 +107,22 @@ export const pooledClientLayer = (config: PoolConnectionConfig, canShare: boolea
     )
   }))
 
-/** How to connect: through the pooler at `url` if `direct` is given, otherwise to PostgreSQL at `url`. */
+/** How to connect: if `direct` is given, through the pooler at `url`; otherwise to PostgreSQL at `url`. */
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
-  /** The file with `url`, if it is in a file. */
+  /** The file from which `url` was read, if any. */
   readonly urlFile?: UrlFile | undefined
   readonly applicationName: string
-  /** The URL of PostgreSQL itself, if `url` names a pooler in transaction mode. */
+  /** The URL for connecting to PostgreSQL directly, if `url` points to a pooler in transaction mode. */
   readonly direct?: Redacted.Redacted
-  /** The file with `direct`, if it is in a file. */
+  /** The file from which `direct` was read, if any. */
   readonly directFile?: UrlFile | undefined
 }
 
 /**
  * Provides the connection pool, also as `SqlClient`, and `DirectConnectionConfig` for work that must stay in one
- * session. Without a pooler, both lead to PostgreSQL itself. With one, the pool leads to the pooler.
+ * session. With a pooler, the pool connects to the pooler, and `DirectConnectionConfig` to PostgreSQL. Without a
+ * pooler, both connect to PostgreSQL.
  */
 export const databaseClientLayer = (
   { applicationName, direct, directFile, url, urlFile }: DatabaseClientOptions,
@@ -132,8 +133,8 @@ export const databaseClientLayer = (
     const directConfig = hasPooler
       ? yield* makeConnectionConfig({ url: direct, urlFile: directFile, applicationName, pooled: false })
       : poolConfig
-    // Behind a pooler, no connections are shared, because it may spread a connection's statements over several server
-    // processes.
+    // A pooler may spread the statements of one connection over several server processes, so connections are not shared
+    // behind a pooler.
     const canShare = !hasPooler
     return Layer.merge(
       pooledClientLayer(poolConfig.config, canShare),

@@ -1,6 +1,6 @@
 /**
- * Checks, at startup and while serving, that a connection pooler keeps the session settings that the service relies on.
- * In transaction mode, a pooler may lose settings and prepared statements, or mix them up with those of other clients.
+ * Checks, at startup and while serving requests, that a connection pooler keeps the session settings that the service
+ * relies on. In transaction mode, a pooler may lose settings and prepared statements, or mix them up between clients.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Metric, type Redacted, Schema } from "effect"
@@ -20,7 +20,7 @@ import {
   sessionSettings,
 } from "./ConnectionSettings.ts"
 
-/** A database URL points to an unsuitable server. The message tells the operator how to fix it. */
+/** A database URL points to an unsuitable server. The message tells the operator how to fix the problem. */
 export class DatabaseUrlError extends Data.TaggedError("DatabaseUrlError")<{ readonly message: string }> {}
 
 const SessionRow = Schema.Struct({
@@ -29,9 +29,9 @@ const SessionRow = Schema.Struct({
   database: Schema.String,
   /** Identifies the database. Two connections to the same database have equal values. */
   identity: Schema.String,
-  /** Settings with an unexpected value, such as `lock_timeout is 0, not 2s`. */
+  /** Settings with unexpected values, such as `lock_timeout is 0, not 2s`. */
   different: Schema.Array(Schema.String),
-  /** Whether new sessions of the role get the session settings. */
+  /** Whether new sessions of the role get the required session settings. */
   role_has_settings: Schema.Boolean,
 })
 
@@ -58,7 +58,10 @@ const readSession = (connection: PgConnection.PgConnection) =>
 const directUrlAdvice = "Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode."
 const mustBeDirect = "It must name PostgreSQL itself."
 
-/** Explains a failed connection to the URL in a setting. `pooled` is whether the URL should be a pooler's. */
+/**
+ * Creates the error for a failed connection to the URL in a setting. `pooled` is true if that URL should point to a
+ * pooler.
+ */
 const explainConnectError = (setting: string, pooled: boolean) => (error: SqlError.SqlError) => {
   const reason = describeSqlError(error)
   if (/unsupported startup parameter/.test(reason)) {
@@ -77,7 +80,8 @@ const explainConnectError = (setting: string, pooled: boolean) => (error: SqlErr
 }
 
 /**
- * Creates the error for a session with wrong settings, with which a statement could wait, run or compile for too long.
+ * Creates the error for a session with wrong settings. With wrong settings, a statement could wait, run or compile for
+ * too long.
  */
 const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
   const { database, different, role, role_has_settings } = session
@@ -96,21 +100,22 @@ const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => 
 const readPid = (connection: PgConnection.PgConnection) => Effect.map(readSession(connection), ({ pid }) => pid)
 
 /**
- * Whether a pooler is in transaction mode, in which a client may get a different server process for each transaction.
+ * Returns whether a pooler is in transaction mode. In that mode, a client may get a different server process for each
+ * transaction.
  */
 const isTransactionMode = Effect.fnUntraced(
   function* (connection: PgConnection.PgConnection, other: typeof connection) {
     const before = yield* readPid(connection)
     yield* other.query("begin", [], false)
     const isTaken = (yield* readPid(other)) === before
-    // Skipped if the second client was given the first client's server process: this query could then wait forever.
+    // Skip this query if the second client got the first client's server process, because it could then wait forever.
     const hasMoved = !isTaken && (yield* readPid(connection)) !== before
     yield* other.query("rollback", [], false)
     return isTaken || hasMoved
   },
 )
 
-/** A pooler in session mode may have no second connection to give, so a timeout counts as session mode. */
+/** In session mode, a pooler may have no second connection available, so a timeout counts as session mode. */
 const modeCheckTimeout = Duration.seconds(5)
 const modeCheckAttempts = 3
 
@@ -144,8 +149,8 @@ export const checkDirectConnection = Effect.fnUntraced(function* (setting: strin
 }, Effect.scoped)
 
 /**
- * Whether a pooler supports named prepared statements. Such a pooler renames them, so PostgreSQL does not list the
- * driver's names.
+ * Returns whether a pooler supports named prepared statements. A pooler that supports them also renames them, so
+ * PostgreSQL does not list the driver's names.
  */
 const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
   yield* connection.query("begin", [], false)
@@ -173,7 +178,7 @@ const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url:
   return { ...session, hasPooler: session.pid !== connection.processId }
 }, Effect.scoped)
 
-/** Checks the pooled and the direct connection, and that both reach the same database. */
+/** Checks the pooled and the direct connection, and checks that both reach the same database. */
 export const checkPooledAndDirectConnections = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   directUrl: Redacted.Redacted,
@@ -223,7 +228,7 @@ export const repairSessionSettings = Effect.gen(function* () {
 })
 
 /**
- * Repairs connections through the pooler continuously, because settings changed by one client persist for later
+ * Keeps repairing the settings of connections through the pooler. A setting changed by one client persists for later
  * clients.
  */
 export const poolerSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 import { BinaryRecord } from "../BinaryRecord.ts"
 
-/** OID of PostgreSQL's type `record`. */
+/** The OID of PostgreSQL's type `record`. */
 const recordType = 2249
 
 const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTypes.decode(bytes, type, 1))
@@ -12,8 +12,8 @@ const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
   Result.succeed(new BinaryRecord(new DataView(bytes.buffer, bytes.byteOffset + offset, size), decodeField))
 
 /**
- * Registers the codec for records globally, for all of the driver's connections. A separate registry for some
- * connections would turn off the driver's fast path for parameters.
+ * Registers the record codec globally, for all of the driver's connections. With a separate registry for some
+ * connections, the driver would no longer use its fast path for parameters.
  */
 export const registerRecordType = () =>
   PgTypes.register(recordType, {

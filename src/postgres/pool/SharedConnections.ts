@@ -1,7 +1,7 @@
 /**
- * Connections on which short statements of many requests are pipelined, so that one write sends several of them
- * (docs/decisions/0144-shared-connections.md). Nothing depends on them: a statement that gets no response soon, for
- * whatever reason, runs again on a connection of its own.
+ * Connections that pipeline short statements from many requests, so that one write sends several statements
+ * (docs/decisions/0144-shared-connections.md). They are only an optimization: if a statement gets no response soon, for
+ * whatever reason, it runs again on its own connection.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Duration, Effect, Exit, Latch } from "effect"
@@ -18,21 +18,24 @@ const maxStatements = 16
 
 const checkInterval = Duration.millis(25)
 
-/** A connection on which no statement completes between this many checks is closed. */
+/** If no statement completes for more consecutive checks than this, the connection is closed. */
 const maxSilentChecks = 3
 
-/** How long an endpoint avoids shared connections after one of its statements has blocked one. */
+/** How long an endpoint avoids shared connections after one of its statements blocked such a connection. */
 const avoidanceMillis = 10_000
 
-/** Pause before another attempt to open a connection that could not be opened. */
+/** Pause before retrying to open a connection after a failure. */
 const reopeningPause = Duration.seconds(1)
 
-/** Returns how many of a pool's connections are shared. A small pool needs all of them for long statements. */
+/**
+ * Returns how many of a pool's connections are shared. A small pool shares none, because it needs all connections for
+ * long statements.
+ */
 export const getSharedConnectionCount = (poolSize: number) => poolSize < 10 ? 0 : 2
 
 type Rows = ReadonlyArray<ReadonlyArray<unknown>>
 
-/** A statement in flight. PostgreSQL runs the statements of a connection in the order in which they were sent. */
+/** A statement in flight. PostgreSQL runs the statements on a connection in the order in which they were sent. */
 interface SentStatement {
   readonly partition: string
 }
@@ -42,7 +45,7 @@ class SharedConnection {
   open: { readonly connection: PgConnection.PgConnection; readonly socket: Duplex } | undefined
   /** The statements in flight, oldest first. */
   readonly statements = new Set<SentStatement>()
-  /** How many statements have completed. */
+  /** The number of completed statements. */
   completed = 0
   readonly isWanted = Latch.makeUnsafe()
   readonly hasStatements = Latch.makeUnsafe()
@@ -60,7 +63,10 @@ class SharedConnection {
   }
 }
 
-/** Delays writes until the event loop has read all ready sockets, so that one write sends all statements. */
+/**
+ * Corks the socket until the event loop has read all ready sockets, so that a single write sends all pending
+ * statements.
+ */
 const collectWrites = (socket: Duplex) => {
   if (socket.writableCorked > 0) return
   socket.cork()
@@ -71,7 +77,7 @@ const collectWrites = (socket: Duplex) => {
 export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolConnectionConfig, count: number) {
   const now = yield* makeMonotonicClock
   const connections = Array.from({ length: count }, () => new SharedConnection())
-  /** Until when each partition avoids shared connections, in monotonic milliseconds. */
+  /** When each partition may use shared connections again, in monotonic milliseconds. */
   const avoiding = new Map<string, number>()
   let blockedCount = 0
 
@@ -79,8 +85,8 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
     let socket: Duplex | undefined
     const stream = () => socket = config.stream()
     const connection = yield* PgConnection.make({ ...config, multiplex: true, stream })
-    // Makes PostgreSQL notice soon that the connection was closed, even while a statement waits for a lock. Not every
-    // platform supports this.
+    // Makes PostgreSQL notice quickly that the connection was closed, even while a statement waits for a lock. Some
+    // platforms do not support this.
     yield* Effect.ignore(connection.query("set client_connection_check_interval = '100ms'", [], false))
     if (socket === undefined || socket.destroyed) return undefined
     socket.once("close", () => {
@@ -91,7 +97,10 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
     return socket
   })
 
-  /** Closes the connection if no statement completes, or if it has been idle for long. Returns once it is closed. */
+  /**
+   * Closes the connection if no statement completes, or if the connection has been idle for too long. Returns once the
+   * connection is closed.
+   */
   const watch = Effect.fnUntraced(function* (shared: SharedConnection, socket: Duplex) {
     let [completed, silentChecks] = [0, 0]
     while (!socket.destroyed) {
@@ -103,7 +112,8 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
         })
         if (isIdle) break
       }
-      // Counts checks instead of time, because a response may also be waiting for the event loop.
+      // Counts checks instead of elapsed time, because a response may have arrived but still be waiting for the event
+      // loop.
       silentChecks = shared.completed === completed ? silentChecks + 1 : 0
       completed = shared.completed
       const [oldest] = shared.statements
@@ -129,8 +139,8 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
   yield* Effect.forEach(connections, (shared) => forkUntraced(Effect.forever(keepOpen(shared))))
 
   /**
-   * Returns the open connection with the fewest statements in flight. Starts to open a closed one, for later
-   * statements.
+   * Returns the open connection with the fewest statements in flight. Also starts to open any closed connection, for
+   * later statements.
    */
   const choose = () => {
     let chosen: SharedConnection | undefined
@@ -153,7 +163,7 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
     size: count,
     /**
      * Reads the rows of a short statement. Returns undefined, within 0.1 s, if the statement must run on another
-     * connection.
+     * connection instead.
      */
     read: (partition: string, { parameters, text }: CompiledStatement): Effect.Effect<Rows | undefined> =>
       Effect.suspend(() => {
@@ -162,8 +172,8 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
         if (shared === undefined || current === undefined || shared.statements.size >= maxStatements) {
           return Exit.succeed(undefined)
         }
-        // Uninterruptible: an interrupted statement would block the connection without being listed, or be listed
-        // forever.
+        // This is uninterruptible because an interrupted statement would either block the connection without being
+        // listed in `statements`, or stay listed forever.
         return Effect.uninterruptible(Effect.suspend(() => {
           collectWrites(current.socket)
           const statement = shared.begin(partition)
@@ -173,9 +183,9 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
           })
         }))
       }),
-    /** How many connections have statements in flight. */
+    /** Returns how many connections have statements in flight. */
     connectionsInUse: () => connections.filter(({ statements }) => statements.size > 0).length,
-    /** How often a connection was closed because a statement blocked it. */
+    /** Returns how often a connection was closed because a statement blocked it. */
     blockedCount: () => blockedCount,
   }
 })

@@ -1,7 +1,7 @@
 /**
- * Sends a read to a replica whose last poll found the same version of the requested tables as on the primary. The
- * result is at least that recent, so it may be cached under that version (D17, caching). If the replica fails, the
- * primary is read instead.
+ * Routes reads to replicas. A replica is used if its last poll reported the same version of the requested tables as the
+ * primary. The result is then at least as recent as that version and may be cached under it (D17, caching). If the
+ * replica fails, the read runs on the primary instead.
  */
 import { Config, Context, Effect, FiberHandle, Layer, Metric, Option, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -21,13 +21,14 @@ import {
 } from "./Replica.ts"
 import type { ServerState } from "../versions/ServerState.ts"
 
-/** An attempt to read from the primary. */
+/** An effect that reads from the primary. */
 type PrimaryRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
 
 /**
- * Returns a replica's name for metrics and logs: host, port and database. Undefined if `url` is not a PostgreSQL URL.
+ * Returns a replica's name for metrics and logs: its host, port and database. Returns undefined if `url` is not a
+ * PostgreSQL URL.
  */
 const parseName = (url: string) => {
   try {
@@ -41,7 +42,7 @@ const parseName = (url: string) => {
   }
 }
 
-/** The replicas' URLs. They are redacted before they are validated, so that no error message shows a password. */
+/** The replicas' URLs. They are redacted before they are validated, so that error messages never contain a password. */
 const RedactedUrls = Schema.Redacted(Schema.String).check(
   Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every((url) => parseName(url) !== undefined), {
     message: "must be URLs, postgres://user:password@host:port/database, separated by spaces or commas",
@@ -55,7 +56,7 @@ const RedactedUrls = Schema.Redacted(Schema.String).check(
   }, { message: "must name each server once" }),
 )
 
-/** The replicas to read from; none by default. */
+/** The replicas to read from. There are none by default. */
 export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pipe(
   Config.map((text) =>
     splitUrls(Redacted.value(text)).map((url) => ({ name: parseName(url) ?? "", url: Redacted.make(url) }))
@@ -66,11 +67,14 @@ export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS
 const conflictRetries = makeRetryCounter("conflict")
 const replicaRetries = makeRetryCounter("replica")
 
-/** Whether the failed read may succeed on the primary. A lock or statement timeout would happen there too. */
+/**
+ * Returns whether the failed read may succeed on the primary. A lock timeout or statement timeout would also happen on
+ * the primary.
+ */
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
-/** Registers the metrics of a replica. */
+/** Registers a replica's metrics. */
 const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({
@@ -126,8 +130,8 @@ const makeReadRouter = Effect.gen(function* () {
   if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
 
   /**
-   * Polls every replica in the background, with at most one poll per replica at a time, so that polling the primary
-   * never waits for them. `primary` is the state that was just read from the primary.
+   * Polls every replica in the background, with at most one poll per replica in progress, so that polling the primary
+   * never waits for the replicas. `primary` is the state just read from the primary.
    */
   const pollReplicas = (primary: ServerState) => {
     if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
@@ -140,8 +144,8 @@ const makeReadRouter = Effect.gen(function* () {
 
   let firstIndex = 0
   /**
-   * Chooses, among the replicas with the required version, one with the fewest pending reads. Equally busy ones take
-   * turns.
+   * Among the replicas that have the required version, chooses one with the fewest pending reads. Equally busy replicas
+   * take turns.
    */
   const chooseReplica = (required: RequiredTableVersion) => {
     let chosen: Replica | undefined
@@ -154,7 +158,7 @@ const makeReadRouter = Effect.gen(function* () {
     return chosen
   }
 
-  /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
+  /** Runs an effect that uses `replica`. If the effect fails because of the replica, runs `fallback`. */
   const withFallback = <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     replica: Replica,
@@ -169,14 +173,17 @@ const makeReadRouter = Effect.gen(function* () {
       )
     })
 
-  /** Runs a query on a replica with the required version. If there is none or it fails, runs `primary`. */
+  /**
+   * Runs a query on a replica that has the required version. If there is no such replica or the query fails because of
+   * it, runs `primary`.
+   */
   const readFromReplica = <A, R>(
     required: RequiredTableVersion,
     partition: string,
     query: SessionQuery<A, R>,
     primary: PrimaryRead<A, R>,
   ) =>
-    // Suspended, so that each retry chooses a replica again.
+    // `Effect.suspend` makes each retry choose a replica again.
     Effect.suspend(() => {
       const replica = chooseReplica(required)
       return replica === undefined ? primary : withFallback(replica.read(query, required, partition), replica, primary)
@@ -190,7 +197,7 @@ const makeReadRouter = Effect.gen(function* () {
   }
 })
 
-/** Sends reads to replicas where possible. */
+/** Routes reads to replicas where possible. */
 export class ReadRouter extends Context.Service<ReadRouter, Effect.Success<typeof makeReadRouter>>()(
   "tickerline/postgres/ReadRouter",
 ) {

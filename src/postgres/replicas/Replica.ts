@@ -1,4 +1,4 @@
-/** One read replica: its connections, its polled state, reads from it, and its replication lag. */
+/** A read replica: its connections, its polled state, reads from it, and its replication lag. */
 import { PgClient, type PgConnection } from "@effect/sql-pg"
 import { Effect, Fiber, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
@@ -24,25 +24,29 @@ interface WalSample {
   readonly position: number
 }
 
-/** Enough for at least ten minutes: the primary is polled four times per second, with at most one sample per poll. */
+/**
+ * Enough samples for at least ten minutes. The primary is polled four times per second, and each poll adds at most one
+ * sample.
+ */
 const maxWalSamples = 2_400
 
 /**
- * Records the primary's WAL positions, to tell how long ago the primary first moved past a replica's position. A
- * replica cannot measure its own lag: it believes it is up to date while its link is cut, and behind while nothing is
- * written.
+ * Tracks the primary's WAL positions to determine when the primary first moved past a replica's position. A replica
+ * cannot measure its own lag: while its link to the primary is cut, it believes that it is up to date, and while
+ * nothing is written, it believes that it is behind.
  */
 export const makeReplicationLagTracker = () => {
   const samples: Array<WalSample> = []
   return {
     record: ({ at, position }: WalSample) => {
       const last = samples.at(-1)?.position ?? -1
-      // After a failover, the new primary may be behind the old one, whose samples then mean nothing.
+      // After a failover, the new primary may be behind the old one. In that case the samples from the old primary are
+      // meaningless.
       if (position < last) samples.length = 0
       if (position !== last) samples.push({ at, position })
       if (samples.length > maxWalSamples) samples.shift()
     },
-    /** Returns the lag in milliseconds, or `Infinity` if the position is older than all samples. */
+    /** Returns the lag in milliseconds, or `Infinity` if the position is older than every sample. */
     lagOf: (position: number, now: number) => {
       const [first] = samples
       if (first === undefined || position < first.position) return Infinity
@@ -52,18 +56,21 @@ export const makeReplicationLagTracker = () => {
   }
 }
 
-/** A query that runs on the given connection, whether it leads to the primary or to a replica. */
+/** A query that runs on the given connection, either to the primary or to a replica. */
 export type SessionQuery<A, R = never> = (
   session: PgConnection.PgConnection,
 ) => Effect.Effect<A, DatabaseReadError, R>
 
-/** Tables to read, and the version that the primary last reported for them. */
+/** The tables to read, and their version as last reported by the primary. */
 export interface RequiredTableVersion {
   readonly tables: ReadonlyArray<string>
   readonly version: string
 }
 
-/** After this many milliseconds of silence, waiting reads move to the primary. New reads avoid the replica sooner. */
+/**
+ * After this many milliseconds of silence, waiting reads move to the primary. New reads already avoid the replica
+ * sooner.
+ */
 const maxSilence = 3_000
 
 const makeConnectionError = (message: string) =>
@@ -77,19 +84,19 @@ const hasSameVersions = (replica: ServerState, primary: ServerState) =>
 interface ReplicaOptions {
   readonly name: string
   readonly url: Redacted.Redacted
-  /** The file that contains the URL, if it was read from one. */
+  /** The file from which the URL was read, if any. */
   readonly urlFile: UrlFile | undefined
-  /** Returns the lag of a WAL position at a monotonic time, in milliseconds. */
+  /** Returns the lag in milliseconds for a WAL position, at a monotonic time in milliseconds. */
   readonly lagOf: (position: number, now: number) => number
 }
 
-/** Creates the connections to a replica. The caller polls it. */
+/** Creates the connections to a replica. The caller must poll the replica. */
 export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlFile }: ReplicaOptions) {
   const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
   const { sockets, ssl } = yield* makeTlsSockets(url)
-  // The replica's URL has a password of its own.
+  // The replica's password is in its own URL.
   const connection = { ...primaryConfig, url, ssl, stream: sockets.open, password: undefined }
   const config = urlFile === undefined
     ? connection
@@ -98,7 +105,8 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
   const isSilent = () => now() - lastResponseAt > maxSilence
   const connect = makeConnect(config)
   const pool = yield* makeConnectionPool({
-    // Applies when a read's turn comes: if the replica is silent, the read must not wait again for a new connection.
+    // This is checked when a waiting read gets its turn to open a connection. If the replica is silent, the read fails
+    // immediately instead of waiting again.
     connect: (retire) =>
       Effect.suspend(() => isSilent() ? makeConnectionError("The replica does not respond.") : connect(retire)),
     size: yield* DatabasePoolSizeConfig,
@@ -109,7 +117,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
 
   let state: ServerState | undefined
   let lag = Infinity
-  /** Why the replica is not used; undefined while it is in use. */
+  /** Why the replica is not used, or undefined while it is in use. */
   let unusedBecause: string | undefined = "it has not been polled yet"
   let readCount = 0
 
@@ -128,8 +136,8 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
   })
 
   /**
-   * Sessions whose version has been checked. A standby that restarts after a crash may return to an earlier state, so
-   * each new session is polled before its first read.
+   * The sessions whose version has been checked. A standby that restarts after a crash may return to an earlier state,
+   * so the version is polled in each new session before the first read.
    */
   const checkedSessions = new WeakSet<PgConnection.PgConnection>()
   const checkSession = Effect.fnUntraced(
@@ -159,12 +167,15 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
 
   const onPollFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
     state = undefined
-    // Reads that are waiting then fail with a connection error, and run on the primary instead.
+    // Waiting reads then fail with a connection error and run on the primary instead.
     if (isSilent()) sockets.destroySockets()
     yield* logUsage(error.message)
   })
 
-  /** Polls the replica right after the primary, and up to five more times until it has the primary's latest change. */
+  /**
+   * Polls the replica right after the primary. Repeats this up to five times until the replica has the primary's latest
+   * change.
+   */
   const poll = (primary: ServerState) => {
     const pollOnce = Effect.gen(function* () {
       const polled = yield* Effect.retry(pollReplica, { while: isRecoveryConflict, times: 3 })
@@ -174,7 +185,8 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
       yield* logUsage(polled.is_replica ? undefined : "it is not a replica")
       return (polled.wal_position ?? 0) < (primary.wal_position ?? 0) && !hasSameVersions(polled, primary)
     })
-    // The driver waits up to 5 s for an interrupted statement to end, and other polls fail during that time.
+    // When a statement is interrupted, the driver waits up to 5 s for it to end, and other polls fail during that time.
+    // The poll therefore runs in a separate fiber, and the timeout does not wait for that fiber.
     const pollInTime = Effect.gen(function* () {
       const fiber = yield* Effect.forkDetach(pollOnce)
       const interrupt = Effect.sync(() => fiber.interruptUnsafe())
@@ -192,25 +204,25 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
     name,
     poll,
     read,
-    /** Opens a session outside the pool. Fails if the replica no longer has the required version. */
+    /** Opens a session outside the pool. Fails if the replica no longer has the required version of the tables. */
     openSession: (required: RequiredTableVersion) =>
       Effect.suspend(() => {
         readCount += 1
         return Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makeServerPoll(session), required))
       }),
-    /** Whether the last poll succeeded and is recent. */
+    /** Returns whether the last poll succeeded and is recent. */
     isAvailable,
     hasVersion: (required: RequiredTableVersion) => isAvailable() && state !== undefined && hasVersion(state, required),
     /** Excludes the replica until its next successful poll. */
     markUnavailable: () => {
       state = undefined
     },
-    /** Number of running and waiting reads. */
+    /** Returns the number of running and waiting reads. */
     pendingReads: () => pool.connectionsInUse() + pool.waiterCount(),
     connectionsInUse: pool.connectionsInUse,
     readCount: () => readCount,
     timeoutCount: pool.timeoutCount,
-    /** Replication lag in milliseconds. It keeps growing while the replica does not respond. */
+    /** Returns the replication lag in milliseconds. The lag keeps growing while the replica does not respond. */
     lag: () => state === undefined ? lag + (now() - lastResponseAt) : lag,
   }
 })

@@ -1,7 +1,7 @@
 /**
  * The current version of each dataset (D17, caching), polled from the primary every 250 ms over a connection outside
- * the pool. A version expires 900 ms after its poll. While the versions are unknown, neither caches nor replicas are
- * used.
+ * the pool. A version expires 900 ms after the poll that read it. While no current version is available, neither caches
+ * nor replicas are used.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Data, Deferred, Duration, Effect, Layer, Metric, Schema, Scope } from "effect"
@@ -22,8 +22,8 @@ import { initializeCounters, makeCounter, registerCounter, registerGauge } from 
 import { describeFailure } from "../FailureText.ts"
 
 /**
- * Maximum size of the ticker changes in memory, and of half of all cached results and responses: half of
- * `CACHE_MEGABYTES`. 0 turns caching off.
+ * Half of `CACHE_MEGABYTES`, in bytes. The ticker changes in memory may use up to this much. Cached results and cached
+ * responses each add this much to the memory that they share. 0 disables caching.
  */
 export const HalfCacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
@@ -32,7 +32,7 @@ export const HalfCacheBytesConfig = Config.schema(
 
 const pollInterval = Duration.millis(250)
 
-/** After this long without a successful poll, `/health/ready` reports that caching is off. */
+/** If no poll succeeds for longer than this, `/health/ready` reports that caching is off. */
 const maxGapMillis = Duration.toMillis(Duration.seconds(3))
 
 const failedPolls = makeCounter(
@@ -40,7 +40,7 @@ const failedPolls = makeCounter(
   "Failed polls of the dataset versions. Without versions, every response comes from the database.",
 )
 
-/** The polled server is a replica, not the primary. Its versions may be outdated, so they are not used. */
+/** The polled server is a replica instead of the primary. Its versions may be outdated, so they are ignored. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
 const makeDatasetVersions = Effect.gen(function* () {
@@ -75,8 +75,8 @@ const makeDatasetVersions = Effect.gen(function* () {
   }, Scope.provide(scope))
 
   const poll = Effect.gen(function* () {
-    // Reads the ledger before the versions: a replica with these versions then has all changes up to the ledger's
-    // settled time.
+    // The ledger must be read before the versions. A replica with these versions then has all changes up to the
+    // ledger's `settled` timestamp.
     const polledLedger = yield* readLedger(ledger)
     const polledState = yield* readState
     if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
@@ -103,15 +103,15 @@ const makeDatasetVersions = Effect.gen(function* () {
   const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 
   /**
-   * Returns a function that returns the combined version of several tables: text that changes with every committed
-   * write to any of them, or undefined while the versions are unknown.
+   * Returns a function that returns the combined version of several tables. The version is a string that changes with
+   * every committed write to any of the tables. It is undefined while the versions are not available.
    */
   const watchTables = (tables: ReadonlyArray<string>) => {
     const combine = makeDatasetVersionReader(tables)
     return () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined
   }
 
-  /** Returns when one of the tables last changed, in Unix seconds, or undefined if none has ever changed. */
+  /** Returns when any of the tables last changed, in Unix seconds, or undefined if none has ever changed. */
   const getLastChange = (tables: ReadonlyArray<string>) => {
     const times = tables.flatMap((table) => state?.datasets.get(table)?.changed_at ?? [])
     return times.length === 0 ? undefined : Math.max(...times)
@@ -119,18 +119,23 @@ const makeDatasetVersions = Effect.gen(function* () {
   return {
     watchTables,
     getLastChange,
-    /** Returns the last polled state of the transaction ledger, or undefined before the first successful poll. */
+    /**
+     * Returns the most recently polled state of the transaction ledger, or undefined before the first successful poll.
+     */
     getLedger: () => ledger,
-    /** Returns the id of PostgreSQL's timeline, which changes with every failover, or undefined while it is unknown. */
+    /**
+     * Returns the id of PostgreSQL's timeline, which changes with every failover, or undefined if it has not been
+     * polled yet.
+     */
     getTimeline: () => state?.timeline ?? undefined,
     /** Completes after the next successful poll. */
     nextPoll: Effect.suspend(() => Deferred.await(polled)),
-    /** Whether a poll has succeeded within the last three seconds. */
+    /** Returns whether a poll has succeeded within the last three seconds. */
     isPolling: () => isYounger(maxGapMillis),
   }
 })
 
-/** The dataset versions that this process last polled. */
+/** The most recently polled dataset versions. */
 export class DatasetVersions extends Context.Service<DatasetVersions, Effect.Success<typeof makeDatasetVersions>>()(
   "tickerline/postgres/DatasetVersions",
 ) {

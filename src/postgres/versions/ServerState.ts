@@ -1,14 +1,17 @@
 /**
  * The state that a PostgreSQL server reports when polled: its WAL position, its timeline, and the version of each
- * dataset. The same query runs on the primary and on replicas. A change becomes visible within one second (D17,
- * caching).
+ * dataset. The same query runs on the primary and on replicas. Polling makes a change visible to the service within one
+ * second (D17, caching).
  */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** How long a poll's result may be used, in milliseconds: one second minus the time that a request needs to start. */
+/**
+ * How long the result of a poll may be used, in milliseconds. This is one second minus the time that a request needs to
+ * start.
+ */
 export const serverStateTtlMillis = Duration.toMillis(Duration.millis(900))
 /** Time limit for a poll. */
 export const serverPollTimeout = Duration.millis(700)
@@ -17,27 +20,29 @@ const DatasetRow = Schema.Struct({
   dataset: Schema.String,
   version: Schema.String,
   changes: Schema.Number,
-  /** Unix seconds; null if the dataset has never changed. */
+  /** In Unix seconds. Null if the dataset has never changed. */
   changed_at: Schema.NullOr(Schema.Number),
   is_replica: Schema.Boolean,
-  /** Bytes of WAL written (primary) or replayed (replica). */
+  /** Bytes of WAL that the primary has written or the replica has replayed. */
   wal_position: Schema.NullOr(Schema.Number),
-  /** Changes with every failover; null on a replica. */
+  /** The timeline id, which changes with every failover. Null on a replica. */
   timeline: Schema.NullOr(Schema.String),
 })
 
-/** What a poll found. */
+/** The result of a poll. */
 export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" | "wal_position" | "timeline"> {
-  /** Start of the poll, in monotonic milliseconds. */
+  /** When the poll started, in monotonic milliseconds. */
   readonly polledAt: number
   readonly datasets: ReadonlyMap<string, typeof DatasetRow.Type>
 }
 
 /**
- * Returns an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached.
+ * Returns an effect that polls a server. Only tables with the `note_change` trigger have a version, and only they may
+ * be cached.
  */
 export const makeServerPoll = (sql: SqlClient.SqlClient) => {
-  // A row per table, each with the server's state. The first 8 digits of the name of a WAL file are the timeline.
+  // Returns one row per table; each row repeats the server's state. The first 8 digits of a WAL file name are the
+  // timeline id.
   const readDatasets = decodeRows(DatasetRow)(sql`
     select relname as dataset,
       coalesce(string_agg(mark::text, ',' order by mark), '') as version,
@@ -64,8 +69,8 @@ export const makeServerPoll = (sql: SqlClient.SqlClient) => {
 }
 
 /**
- * Returns a function that combines the versions of `tables` in a polled state, or returns undefined if one has no
- * version. The timeline is part of the result, because a row that a failover lost must not stay in a cache.
+ * Returns a function that combines the versions of `tables` in a polled state, or returns undefined if a table has no
+ * version. The result includes the timeline, so that a row that was lost in a failover does not remain in a cache.
  */
 export const makeDatasetVersionReader = (tables: ReadonlyArray<string>) => {
   let cachedFor: ServerState | undefined

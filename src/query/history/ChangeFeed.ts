@@ -36,20 +36,23 @@ import {
 import { isPartlyShown } from "./ShownRows.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
-/** Which changes a reader wants. */
+/** Which changes to read. */
 export interface ChangeFeedFilter {
   readonly datasets: ReadonlyArray<string>
-  /** Undefined means all symbols. */
+  /** The symbols to include. Undefined means all symbols. */
   readonly tickers: ReadonlyArray<string> | undefined
-  /** Undefined means all kinds. */
+  /** The kinds of change to include. Undefined means all kinds. */
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-/** The position of a change in the feed. (`ChangeFeedStart` is a position that a client requested.) */
+/**
+ * The position of a change in the feed. In contrast, a `ChangeFeedStart` is the position at which a client asks to
+ * start.
+ */
 export interface ChangeFeedPosition {
-  /** Microseconds since 1970, different for each transaction. */
+  /** In microseconds since 1970. No two transactions have the same value. */
   readonly recordedAt: number
-  /** Position within the transaction. `Infinity` stands for the end of the transaction. */
+  /** The position within the transaction. `Infinity` means the end of the transaction. */
   readonly position: number
 }
 
@@ -57,9 +60,12 @@ export interface ChangeFeedPosition {
 export interface ChangeFeedEntry extends ChangeFeedPosition {
   readonly dataset: string
   readonly kind: ChangeKind
-  /** The row's symbol, and a second one if the row is a ticker change, or had another symbol before. */
+  /**
+   * The row's symbol. There is a second symbol if the row is a ticker change, or if the row had a different symbol
+   * before.
+   */
   readonly tickers: ReadonlyArray<string>
-  /** The cursor with which a client continues after this change. */
+  /** The cursor for continuing after this change. */
   readonly cursor: string
   readonly json: Uint8Array
 }
@@ -67,23 +73,23 @@ export interface ChangeFeedEntry extends ChangeFeedPosition {
 /** A page of the feed. */
 export interface ChangeFeedPage<A = ChangeFeedEntry> {
   readonly changes: ReadonlyArray<A>
-  /** The cursor with which a client continues after this page. */
+  /** The cursor for continuing after this page. */
   readonly cursor: string
-  /** The position after the page. Unlike `cursor`, it can be compared with other positions. */
+  /** The position at the end of the page. Unlike `cursor`, it can be compared with other positions. */
   readonly end: ChangeFeedPosition
-  /** Whether the feed continues after this page. The changes that follow may not match the filter. */
+  /** Whether the feed continues after this page. The remaining changes may not match the filter. */
   readonly hasMore: boolean
 }
 
 /** A change without the values of its rows. */
 export interface RowChangeSummary extends Pick<ChangeFeedEntry, "cursor" | "dataset" | "kind" | "tickers"> {
-  /** The time as the API formats it, with microseconds. */
+  /** The time of the change, formatted as in the API, with microseconds. */
   readonly recordedAt: string
-  /** Undefined unless the row was corrected. */
+  /** How the row was corrected. Undefined if the row was added or removed. */
   readonly correction: RowCorrection | undefined
 }
 
-/** Matches all changes. */
+/** A filter that matches all changes. */
 export const allChangesFilter: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 /** The changes on a page, before their rows have been read. */
@@ -91,12 +97,12 @@ type FoundChanges = ReadonlyArray<
   { readonly dataset: string; readonly tickers: ReadonlyArray<string>; readonly change: ChangeWithoutRows }
 >
 
-/** The history changed while a page was being read: months were dropped, or another server took over. */
+/** The history changed while a page was being read: either months were dropped, or another server took over. */
 class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
 
 /**
- * Maximum number of transactions that a page examines. So if few changes match the filter, a page may be empty although
- * the feed continues.
+ * Maximum number of transactions that a page examines. Because of this limit, a page may be empty although the feed
+ * continues, if few changes match the filter.
  */
 const maxTransactions = 5_000
 
@@ -106,14 +112,14 @@ const changesWithoutRow = makeCounter(
 )
 
 /**
- * Maximum number of changes that a page examines, beyond its own size, because endpoints may not show them. They are
- * examined in batches.
+ * Maximum number of additional changes to examine for a page, in batches, when endpoints do not show some of the
+ * changes.
  */
 const maxHiddenChanges = 5_000
 const hiddenChangeBatch = 1_000
 
 /**
- * The transaction after which a page starts, and the one with which it ends. Times are moments such as
+ * The transaction after which a page starts and the last transaction on the page. Times are text such as
  * `2026-03-01T10:00:00.123456-05:00`.
  */
 const Bounds = Schema.Struct({
@@ -142,7 +148,7 @@ const FoundChange = Schema.Struct({
   other_ticker: Schema.NullOr(Schema.String),
 })
 
-/** Converts a moment such as `2026-03-01T10:00:00.123456-05:00` to microseconds since 1970. */
+/** Converts a timestamp such as `2026-03-01T10:00:00.123456-05:00` to microseconds since 1970. */
 const toMicros = (time: string) => Date.parse(time.slice(0, 19) + time.slice(26)) * 1_000 + Number(time.slice(20, 26))
 
 const toPosition = ({ position, recordedAt }: ChangeWithoutRows): ChangeFeedPosition => ({
@@ -153,7 +159,9 @@ const toPosition = ({ position, recordedAt }: ChangeWithoutRows): ChangeFeedPosi
 const decodeBounds = decodePositionalRows(Bounds)
 const decodeChanges = decodePositionalRows(FoundChange)
 
-/** Greater than the position of every change in a transaction. Positions are sent to PostgreSQL as text. */
+/**
+ * A number greater than any position within a transaction, as text, because positions are sent to PostgreSQL as text.
+ */
 const endPosition = "999999999999999"
 
 const makeExpiredError = (earliest: string) =>
@@ -167,7 +175,7 @@ const makeExpiredError = (earliest: string) =>
 
 type FeedReadError = DatabasePoolTimeout | DataRefreshing
 
-/** A change that endpoints show, and what a page says about it. */
+/** A change that endpoints show, and the value that represents it on a page. */
 interface ReadChange<A> {
   readonly change: ChangeWithoutRows
   readonly value: A & { readonly kind: ChangeKind }
@@ -175,7 +183,7 @@ interface ReadChange<A> {
 
 type ReadRows<A> = (found: FoundChanges) => Effect.Effect<ReadonlyArray<ReadChange<A>>, HistoryMoved | FeedReadError>
 
-/** All pages are read from the primary, in one partition of the pool. */
+/** All pages are read from the primary and share one partition of the connection pool. */
 const source = { partition: "changes", from: "primary" } as const
 
 const makeChangeFeedReader = Effect.gen(function* () {
@@ -194,8 +202,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   const literal = (text: string) => sql.literal(`'${text}'`)
 
   /**
-   * Returns a query for where a page starts: at the cursor's transaction, or at the newest one up to the requested
-   * time.
+   * Returns a query for the transaction at which a page starts: the cursor's transaction, or the newest transaction at
+   * or before the requested time.
    */
   const startOf = (place: ChangeFeedStart | undefined) => {
     if (place?._tag === "Cursor") {
@@ -220,15 +228,17 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Finds the transactions that a page examines. They are all from one month, so that the next statement reads only one
-   * partition. The cursor may belong to a dropped transaction, as long as no later transaction has been dropped.
+   * Finds the transactions that a page examines. All of them are from one month, so that the next statement reads only
+   * one partition. The cursor may refer to a dropped transaction if no later transaction has been dropped.
    */
   const readBounds = Effect.fnUntraced(function* (place: ChangeFeedStart | undefined) {
-    // `upcoming` has the transactions from the start on, with one more than a page examines. `last` is the one with
-    // which the page ends: the last of the first month, and of at most `maxTransactions`. The columns below are those
-    // of `Bounds`, in the same order. The second one is whether everything since the start is still in the history: a
-    // start that is a time must not be before its beginning, and a transaction must be after its beginning, or have
-    // been finished by the reader with nothing dropped after it.
+    // `upcoming` contains the transactions from the start onward: one more than a page examines. `last` is the last
+    // transaction on the page. It is limited to the first month and to `maxTransactions` transactions.
+    //
+    // The selected columns have the same order as the fields of `Bounds`. The second column is whether the history
+    // still contains everything since the start. If the start is a time, it must not be before the earliest time in the
+    // history. If the start is a transaction, it must be later than the earliest time in the history; an earlier one is
+    // accepted only if the reader has finished it and no later transaction has been dropped.
     const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
     const [bounds] = yield* decodeBounds(read(sql`
       with beginning as materialized (
@@ -273,9 +283,9 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   /**
-   * Returns the condition that a change is of a wanted kind. If endpoints show only some rows of a dataset, a
-   * corrected row may look added or removed to clients, so such corrections also match. `isOf` builds the condition for
-   * a set of kinds.
+   * Returns the condition that a change has a wanted kind. If endpoints show only some of a dataset's rows, clients may
+   * see a corrected row as added or removed. Such corrections also match. `isOf` builds the condition for a set of
+   * kinds.
    */
   const hasWantedKind = (
     { datasets, kinds = changeKinds }: ChangeFeedFilter,
@@ -288,7 +298,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Returns the condition that a transaction has changes in the wanted datasets and of the wanted kinds, for any
+   * Returns the condition that a transaction has changes of the wanted kinds in the wanted datasets, regardless of the
    * symbol.
    */
   const hasWanted = (filter: ChangeFeedFilter) => {
@@ -301,7 +311,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     )`
   }
 
-  /** Returns a query for the changes in a transaction that match the filter, ordered by `position`. */
+  /** Returns a query for a transaction's changes that match the filter, ordered by `position`. */
   const changesOf = (
     filter: ChangeFeedFilter,
     start: ChangeFeedStart | undefined,
@@ -333,8 +343,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
     const symbols = sql`
       (select array(select distinct stored_symbol(given) from unnest(${textArray(tickers)}) as given))::text[]
     `
-    // Two index scans per symbol, each in order of `position` and each ending at the limit. A single scan for all
-    // symbols would read a large transaction to its end for each page.
+    // Two index scans per symbol, each ordered by `position` and limited. A single scan for all symbols would read a
+    // large transaction to the end for every page.
     return sql`
       select found.* from unnest(${symbols}) as symbol cross join lateral (
         (${select([sql`ticker = symbol`])})
@@ -345,7 +355,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     `
   }
 
-  /** Reads at most `limit` changes between the bounds. */
+  /** Reads at most `limit` changes within the bounds. */
   const readChanges = Effect.fnUntraced(function* (
     place: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
@@ -354,8 +364,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   ) {
     const { earliest, last_at, month, start_id, start_mark, starts_at } = bounds
     if (last_at === null || month === null) return []
-    // The first column is whether the history still begins, and the page still starts, as `readBounds` found. The left
-    // join returns it even if there is no change.
+    // The first column checks that the earliest time and the starting transaction are still those that `readBounds`
+    // found. The left join returns that column even if there are no changes.
     const found = yield* decodeChanges(read(sql`
       select earliest = ${earliest}::text::timestamptz and (
           select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
@@ -387,7 +397,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     })
   })
 
-  /** The datasets for which a lost row has already been logged. */
+  /** The datasets for which a missing row has already been logged. */
   const damaged = new Set<string>()
 
   const reportLostRow = Effect.fnUntraced(
@@ -404,8 +414,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   )
 
   /**
-   * Reads the rows of changes, with one statement per dataset, and maps the changes that endpoints show. Fails if a
-   * change has disappeared in the meantime.
+   * Reads the rows of the changes, with one statement per dataset, and maps those that endpoints show. Fails if a
+   * change has disappeared since it was found.
    */
   const mapRows = Effect.fnUntraced(function* <A>(
     found: FoundChanges,
@@ -423,7 +433,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
       if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
       const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
       const rows = yield* database.read(compile(reader, changes), source)
-      // The statement reads changes and rows together, so a missing row means that it was lost.
+      // Changes and their rows are read in one statement, so a missing result means that the change was dropped.
       if (rows.length !== changes.length) return yield* new HistoryMoved()
       for (const [index, change] of changes.entries()) {
         const values = rows[index] ?? []
@@ -448,7 +458,10 @@ const makeChangeFeedReader = Effect.gen(function* () {
     })
   })
 
-  /** Returns the changes on a page without their rows, but with the delay and the columns of each correction. */
+  /**
+   * Summarizes the changes on a page without their row values. For a correction, the summary includes how late it was
+   * and which columns changed.
+   */
   const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
     const isRead = ({ change: { kind }, dataset }: FoundChanges[number]) =>
       kind === "corrected" || isPartlyShown(dataset)
@@ -469,7 +482,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   /**
-   * Returns the first changes, with at most `limit` from datasets whose rows endpoints always show and may be large.
+   * Returns the first changes, with at most `limit` changes from datasets whose rows endpoints always show. Those rows
+   * may be large, so only as many of them are read as the page can show.
    */
   const takeAlwaysShown = (found: FoundChanges, limit: number) => {
     let count = 0
@@ -478,8 +492,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Examines at most `batch` changes, and drops changes that endpoints do not show. `limit` applies to changes that are
-   * certainly shown.
+   * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to changes that are
+   * certain to be shown.
    */
   const readOnce = Effect.fnUntraced(function* <A>(
     place: ChangeFeedStart | undefined,
@@ -499,7 +513,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     }
     const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
     const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
-    // Without any transaction up to this position, there is no transaction to point at, so the cursor is a time.
+    // If there is no transaction up to this position, the cursor cannot refer to one, so it is a time instead.
     const cursor = mark === null
       ? starts_at
       : formatChangeFeedCursor({ transaction: String(id), position: undefined, mark })
@@ -507,7 +521,10 @@ const makeChangeFeedReader = Effect.gen(function* () {
     return { changes, cursor, end, hasMore, isFull: false }
   })
 
-  /** Reads a page. Skips changes that endpoints do not show and reads on, so that a page is rarely empty. */
+  /**
+   * Reads a page. If endpoints do not show some of the changes, skips those and reads on, so that a page is rarely
+   * empty.
+   */
   const readShown = Effect.fnUntraced(function* <A>(
     place: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
@@ -538,10 +555,13 @@ const makeChangeFeedReader = Effect.gen(function* () {
   return {
     /**
      * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts at the earliest
-     * known change.
+     * change in the history.
      */
     readPage: readWith(encodeChanges),
-    /** Like `readPage`, but instead of the rows, returns how late each correction was and which columns it changed. */
+    /**
+     * Reads a page in the same way as `readPage`, but without the row values. Instead returns how late each correction
+     * was and which columns it changed.
+     */
     summarizePage: readWith(describeChanges),
   }
 })

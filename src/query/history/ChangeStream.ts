@@ -1,7 +1,7 @@
 /**
- * Streams of changes. One reader per process follows the feed and keeps the newest changes in memory; each stream sends
- * them at its own pace. A stream that starts further back first reads pages of its own from the database
- * (docs/decisions/0117-change-stream.md).
+ * Streams of changes. One background reader per process follows the feed and keeps the newest changes in memory. Each
+ * stream sends these changes at the speed of its client. A stream that starts further back first reads pages from the
+ * database itself (docs/decisions/0117-change-stream.md).
  */
 import {
   Cause,
@@ -64,32 +64,34 @@ import {
 
 type Account = typeof CurrentAccount.Service
 
-/** Maximum number of open streams per account. */
+/** Maximum number of open streams per account in one process. */
 export const MaxStreamsPerAccountConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
   "MAX_STREAMS_PER_ACCOUNT",
 ).pipe(Config.withDefault(10))
 
-/** How often the reader looks for changes while there are none. */
+/** How often the reader polls for changes while there are none. */
 const pollInterval = Duration.millis(200)
 
-/** The interval at which due usage is recorded, and clients that have stopped reading their stream are disconnected. */
+/** How often the process records usage that is due, and disconnects clients that have stopped reading their stream. */
 const maintenanceInterval = Duration.millis(500)
 
 const maxPageChanges = 1_000
 const firstPageChanges = 100
 const targetPageBytes = 524_288
 
-/** Limits of streams. Tests lower them. */
+/** Limits on streams. Tests lower them. */
 export const ChangeStreamLimits = Context.Reference("tickerline/query/ChangeStreamLimits", {
   defaultValue: () => ({
-    /** A stream that has sent nothing for this long sends a heartbeat, in milliseconds. */
+    /** After how long without sending anything a stream sends a heartbeat, in milliseconds. */
     heartbeatMillis: 15_000,
-    /** Memory for the newest changes, in bytes. A stream that falls further behind is ended. */
+    /** How much memory the newest changes may use, in bytes. A stream that falls behind them is ended. */
     recentBytes: 16 * 1024 * 1024,
-    /** How long a client may take to read the end of its stream before its connection is closed, in milliseconds. */
+    /**
+     * How long a client may take to read the end of its stream, in milliseconds. After that, its connection is closed.
+     */
     closingMillis: 5_000,
-    /** Usage is recorded after this time or this many bytes, whichever comes first. */
+    /** A stream's usage is recorded after this many milliseconds or this many bytes, whichever comes first. */
     usageIntervalMillis: 60_000,
     usageIntervalBytes: 1_000_000,
   }),
@@ -121,17 +123,17 @@ const makeEndedCounter = (reason: EndReason | "disconnected") =>
 
 const endedCounters = Record.map({ ...endMessages, disconnected: "" }, (_, reason) => makeEndedCounter(reason))
 
-/** What a client requested, and what the stream needs from the request. */
+/** What a client requested, and the parts of the request that the stream depends on. */
 export interface ChangeStreamOptions {
   readonly account: Account
   readonly request: ApiRequest
   readonly usage: StreamUsageRecorder
   readonly filter: ChangeFeedFilter
-  /** Where the stream starts. Undefined means at the earliest known change. */
+  /** The position at which the stream starts. Undefined means the earliest change in the history. */
   readonly place: ChangeFeedStart | undefined
   /**
-   * Whether the account may still read exactly the stream's datasets from the client's address. False if it has lost or
-   * gained access to any.
+   * Checks whether the account may still read exactly the stream's datasets from the client's address. Returns false if
+   * the account has gained or lost access to any dataset.
    */
   readonly hasSameAccess: (account: Account) => boolean
   /** Closes the connection of a client that does not read the end of its stream. */
@@ -140,7 +142,7 @@ export interface ChangeStreamOptions {
 
 interface Ending {
   readonly reason: EndReason
-  /** The error that tells the client why changes are missing; undefined if none are. */
+  /** The error that explains to the client why changes are missing. Undefined if none are missing. */
   readonly gap: CursorExpired | undefined
   /** When the stream ended, in monotonic milliseconds. */
   readonly at: number
@@ -150,28 +152,28 @@ class StreamState implements RecentChangesPosition {
   readonly options: ChangeStreamOptions
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
-  /** Open when the stream may have something to send. */
+  /** The latch is open when the stream may have something to send. */
   readonly wake = Latch.makeUnsafe()
   /**
-   * Whether the stream takes its changes from the buffer of recent changes, which all live streams share. Otherwise, it
-   * reads pages of its own from the database.
+   * Whether the stream takes its changes from the buffer of recent changes, which all live streams share. Otherwise the
+   * stream reads its own pages from the database.
    */
   isLive = false
   next = 0
   cursor: string
   end: ChangeFeedPosition
-  /** Whether the feed continued after the page that the stream last read. */
+  /** Whether the feed continued after the last page that the stream read. */
   hasMore = true
-  /** How many changes to read at most with the next page. */
+  /** The maximum number of changes to read for the next page. */
   pageChanges = firstPageChanges
   reading: Fiber.Fiber<ChangeFeedPage, ReadError> | undefined
-  /** The last cursor sent to the client; at first, the cursor in its request, if any. */
+  /** The last cursor sent to the client. Initially this is the cursor in the request, if any. */
   sentCursor: string | undefined
-  /** When the stream last sent an event or heartbeat, in monotonic milliseconds. */
+  /** When the stream last sent an event or a heartbeat, in monotonic milliseconds. */
   sentAt: number
   sent: StreamedAmount = { bytes: 0, records: 0 }
   recorded = this.sent
-  /** When usage was last recorded, in milliseconds since 1970. */
+  /** When the stream's usage was last recorded, in milliseconds since 1970. */
   recordedAt: number
   ending: Ending | undefined
   isEnded = false
@@ -195,7 +197,8 @@ const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" ||
 const encodeText = (text: string): Uint8Array => Buffer.from(text)
 
 /**
- * Returns how many changes make up a page of the target size, assuming they are as large as those on the given page.
+ * Returns how many changes to read for a page of the target size, assuming that they are as large as the changes on the
+ * given page.
  */
 const choosePageChanges = ({ changes }: ChangeFeedPage) => {
   const bytes = changes.reduce((sum, { json }) => sum + json.length, 0)
@@ -239,7 +242,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Database
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** The reader and the streams that read their own pages take turns with one connection. */
+  /** The background reader and the streams that read their own pages take turns using one connection. */
   const { withPermit } = yield* makeBulkhead({
     permits: makePermits(1),
     timeout: yield* poolTimeout,
@@ -259,7 +262,10 @@ const makeChangeStream = Effect.gen(function* () {
     stream.wake.openUnsafe()
   }
 
-  /** Records the end of a stream even if it sent no changes, so that every stream appears in the usage. */
+  /**
+   * Records the usage since the last record. The end of a stream is recorded even if no changes were sent, so that
+   * every stream appears in the usage.
+   */
   const recordUsage = (stream: StreamState, isEnd = false) => {
     const { recorded: from, recordedAt: startedAt, sent: to } = stream
     stream.recordedAt = clock.currentTimeMillisUnsafe()
@@ -273,7 +279,7 @@ const makeChangeStream = Effect.gen(function* () {
     return encodeText(text)
   }
 
-  /** Counts `text`, which contains `records` changes, as sent. Returns `text`. */
+  /** Counts `text` and the `records` changes that it contains as sent. Returns `text`. */
   const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
     const { sent } = stream
     stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
@@ -287,7 +293,9 @@ const makeChangeStream = Effect.gen(function* () {
   // Sending
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** Switches a stream to the recent changes in memory if they reach back to its position. Returns whether it did. */
+  /**
+   * Switches a stream to the recent changes in memory, if they reach back to its position. Returns whether it switched.
+   */
   const joinRecent = (stream: StreamState) => {
     if (recent === undefined) {
       if (stream.hasMore) return false
@@ -339,7 +347,7 @@ const makeChangeStream = Effect.gen(function* () {
     return sendChanges(stream, encodeChangeEvents(page.changes).text, page.changes.length)
   }
 
-  /** Returns the next events to send, or undefined if there are none yet. */
+  /** Returns the next events to send, or undefined if none are available yet. */
   const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
     if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
     const exit = stream.reading?.pollUnsafe()
@@ -374,7 +382,7 @@ const makeChangeStream = Effect.gen(function* () {
     return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
   }
 
-  /** Waits until there is something to send, and returns it. Sends a heartbeat if that takes too long. */
+  /** Waits for the next text to send and returns it. Returns a heartbeat if the wait takes too long. */
   const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
     for (;;) {
       if (stream.isEnded) return yield* Cause.done()
@@ -411,14 +419,14 @@ const makeChangeStream = Effect.gen(function* () {
 
   let livePageChanges = firstPageChanges
 
-  /** Reads one page for all streams that send the recent changes. */
+  /** Reads the next page of the feed and shares it with all live streams. */
   const followFeed = Effect.gen(function* () {
     yield* hasLiveStreams.await
     const followed = recent
     if (followed === undefined) return
     const place = parseChangeFeedStart(followed.getCursor())
     const page = yield* withPermit("reader")(readPage(place, allChangesFilter, livePageChanges))
-    // During the read, all these streams may have ended, and new ones may have started at another position.
+    // During the read, all live streams may have ended, and new ones may have started at a different position.
     if (followed !== recent) return
     followed.append(page)
     for (const stream of liveStreams()) {
@@ -437,7 +445,7 @@ const makeChangeStream = Effect.gen(function* () {
   )
   yield* forkUntraced(followForever)
 
-  /** Ends a stream whose key or account has lost its access or run out of credit. */
+  /** Ends a stream if its key or account has lost access or run out of credit. */
   const checkStream = (stream: StreamState, account: Account | undefined) => {
     if (account === undefined) return end(stream, "key_revoked")
     if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
@@ -461,7 +469,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Opening
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** The streams that are open or still reading their first page. */
+  /** The streams that are open or still reading their first page, identified by their options. */
   const opened = new Set<ChangeStreamOptions>()
 
   const takeSlot = (options: ChangeStreamOptions) =>
@@ -491,7 +499,7 @@ const makeChangeStream = Effect.gen(function* () {
     })
 
   /**
-   * Opens a stream of server-sent events, and reads its first page before succeeding. The stream ends when the scope
+   * Opens a stream of server-sent events and reads its first page before returning. The stream ends when the scope
    * closes.
    */
   const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
@@ -512,7 +520,7 @@ const makeChangeStream = Effect.gen(function* () {
     return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
   })
 
-  /** Ends all streams. Streams that are opened afterwards end immediately. */
+  /** Ends all streams. A stream that is opened later ends immediately. */
   const stop = Effect.sync(() => {
     isStopping = true
     for (const stream of streams) end(stream, "server_stopping")

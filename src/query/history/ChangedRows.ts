@@ -1,6 +1,6 @@
 /**
- * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed.
- * Versions that endpoints do not show are treated as nonexistent (`ShownRows.ts`).
+ * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed. A
+ * version that endpoints do not show is treated as nonexistent (`ShownRows.ts`).
  */
 import { Schema } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -11,42 +11,45 @@ import { makeJsonRowWriter, selectRecord } from "../rows/RowEncoder.ts"
 import type { ChangeKind } from "../../contract/endpoints/changes.ts"
 import { selectColumns, type ShownDataset, shownDatasets } from "./ShownRows.ts"
 
-/** A change whose rows have not been read. */
+/** A change whose row values have not been read yet. */
 export interface ChangeWithoutRows {
   /** The transaction's id in `history.transactions`. */
   readonly transaction: bigint
   readonly position: bigint
-  /** The first day of the month whose partitions contain the transaction's rows. */
+  /** The first day of a month. The partitions for this month contain the transaction's changes. */
   readonly month: string
-  /** What happened to the row in its table, whether or not endpoints show it. */
+  /** What happened to the row in its table, regardless of whether endpoints show it. */
   readonly kind: ChangeKind
-  /** The cursor with which a client continues after this change. */
+  /** The cursor for continuing after this change. */
   readonly cursor: string
-  /** The time as the API formats it, with microseconds. */
+  /** The time of the change, formatted as in the API, with microseconds. */
   readonly recordedAt: string
 }
 
-/** A change as clients see it: a row is added when endpoints start to show it, and removed when they no longer do. */
+/**
+ * A change as clients see it. A row counts as added when endpoints start to show it, and as removed when they stop
+ * showing it.
+ */
 export interface ShownChange {
   readonly kind: ChangeKind
   readonly row: BinaryRecord | undefined
   readonly before: BinaryRecord | undefined
-  /** The columns whose values differ. Empty unless the row was corrected. */
+  /** The columns whose values differ. Empty if the row was added or removed. */
   readonly changed: ReadonlyArray<string>
 }
 
-/** How late a row was corrected, and in which columns. */
+/** How late a row was corrected and which columns changed. */
 export interface RowCorrection {
-  /** The columns whose values differ, as in the field `changed` of the feed. */
+  /** The columns whose values differ, as in the feed's field `changed`. */
   readonly changed: ReadonlyArray<string>
   /**
-   * Seconds between recording the replaced version and replacing it. Null if that version is not in the history, or
-   * older than it.
+   * Seconds between recording the replaced version and replacing it. Null if the history does not contain that version,
+   * or begins after it was recorded.
    */
   readonly delaySeconds: number | null
 }
 
-/** Reads and encodes the changes to one dataset. */
+/** Creates the functions that read and encode one dataset's changes. */
 const makeChangedRows = (
   sql: SqlClient.SqlClient,
   { condition, key, model, row, selection, table }: ShownDataset,
@@ -57,23 +60,25 @@ const makeChangedRows = (
   const writeRow = makeJsonRowWriter(model, columns)
 
   const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
-  // Columns that are never null use `=`, because `is not distinct from` cannot use an index.
+  // Columns that are never null are compared with `=`, because `is not distinct from` cannot use an index.
   const hasKey = (alias: string) =>
     key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
       .join(" and ")
-  // Exactly the expression in the history's indexes on key and transaction. With the plain column, the planner might
-  // use an index on the transaction alone, and read all rows of a large transaction.
+  // This must be exactly the expression in the history's indexes on key and transaction. With the plain column, the
+  // planner might use an index on the transaction alone and read all rows of a large transaction.
   const isOf = (column: string, transaction = "change.transaction") => `coalesce(${column}, 0) = ${transaction}`
 
   const isRecorded = (alias: string) =>
-    // A row that endpoints start to show on this day was recorded by an earlier transaction.
+    // If a row is in the feed because endpoints start to show it on this day, an earlier transaction recorded the row
+    // (`change.version`).
     sql.literal(
       `${hasKey(alias)} and ${isOf(`${alias}.recorded_in`, "coalesce(change.version, change.transaction)")}`,
     )
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
   const values = sql.literal(selection)
-  // The day of the change counts as the current day. If `history.days` has lost its row, the change's own date decides.
+  // The current day is the last day that the feed had started when the change was recorded. If `history.days` no longer
+  // has that row, the date of the change is used instead.
   const currentDay = sql.literal(`cross join lateral (
           select coalesce(
             (select day from history.days where days.recorded_at <= requested.recorded_at
@@ -81,14 +86,17 @@ const makeChangedRows = (
             (requested.recorded_at at time zone 'America/Chicago')::date
           ) as day
         ) as current_day`)
-  /** Selects a version of the row, or null if endpoints did not show it on the day of the change (`DayStart.ts`). */
+  /**
+   * Selects a version of the row, or null if endpoints did not show that version on the day of the change
+   * (`DayStart.ts`).
+   */
   const version = condition === undefined
     ? values
     : sql`case when ${condition(sql, sql.literal("current_day.day"))} then ${values} end`
 
   /**
-   * SQL for how late a correction was, in seconds. If the transaction that recorded the replaced row has been dropped,
-   * the time is counted from the start of the remaining history.
+   * An SQL expression for how late a correction was, in seconds. If the transaction that recorded the replaced row has
+   * been dropped, the delay is counted from the earliest time in the history.
    */
   const delay = `(
     select extract(epoch from ended.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
@@ -100,18 +108,20 @@ const makeChangedRows = (
   )`
 
   /**
-   * Compiles the statement that selects, for each change: the key, the row before and after it, whether the history
-   * still has these rows, and the expressions in `more`.
+   * Compiles the statement that selects the following for each change: the key, the row before and after the change,
+   * whether the history still contains these rows, and the expressions in `more`.
    */
   const compileReader = (more: Statement.Fragment) =>
     compileStatement<ReadonlyArray<ChangeWithoutRows>>({
       isPrepared: true,
       build: (parameter) => {
-        // Each array is in a subquery, because PostgreSQL would otherwise see its length and plan every execution.
+        // Each array is passed through a subquery. Otherwise PostgreSQL would see the array's length and plan every
+        // execution separately.
         const array = (read: (change: ChangeWithoutRows) => string) =>
           parameter((changes) => makeArrayParameter(changes.map(read), OID.text))
-        // `after` is the version that the transaction recorded, which is still current or has been replaced since.
-        // `before` is the version that it ended. `is_known` is null if the history lacks the version.
+        // `after` is the version that the transaction recorded. It may be the current version, or may have been
+        // replaced since then. `before` is the version that the transaction replaced or removed. `is_known` is null if
+        // the history does not contain the version.
         return sql`
         select ${sql.literal(selectRecord(keyModel, key, (column) => `key."${column}"`))},
           after.version, before.version, after.is_known, before.is_known${more}
@@ -140,20 +150,27 @@ const makeChangedRows = (
       },
     })
 
-  /** Whether the history has lost one of the change's rows, judging by the values that `compile` selects. */
+  /**
+   * Returns whether one of the change's rows is missing from the history, according to the values selected by
+   * `compile`.
+   */
   const lacksRow = (
     { kind }: ChangeWithoutRows,
     [, , , isAfterKnown, isBeforeKnown]: ReadonlyArray<unknown>,
   ) => (kind !== "removed" && isAfterKnown !== true) || (kind !== "added" && isBeforeKnown !== true)
 
-  /** Determines what the change is to clients from the values that `compile` selects. */
+  /**
+   * Determines how clients see the change, from the values selected by `compile`. Returns "hidden" if they do not see
+   * it at all.
+   */
   const interpret = (change: ChangeWithoutRows, values: ReadonlyArray<unknown>): ShownChange | "hidden" => {
     const { kind } = change
     const [, after, ended, isAfterKnown] = values
     const row = kind !== "removed" && after instanceof BinaryRecord ? after : undefined
     const before = kind !== "added" && ended instanceof BinaryRecord ? ended : undefined
     if (lacksRow(change, values)) {
-      // Endpoints may have shown the row that was lost. If they do not show the row now, clients must drop it.
+      // Endpoints may have shown the missing version. If they do not show the row now, clients must be told to remove
+      // it.
       return { kind: row === undefined && isAfterKnown === true ? "removed" : kind, row, before, changed: [] }
     }
     if (row === undefined) return before === undefined ? "hidden" : { kind: "removed", row, before, changed: [] }
@@ -165,7 +182,7 @@ const makeChangedRows = (
   const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
     record instanceof BinaryRecord ? write(record, position) : rowOutputBuffer.writeText("null", position)
 
-  /** Encodes a change from the values that `compile` selects. */
+  /** Encodes a change as JSON from the values selected by `compile`. */
   const encode = (
     { cursor, recordedAt }: ChangeWithoutRows,
     { before, changed, kind, row }: ShownChange,
@@ -181,7 +198,7 @@ const makeChangedRows = (
     return rowOutputBuffer.take(rowOutputBuffer.writeText(`,"changed":${JSON.stringify(changed)}}`, end))
   }
 
-  /** Describes a correction, including the delay that `compileWithDelay` selects. */
+  /** Describes a correction from the values selected by `compileWithDelay`. */
   const describeCorrection = ({ changed }: ShownChange, values: ReadonlyArray<unknown>): RowCorrection => {
     const seconds = values[5]
     return { changed, delaySeconds: typeof seconds === "number" ? seconds : null }
@@ -197,9 +214,9 @@ const makeChangedRows = (
   }
 }
 
-/** Reads and encodes the changes to one dataset. */
+/** Reads and encodes one dataset's changes. */
 export type ChangedRowReader = ReturnType<typeof makeChangedRows>
 
-/** Creates the reader of each dataset, by its name. */
+/** Creates the reader for each dataset. The map's keys are the dataset names. */
 export const makeChangedRowReaders = (sql: SqlClient.SqlClient) =>
   new Map<string, ChangedRowReader>(shownDatasets.map((dataset) => [dataset.table, makeChangedRows(sql, dataset)]))

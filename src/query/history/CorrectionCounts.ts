@@ -1,6 +1,6 @@
 /**
- * Counts the changes in the feed per dataset: how many rows were corrected, how late, and in which fields
- * (docs/decisions/0118-counts-of-corrections.md). A job counts them, and requests read the counts.
+ * Counts the changes in the feed for each dataset: how many rows were corrected, how late, and in which fields
+ * (docs/decisions/0118-counts-of-corrections.md). A background job maintains the counts, and requests read them.
  */
 import { Array, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -28,7 +28,9 @@ const maxBatch = 1_000
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
 
-/** Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key, and its count in the field `number`. */
+/**
+ * Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key, with its count in the field `number`.
+ */
 const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
   const groups = Object.values(Array.groupBy(keys, (key) => JSON.stringify(key)))
   return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
@@ -50,8 +52,8 @@ const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
   )
 
 /**
- * Counts the next changes in the feed, at most `limit`. Returns whether there may be more. One statement adds the
- * counts and moves the cursor, and does nothing if another process has already moved it.
+ * Counts the next changes in the feed, at most `limit`. Returns whether there may be more. A single statement adds the
+ * counts and advances the cursor. It does nothing if another process has already advanced the cursor.
  */
 export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient
@@ -68,7 +70,8 @@ export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatc
         )),
     )
   if (page.cursor === cursor) return false
-  // The first part moves the cursor, unless another process has moved it. Only then do the others add the counts.
+  // The first CTE advances the cursor, unless another process already has. The other CTEs add the counts only if the
+  // cursor was advanced.
   const [result] = yield* decodeCounted(sql`
     with place as (
       update history.counting_place set cursor = ${page.cursor}::text,
@@ -99,7 +102,10 @@ const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
   Effect.mapError((error) => ({ message: describeFailure(error) })),
 )
 
-/** Counts new changes in the feed. Continues where the last run ended, even after a failure or in another process. */
+/**
+ * Counts new changes in the feed. Continues where the last run ended, even if that run failed or was in another
+ * process.
+ */
 export const correctionCountsJob = {
   name: "corrections",
   every: Duration.minutes(1),
@@ -144,10 +150,10 @@ const countsQuery = `
     )
   from history.counting_place`
 
-/** How long a process reuses the counts it has read. */
+/** How long a process reuses the counts that it has read. */
 const ttl = Duration.seconds(5)
 
-/** Adds up a dataset's counts over the last 30 days or over all time. */
+/** Adds up a dataset's counts for the last 30 days or for all time. */
 const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_30_days" | "total") => {
   const count = (kind: string) => changes.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
   const countDelay = (delay: CorrectionDelayClass) => changes.find((change) => change.delay === delay)?.[period] ?? 0
@@ -192,12 +198,12 @@ const makeCorrectionCountReader = Effect.gen(function* () {
 
   const read = yield* Effect.cachedWithTTL(readCounts, (exit) => Exit.isSuccess(exit) ? ttl : Duration.zero)
   return {
-    /** Returns the counts of all datasets, which may be a few seconds old. */
+    /** Returns the counts for all datasets. They may be a few seconds old. */
     read,
   }
 })
 
-/** Reads the counts of corrections. */
+/** Reads the counts of changes and corrections. */
 export class CorrectionCountReader
   extends Context.Service<CorrectionCountReader, Effect.Success<typeof makeCorrectionCountReader>>()(
     "tickerline/query/CorrectionCountReader",

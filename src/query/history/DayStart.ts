@@ -1,8 +1,8 @@
 /**
  * Starts each day of the change feed (docs/decisions/0121-feed-shows-endpoint-rows.md). Endpoints start to show some
- * rows on a certain day, such as a ticker change on its date. The feed then lists such a row as added, although no
- * transaction writes it on that day. Ingested rows also move to the symbols that companies use from that day on
- * (docs/decisions/0126-symbols-of-ingested-rows.md).
+ * rows on a certain day: a ticker change, for example, on its date. On that day, the feed lists the row as added,
+ * although no transaction writes the row then. Rows loaded from EDGAR also move to the symbols that companies use from
+ * that day on (docs/decisions/0126-symbols-of-ingested-rows.md).
  */
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,8 @@ import type { Job } from "../../postgres/jobs/Job.ts"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 
 /**
- * Starts the current day unless it has been started. One transaction lists the rows for all days since the last one.
+ * Starts the current day unless it has already been started. One transaction lists the rows for all days since the last
+ * one that was started.
  */
 export const startFeedDay = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -19,7 +20,7 @@ export const startFeedDay = Effect.gen(function* () {
   yield* sql`select edgar_place_due_companies(${today}::text::date)`
 })
 
-/** Starts the current day of the feed, soon after midnight. */
+/** Starts the current day of the feed, shortly after midnight. */
 export const dayStartJob = {
   name: "feed-day",
   every: Duration.seconds(5),

@@ -1,4 +1,7 @@
-/** Maintains the history's monthly partitions: creates those for a new month within an hour, and drops old ones. */
+/**
+ * Maintains the monthly partitions of the history. Creates partitions for a new month within an hour, and drops old
+ * partitions.
+ */
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
@@ -19,7 +22,8 @@ const maintainHistory = Effect.fnUntraced(function* (retention: Option.Option<Du
 })
 
 /**
- * Maintains the partitions. Like `usagePartitionsJob`, waits at most 250 ms for a lock; a failed run is retried soon.
+ * Maintains the partitions. As in `usagePartitionsJob`, each run waits at most 250 ms for a lock, and a failed run is
+ * retried soon.
  */
 export const historyPartitionsJob = {
   name: "history",

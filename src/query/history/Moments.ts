@@ -1,4 +1,7 @@
-/** Resolves a moment to the set of transactions that had been committed by then (docs/decisions/0114-as-of.md). */
+/**
+ * Resolves a timestamp, called a moment here, to the set of transactions that had been committed by then
+ * (docs/decisions/0114-as-of.md).
+ */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { LRUCache } from "lru-cache"
@@ -17,50 +20,52 @@ import {
 } from "../../contract/rules/Errors.ts"
 import type { TransactionLedgerState } from "../../postgres/versions/LedgerState.ts"
 
-/** A moment in the past, and the transactions that had been committed by then. */
+/** A past timestamp, and which transactions had been committed by then. */
 export interface ResolvedMoment {
-  /** The moment as text, such as `2026-03-01T10:00:00.123456-05:00`. */
+  /** The timestamp as text, such as `2026-03-01T10:00:00.123456-05:00`. */
   readonly moment: string
-  /** The highest transaction id that had been assigned when the last transaction up to the moment committed. */
+  /**
+   * The highest transaction id that had been assigned when the last transaction at or before the timestamp committed.
+   */
   readonly bound: string
   /**
-   * The first month that may contain row versions replaced after the moment, such as `2026-03-01`; `-infinity` if
-   * unknown.
+   * The first month, such as `2026-03-01`, that may contain row versions that were replaced after the timestamp.
+   * `-infinity` if it is not known.
    */
   readonly month: string
   /**
-   * Transactions with ids up to the bound that committed after the moment; usually none. Undefined if one may still be
-   * running, because its id is not visible yet.
+   * The ids of transactions up to `bound` that committed after the timestamp. Usually there are none. Undefined if such
+   * a transaction may still be running, because its id is not visible yet.
    */
   readonly running: ReadonlyArray<string> | undefined
-  /** Whether so many requests use this moment that it is worth preparing their statements. */
+  /** Whether so many requests use this timestamp that preparing their statements is worthwhile. */
   readonly isPopular: boolean
 }
 
 /**
- * Statements are prepared only after this many requests for the same moment. Otherwise they would displace the prepared
- * statements of requests for the present.
+ * After this many requests for the same timestamp, statements for it are prepared. If they were always prepared, they
+ * would displace the prepared statements for current data.
  */
 const minPopularRequests = 20
 
-/** Returns a query for the transactions with ids up to the bound that committed after the moment. */
+/** Returns a query for the transactions with ids up to `bound` that committed after `moment`. */
 const makeRunningQuery = (selection: string, bound: string, moment: string) =>
   `select ${selection} from history.transactions
     where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
 
-/** Returns SQL for an array of the ids up to the bound whose transactions committed after the moment. */
+/** Returns SQL for an array of transaction ids: those up to `bound` whose transactions committed after `moment`. */
 export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
   `array(${makeRunningQuery("id", bound, moment)})`
 
-/** Maximum time to wait until all transactions before a moment are visible. A commit takes milliseconds. */
+/** Maximum time to wait until all transactions up to a timestamp are visible. A commit takes milliseconds. */
 const settlingTimeout = Duration.seconds(5)
 
-/** With `as_of=now`, data may be as old as without `as_of`. */
+/** The maximum age of the data returned for `as_of=now`. It is the same as without `as_of`. */
 const maxLedgerAge = Duration.seconds(1)
 
 const maxMoments = 10_000
 
-/** All moments are resolved on the primary, in one partition of the pool. */
+/** All timestamps are resolved on the primary and share one partition of the connection pool. */
 const source = { partition: "history", from: "primary" } as const
 
 interface RequestedMoment {
@@ -68,7 +73,9 @@ interface RequestedMoment {
   requests: number
 }
 
-/** Creates the store of resolved moments. Entries are small, because their lists of transactions are usually empty. */
+/**
+ * Creates the cache of resolved timestamps. Entries are small, because their lists of transactions are usually empty.
+ */
 export const makeMomentStore = () =>
   new LRUCache<string, RequestedMoment>({
     max: maxMoments,
@@ -95,12 +102,15 @@ const makeMomentResolver = Effect.gen(function* () {
   const resolved = makeMomentStore()
 
   /**
-   * Estimates the database's clock, never too early: a moment that has passed there must not be refused as in the
-   * future.
+   * Estimates the database's clock. The estimate is never too early. Otherwise a timestamp that has already passed on
+   * the database would be rejected as being in the future.
    */
   const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
 
-  /** Waits for polls of the ledger until all transactions up to the moment are visible, or the moment is refused. */
+  /**
+   * Waits for polls of the ledger until all transactions up to the timestamp are visible. Fails if the timestamp is too
+   * early or in the future.
+   */
   const waitUntilSettled = (
     moment: string,
     requestedAt: number,
@@ -110,8 +120,8 @@ const makeMomentResolver = Effect.gen(function* () {
       if (ledger !== undefined) {
         if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
         if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
-        // Only a poll that started after the request may refuse the moment: the database's clock may have been set
-        // forward since an older poll.
+        // Reject the timestamp only on the basis of a poll that started after the request. The database's clock may
+        // have been set forward since an older poll.
         const isCurrent = ledger.polledAt >= requestedAt
         if (isCurrent && Date.parse(moment) > estimateClock(ledger)) {
           return Effect.fail(makeFieldError("as_of", futureReason))
@@ -121,8 +131,8 @@ const makeMomentResolver = Effect.gen(function* () {
     })
 
   /**
-   * Finds the bound, and whether any transaction is writing. A transaction locks `history.transactions` before it gets
-   * its id, so `pg_locks` shows it even while its row is not visible yet.
+   * Finds `bound`, and whether any transaction is currently writing. A transaction locks `history.transactions` before
+   * it gets its id, so `pg_locks` shows the transaction even while its row is not visible yet.
    */
   const compileBound = compileStatement<string>({
     isPrepared: true,
@@ -148,7 +158,7 @@ const makeMomentResolver = Effect.gen(function* () {
   const find = Effect.fnUntraced(function* (moment: string) {
     const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
     if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
-    // No writer held the lock, so all transactions up to the bound had ended, and the next statement will see them.
+    // No writer held the lock, so all transactions up to `bound` had ended, and the next statement will see them.
     const statement = {
       text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
         least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
@@ -159,13 +169,17 @@ const makeMomentResolver = Effect.gen(function* () {
     return { moment, bound, month: firstMonth, running: ids, isPopular: false }
   })
 
-  /** Waits until all transactions up to the moment are visible. Fails if the moment is too early or in the future. */
+  /**
+   * Waits until all transactions up to the timestamp are visible, and resolves it. Fails if the timestamp is too early
+   * or in the future.
+   */
   const resolve = Effect.fnUntraced(function* (moment: string) {
     yield* Effect.timeoutOrElse(waitUntilSettled(moment, now()), {
       duration: settlingTimeout,
       orElse: () => Effect.fail(makeDataRefreshingError()),
     })
-    // The key includes the timeline, because the ids of transactions that a failover lost may be assigned again.
+    // The key includes the timeline, because the ids of transactions that were lost in a failover may be assigned
+    // again.
     const key = `${getTimeline()} ${moment}`
     const known = resolved.get(key)
     if (known !== undefined) {
@@ -177,7 +191,7 @@ const makeMomentResolver = Effect.gen(function* () {
     return found
   })
 
-  /** Returns the newest moment whose transactions are all visible, at most a second old. */
+  /** Returns the newest timestamp for which all transactions are visible. It is at most one second old. */
   const findNewest = Effect.suspend(function findNewest(): Effect.Effect<string> {
     const ledger = getLedger()
     return ledger?.settled !== undefined && now() - ledger.polledAt <= Duration.toMillis(maxLedgerAge)
@@ -189,7 +203,7 @@ const makeMomentResolver = Effect.gen(function* () {
   return { findNewest, resolve }
 })
 
-/** Resolves the moments of requests with `as_of`. */
+/** Resolves the `as_of` timestamps of requests. */
 export class MomentResolver extends Context.Service<MomentResolver, Effect.Success<typeof makeMomentResolver>>()(
   "tickerline/query/MomentResolver",
 ) {

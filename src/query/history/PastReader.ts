@@ -1,16 +1,16 @@
-/** Reads tables as they were at an earlier time, for requests with `as_of` (decision 0114). */
+/** Reads tables as they were at a past timestamp, for requests with `as_of` (decision 0114). */
 import { Array, Context, Effect, Layer } from "effect"
 import type { PastSource } from "../../postgres/Reader.ts"
 import { MomentResolver } from "./Moments.ts"
 import { makePastStatementRewriters } from "./PastTables.ts"
 
-/** The tables that resolve symbols to companies. Any request may read them in addition to its own tables. */
+/** The tables that map symbols to companies. Any request may read these tables in addition to its own. */
 const lineageTables = ["ticker_changes", "company_symbols"]
 
 const makePastReader = Effect.gen(function* () {
   const { findNewest, resolve } = yield* MomentResolver
   const makeRewriter = yield* makePastStatementRewriters
-  /** Returns the source that reads the given tables as they were at `moment`. */
+  /** Returns a source that reads the given tables as they were at `moment`. */
   const open = (moment: string, tables: ReadonlyArray<string>) =>
     Effect.map(resolve(moment), (resolved): PastSource => ({
       moment,
@@ -19,7 +19,7 @@ const makePastReader = Effect.gen(function* () {
   return { open, findNewest }
 })
 
-/** Opens the past for requests with `as_of`. */
+/** Provides past states of the tables to requests with `as_of`. */
 export class PastReader extends Context.Service<PastReader, Effect.Success<typeof makePastReader>>()(
   "tickerline/query/PastReader",
 ) {

@@ -1,7 +1,8 @@
 /**
- * Rewrites statements so that they read tables as they were at an earlier moment (decision 0114). The statement gets a
- * common table expression with the name of each table that it reads, such as `with news as (…)`, which hides the table.
- * It contains the rows that were visible at the moment: current rows, and earlier versions from the schema `history`.
+ * Rewrites statements to read tables as they were at a past timestamp (decision 0114). For each table that a statement
+ * reads, the rewrite adds a common table expression with the same name, such as `with news as (…)`, which hides the
+ * table. The CTE contains the rows that were visible at the timestamp: current rows, and earlier versions from the
+ * schema `history`.
  */
 import { Context, Effect, Exit, Schema } from "effect"
 import { LRUCache } from "lru-cache"
@@ -10,33 +11,36 @@ import { type PastSource, Reader } from "../../postgres/Reader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
 
-/** What the rewritten SQL depends on. Only `columns` affects the result; the rest affects the speed. */
+/**
+ * The properties of a table that determine the rewritten SQL. Only `columns` affects the result; the other fields
+ * affect only the speed.
+ */
 const TableShape = Schema.Struct({
   table: Schema.String,
   /** The quoted column names, separated by commas. */
   columns: Schema.String,
-  /** Whether at most `MaxPastRowsToSort` current rows of the table are visible at the requested time. */
+  /** Whether at most `MaxPastRowsToSort` of the table's current rows are visible at the timestamp. */
   has_few_rows: Schema.Boolean,
-  /** Whether at most `MaxPastRowsToSort` versions in the table's history were replaced after the requested time. */
+  /** Whether at most `MaxPastRowsToSort` versions in the table's history were replaced after the timestamp. */
   has_few_versions: Schema.Boolean,
 })
 type TableShape = typeof TableShape.Type
 
 /**
- * Up to this many rows, sorting the visible rows is faster than reading an index in order and skipping invisible ones.
+ * Up to this many rows, sorting the visible rows is faster than reading an index in order and skipping invisible rows.
  */
 export const MaxPastRowsToSort = Context.Reference<number>("tickerline/query/MaxPastRowsToSort", {
   defaultValue: () => 20_000,
 })
 
 /**
- * Shapes expire, because the number of rows in the table and in its history changes: a current row becomes an earlier
- * version when it is replaced.
+ * Cached shapes expire because the number of rows in a table and in its history changes: when a row is replaced, it
+ * becomes an earlier version.
  */
 const maxShapeAgeMillis = 300_000
 const maxShapes = 10_000
 
-/** Creates the store of table shapes. */
+/** Creates the cache of table shapes. */
 export const makeTableShapeStore = () =>
   new LRUCache<string, TableShape>({
     max: maxShapes,
@@ -48,10 +52,10 @@ export const makeTableShapeStore = () =>
 const versionColumns = "recorded_in, replaced_in, replaced_month"
 
 /**
- * The union of current rows and earlier versions needs the same columns on both sides: `live_in`, the transaction that
- * recorded a current row (null if the row is older than the history), and `versionColumns` of an earlier version. These
- * are the constants for the columns that one side lacks. They satisfy the condition on those columns, so PostgreSQL
- * drops it for that side while planning.
+ * The union of current rows and earlier versions needs the same columns on both sides. `live_in` is the transaction
+ * that recorded a current row (null if the row is older than the history). `versionColumns` exist only for earlier
+ * versions. These constants replace the columns that one side lacks. They satisfy the conditions on those columns, so
+ * PostgreSQL removes the conditions for that side during planning.
  */
 const [noLiveColumn, noVersionColumns] = [
   "null::bigint as live_in",
@@ -59,9 +63,9 @@ const [noLiveColumn, noVersionColumns] = [
 ]
 
 /**
- * Returns the SQL conditions for rows that were visible at the moment, which means recorded by then, and not replaced
- * until later. `isLive` is for current rows, and `isVersion` for earlier versions. The values need no escaping, because
- * they come from the database and from `parseAsOfTime`.
+ * Returns the SQL conditions for rows that were visible at the timestamp: they had been recorded by then and were not
+ * replaced until later. `isLive` applies to current rows, and `isVersion` to earlier versions. The values need no
+ * escaping, because they come from the database and from `parseAsOfTime`.
  */
 export const makePastConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   const ids = running === undefined
@@ -71,22 +75,22 @@ export const makePastConditions = ({ bound, moment, month, running }: ResolvedMo
   const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
   return {
     isLive: `(live_in is null or live_in <= ${bound}${isNotRunning("live_in")})`,
-    // `recorded_in` and `replaced_month` are not inside an `or`, so that PostgreSQL can compare them in the index.
+    // `recorded_in` and `replaced_month` must not be inside an `or`, so that PostgreSQL can compare them in the index.
     isVersion: `recorded_in <= ${bound}${isNotRunning("recorded_in")} and ` +
       `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
   }
 }
 
 /**
- * Returns a common table expression with the table's own name, which contains the rows that were visible at the moment.
- * It is not materialized, so that PostgreSQL reads only the rows that the statement needs.
+ * Returns a common table expression that has the table's name and contains the rows that were visible at the timestamp.
+ * It is `not materialized`, so that PostgreSQL reads only the rows that the statement needs.
  */
 export const makePastTable = (
   { columns, has_few_rows, has_few_versions, table }: TableShape,
   { isLive, isVersion }: ReturnType<typeof makePastConditions>,
 ) => {
-  // With few rows, each side of the union applies its own condition. With many, the conditions are outside the union,
-  // because only then can PostgreSQL merge index scans of both sides that are already sorted.
+  // For a small number of rows, each side of the union applies its own condition. For a large number, the conditions
+  // are outside the union, because only then can PostgreSQL merge sorted index scans of both sides.
   const live = `select ${columns}, recorded_in as live_in from public.${table}`
   const rows = has_few_rows
     ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${live}) as live where ${isLive}`
@@ -99,7 +103,7 @@ export const makePastTable = (
     ${has_few_rows && has_few_versions ? "" : `where ${isLive} and ${isVersion}`})`
 }
 
-/** Adds common table expressions to a statement, before its own. */
+/** Adds common table expressions to a statement, before the statement's own CTEs. */
 const addTables = (text: string, tables: ReadonlyArray<string>) => {
   const [start] = /^\s*with\s(?:\s*recursive\s)?/.exec(text) ?? []
   return start === undefined
@@ -108,8 +112,8 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
 }
 
 /**
- * Creates a function that returns the rewriter of statements for a moment. The rewriter changes statements that read
- * any of the given tables, and does not change others.
+ * Creates a function that returns the rewriter for a timestamp. The rewriter changes statements that read any of the
+ * given tables, and leaves others unchanged.
  */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const reader = yield* Reader
@@ -117,11 +121,11 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   const shapes = makeTableShapeStore()
   const decodeShapes = decodePositionalRows(TableShape)
 
-  /** Returns SQL that counts rows, but stops just above the limit. */
+  /** Returns SQL that counts rows but stops just above the limit. */
   const countUpTo = (table: string, condition: string) =>
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 
-  // Two counts instead of one with `or`, so that each can use its own index.
+  // There are two counts instead of one with `or`, so that each can use its own index.
   const findShape = (table: string, { bound, month }: ResolvedMoment) => `
     select '${table}', (
       select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute

@@ -1,17 +1,17 @@
-/** The newest changes in the feed as server-sent events, shared by all streams of the process. */
+/** Keeps the newest changes in the feed as server-sent events in memory, shared by all streams of this process. */
 import { Struct } from "effect"
 import { toSymbolKey } from "../../contract/rules/Tickers.ts"
 import type { ChangeFeedEntry, ChangeFeedFilter, ChangeFeedPage, ChangeFeedPosition } from "./ChangeFeed.ts"
 
 const textEncoder = new TextEncoder()
 
-/** Approximate memory that a change needs besides its text, in bytes. */
+/** Approximate memory that a change uses in addition to its text, in bytes. */
 const changeOverhead = 512
 
-/** How many selections from the newest batch are kept. There is one for each filter. */
+/** How many selections from the newest batch are cached, one per filter. */
 const maxSelections = 16
 
-/** Whether one position comes after the other in the feed. */
+/** Returns whether `left` is later in the feed than `right`. */
 export const isLaterFeedPosition = (left: ChangeFeedPosition, right: ChangeFeedPosition) =>
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
@@ -29,12 +29,12 @@ export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pic
   return { text: Buffer.concat(parts, length), ends }
 }
 
-/** A change without its JSON, which is part of the batch's text. */
+/** A change without its JSON. The JSON is part of the batch's text. */
 type ListedChange = Omit<ChangeFeedEntry, "json">
 
-/** A filter that can be applied to changes in memory, without a query. */
+/** A filter for changes in memory, which needs no database query. */
 export interface ChangeMatcher {
-  /** The same for equal filters. */
+  /** Equal filters have the same key. */
   readonly key: string
   readonly matches: (change: ListedChange) => boolean
 }
@@ -52,11 +52,11 @@ export const makeChangeMatcher = ({ datasets, kinds, tickers }: ChangeFeedFilter
   }
 }
 
-/** The events that a stream sends for a batch. */
+/** A batch's events that match a stream's filter. */
 export interface SelectedChangeEvents {
   readonly text: Uint8Array
   readonly count: number
-  /** The cursor of the last event, or undefined if there is none. */
+  /** The cursor of the last event, or undefined if there are no events. */
   readonly cursor: string | undefined
 }
 
@@ -65,11 +65,14 @@ const nothing: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor
 interface Batch {
   readonly changes: ReadonlyArray<ListedChange>
   readonly text: Uint8Array
-  /** Where each event ends in the text. */
+  /** The offset of the end of each event in `text`. */
   readonly ends: ReadonlyArray<number>
   readonly cursor: string
   readonly end: ChangeFeedPosition
-  /** Selections by filter. Only the newest batch keeps them, because most streams send it at about the same time. */
+  /**
+   * The cached selections by filter. Only the newest batch has them, because most streams send that batch at about the
+   * same time.
+   */
   readonly selections: Map<string, SelectedChangeEvents>
 }
 
@@ -90,16 +93,16 @@ const select = (
 
 /** A stream's position in the recent changes. */
 export interface RecentChangesPosition {
-  /** Number of the next batch. */
+  /** The number of the next batch to send. */
   next: number
-  /** The cursor after which the stream continues. */
+  /** The cursor for continuing the stream. */
   cursor: string
   end: ChangeFeedPosition
 }
 
 const sizeOf = ({ changes, text }: Batch) => text.length + changeOverhead * (changes.length + 1)
 
-/** Keeps the newest pages of the feed after `from`, in up to about `maxBytes` of memory. */
+/** Creates a buffer for the newest pages of the feed after `from`. The buffer uses up to about `maxBytes` of memory. */
 export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "end">, maxBytes: number) => {
   const batches: Array<Batch> = []
   let firstNumber = 0
@@ -117,7 +120,7 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     start = oldest.end
   }
 
-  /** Adds the next page. If that exceeds the limit, drops the oldest pages, but never the newest one. */
+  /** Appends the next page. If the buffer then exceeds its limit, drops the oldest pages, but never the newest one. */
   const append = ({ changes, ...page }: ChangeFeedPage) => {
     if (!isLaterFeedPosition(page.end, end)) return
     batches.at(-1)?.selections.clear()
@@ -135,14 +138,17 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     while (isTooLarge() && batches.length > 1) dropOldest()
   }
 
-  /** Returns the number of the batch with which a stream at this position continues, or undefined if it was dropped. */
+  /**
+   * Returns the number of the batch with which a stream at this position continues. Returns undefined if that batch has
+   * been dropped.
+   */
   const find = (place: ChangeFeedPosition) => {
     if (isLaterFeedPosition(start, place)) return undefined
     const index = batches.findIndex((batch) => isLaterFeedPosition(batch.end, place))
     return firstNumber + (index < 0 ? batches.length : index)
   }
 
-  /** Moves a stream past one batch. Returns the batch's matching events, or undefined if there is no further batch. */
+  /** Advances a stream by one batch. Returns the batch's matching events, or undefined if there is no further batch. */
   const take = (place: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedChangeEvents | undefined => {
     const batch = batches[place.next - firstNumber]
     if (batch === undefined) return undefined
@@ -152,7 +158,7 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     place.end = batch.end
     place.cursor = batch.cursor
     const [first] = batch.changes
-    // The stream has already read the beginning of this batch from the database, so it skips those changes.
+    // The stream has already read the beginning of this batch from the database, so skip those changes.
     if (first !== undefined && !isLaterFeedPosition(first, previous)) {
       return select(batch, (change) => isLaterFeedPosition(change, previous) && matches(change))
     }
@@ -167,11 +173,11 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     append,
     find,
     take,
-    /** Whether the stream's next batch has been dropped. */
+    /** Returns whether the stream's next batch has already been dropped. */
     isBehind: ({ next }: RecentChangesPosition) => next < firstNumber,
     getCursor: () => cursor,
   }
 }
 
-/** The newest pages of the feed. */
+/** A buffer of the newest pages of the feed. */
 export type RecentChangeBuffer = ReturnType<typeof makeRecentChangeBuffer>

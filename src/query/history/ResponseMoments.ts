@@ -1,6 +1,6 @@
 /**
- * Finds the moments to use as `as_of` to get the response to an earlier request again. Why:
- * docs/decisions/0114-as-of.md
+ * Finds the timestamps to use as `as_of` to reproduce the response to an earlier request. docs/decisions/0114-as-of.md
+ * explains why this may be needed.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,30 +8,33 @@ import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { formatMoment, makeMomentSql } from "../../contract/rules/Dates.ts"
 
-/** When a response was produced, in milliseconds since 1970. */
+/** When the request started and the response was complete, in milliseconds since 1970. */
 export interface ResponseTime {
   readonly startedAt: number
   readonly endedAt: number
 }
 
-/** What is known about the data behind a response. */
+/** Which past states of the tables a response may have been based on. */
 export interface ResponseMoments {
-  /** The earliest moment in the history. */
+  /** The earliest timestamp in the history. */
   readonly earliest: string
-  /** Whether some data that the response may have been based on is no longer in the history. */
+  /** Whether the history no longer contains some of the data that the response may have been based on. */
   readonly isTooEarly: boolean
-  /** The tables that have no history. */
+  /** The requested tables that have no history. */
   readonly untracked: ReadonlyArray<string>
   /**
-   * One moment for each state of the tables that the response may have been based on, oldest first. There is only one
-   * unless the tables changed at that time.
+   * One timestamp for each state of the tables that the response may have been based on, oldest first. There is only
+   * one unless the tables changed around the time of the request.
    */
   readonly moments: ReadonlyArray<string>
-  /** How many later states are left out. */
+  /** The number of later states that are not listed. */
   readonly omitted: number
 }
 
-/** A response may lack changes from the last second before its request (D17, caching). */
+/**
+ * The maximum age of the data in a response. A response may lack changes from the last second before its request (D17,
+ * caching).
+ */
 const maxDataAgeMillis = 1_000
 
 const maxListedChanges = 9
@@ -40,19 +43,20 @@ const Row = Schema.Struct({
   earliest: Schema.String,
   is_too_early: Schema.Boolean,
   untracked: Schema.Array(Schema.String),
-  /** The last moment before the first change, or null if there is none. */
+  /** The last timestamp before the first change, or null if there were no changes. */
   before: Schema.NullOr(Schema.String),
   changes: Schema.Array(Schema.String),
   change_count: Schema.Int,
 })
 
-/** Returns the moments at which the tables contained the data that a response may have been based on. */
+/** Returns timestamps at which the tables contained the data that a response may have been based on. */
 export const findResponseMoments = Effect.fnUntraced(
   function* ({ endedAt, startedAt }: ResponseTime, tables: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
     const toTime = (millis: number) => sql`${new Date(millis).toISOString()}::text::timestamptz`
     const names = makeArrayParameter(tables, OID.text)
-    // The tables may have had any state from `before` the first change in the period up to the last change in it.
+    // The response may have been based on the state before the first change in the period, or on the state after any of
+    // the changes.
     const [row] = yield* decodeRows(Row)(sql`
       with period as (
         -- Recorded request times are truncated to the millisecond.
@@ -75,7 +79,7 @@ export const findResponseMoments = Effect.fnUntraced(
       from history.beginning cross join period
     `)
     const found = yield* Effect.orDie(Effect.fromNullishOr(row))
-    // Without changes, there is only one state, and the moment is the time of the request, with microseconds.
+    // Without changes, there is only one state. Its timestamp is the time of the request, with microseconds.
     const decimals = `${new Date(startedAt).toISOString().slice(20, 23)}000`
     const started = yield* Effect.orDie(Effect.fromNullishOr(formatMoment(startedAt, decimals)))
     return {

@@ -1,6 +1,6 @@
 /**
- * Which rows and columns endpoints show. The feed contains no others (docs/decisions/0121-feed-shows-endpoint-rows.md).
- * The endpoints' own SQL contains the same conditions.
+ * Defines which rows and columns endpoints show. The feed contains no other rows and columns
+ * (docs/decisions/0121-feed-shows-endpoint-rows.md). The endpoints' own SQL contains the same conditions.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../contract/Datasets.ts"
@@ -15,11 +15,13 @@ import { ownershipHolderSqlCondition } from "../../contract/endpoints/ownership.
 import { ResearchReportTldr } from "../../contract/endpoints/research-reports.ts"
 
 interface ShownRows {
-  /** The condition for rows that endpoints may return on the given day. If missing, they may return all rows. */
+  /**
+   * The condition for rows that endpoints may return on the day `today`. If it is missing, they may return all rows.
+   */
   readonly condition?: (sql: SqlClient.SqlClient, today: Statement.Fragment) => Statement.Fragment
-  /** A second model, with columns that the dataset's own model lacks. */
+  /** A second model, for columns that are missing from the dataset's own model. */
   readonly otherModel?: RowModel
-  /** SQL expressions for columns that are computed from the row's other columns. */
+  /** SQL expressions for columns that are computed from other columns of the row. */
   readonly computed?: Readonly<Record<string, string>>
 }
 
@@ -32,12 +34,12 @@ const shownRows: Partial<Readonly<Record<ChangeFeedDataset, ShownRows>>> = {
   historical_float_pro: { computed: { tradable_float: tradableFloatSql } },
 }
 
-/** What endpoints show of a dataset. */
+/** The rows and columns of a dataset that endpoints show. */
 export interface ShownDataset extends Pick<ShownRows, "condition">, Pick<LoadableDataset, "key" | "row"> {
   readonly table: ChangeFeedDataset
-  /** The columns in the order of the responses. */
+  /** The columns, in the same order as in responses. */
   readonly model: RowModel
-  /** SQL that selects a record of the columns, in the same order. */
+  /** SQL that selects a record of these columns, in the same order. */
   readonly selection: string
 }
 
@@ -47,7 +49,7 @@ const sourceModel: RowModel = {
   json: { fields: { source: optInColumns.source.schemas.json } },
 }
 
-/** Creates a model with some of the other models' columns, in the given order. */
+/** Creates a model with the given columns, in the given order, taken from several models. */
 export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], columns: ReadonlyArray<string>) => {
   const select = (read: (model: RowModel) => RowModel["fields"]) =>
     Object.fromEntries(columns.flatMap((column) => {
@@ -62,13 +64,17 @@ export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], c
   return model
 }
 
-/** Describes the columns in responses, except those that depend on other rows, as `market_cap` depends on prices. */
+/**
+ * Determines which columns of a dataset endpoints show. Omits columns that depend on other rows; for example,
+ * `market_cap` depends on prices.
+ */
 const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   const dataset = loadableDatasets.find((dataset) => dataset.table === table)
   if (dataset === undefined) throw new Error(`There is no dataset ${table}`)
   const { key, model, row } = dataset
   const { computed = {}, condition, otherModel } = shownRows[table] ?? {}
-  // Other columns named `source`, such as the one in `ticker_changes`, are not shown.
+  // Only the opt-in column `source` is shown. Other columns with that name, such as the one in `ticker_changes`, are
+  // not.
   const hasSources = row.fields["source"] === optInColumns.source.schemas.insert
   const others = [...(otherModel === undefined ? [] : [otherModel]), ...(hasSources ? [sourceModel] : [])]
   const models = [model, ...others] as const
@@ -84,12 +90,12 @@ const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   }
 }
 
-/** What endpoints show of each dataset in the feed. */
+/** The rows and columns that endpoints show, for each dataset in the feed. */
 export const shownDatasets: ReadonlyArray<ShownDataset> = changeFeedDatasets.map(describeShownDataset)
 
 const partlyShown = new Set<string>(
   shownDatasets.flatMap(({ condition, table }) => condition === undefined ? [] : [table]),
 )
 
-/** Whether the dataset has rows that endpoints never show, or show only from a certain day on. */
+/** Returns whether endpoints never show some of the dataset's rows, or show them only from a certain day on. */
 export const isPartlyShown = (dataset: string) => partlyShown.has(dataset)

@@ -1,6 +1,6 @@
 /**
- * Errors for symbols that do not resolve to one chain: 409 for an ambiguous symbol (§4.1, D21), 422 for an unknown CIK
- * (D35).
+ * Errors for symbols that do not resolve to exactly one chain: 409 for an ambiguous symbol (§4.1, D21), and 422 for an
+ * unknown CIK (D35).
  */
 import { Array } from "effect"
 import { AmbiguousTickerLineage, makeFieldError } from "../../contract/rules/Errors.ts"
@@ -13,12 +13,14 @@ interface AmbiguousSymbol {
 
 const maxListedCandidates = 100
 /**
- * Maximum number of related symbols listed for each requested symbol. If only one symbol is requested, all of its
- * related symbols are listed.
+ * Maximum number of related symbols to list per requested symbol. If the request has only one symbol, all related
+ * symbols are listed.
  */
 const maxListedTickers = 100
 
-/** Maximum total number of entries in all lists of one kind, if several symbols are requested. */
+/**
+ * If several symbols were requested, the maximum number of entries that all lists of the same kind may have in total.
+ */
 const maxListedInTotal = 500
 
 const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: number) => {
@@ -37,7 +39,7 @@ const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: 
 }
 
 /**
- * Returns a function that shortens lists. Once `maxListedInTotal` entries have been listed, further lists are empty.
+ * Returns a function that truncates lists. Once `maxListedInTotal` entries have been listed, further lists are empty.
  */
 const makeListLimit = () => {
   let remaining = maxListedInTotal
@@ -49,15 +51,15 @@ const makeListLimit = () => {
 }
 
 /**
- * Describes the ambiguous symbols. Related symbols, candidates and events are listed only for the first requested
- * symbol of each component.
+ * Returns details of the ambiguous symbols. If several requested symbols are in the same connected component, only the
+ * first of them lists the component's symbols, candidates and events.
  */
 const formatSymbols = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>) => {
   const firstSymbols = new Map<string | undefined, string>()
   const [limitTickers, limitCandidates, limitEvents] = [makeListLimit(), makeListLimit(), makeListLimit()]
   return Array.map(symbols, (symbol) => {
     const details = formatDetails(symbol, maxListedTickers)
-    // Components share no symbols, so the first related symbol identifies the component.
+    // Components have no symbols in common, so the first related symbol identifies the component.
     const [component] = symbol.conflict.tickers
     const same_history_as = firstSymbols.get(component)
     if (same_history_as !== undefined) return { ...details, same_history_as, tickers: [], candidates: [], events: [] }
@@ -77,8 +79,8 @@ const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol
   `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${reasons.join(", ")}.`
 
 /**
- * Returns the 409 with the details of the first ambiguous symbol. If several symbols were requested, `symbols` has the
- * details of each ambiguous one.
+ * Creates the 409 error with the details of the first ambiguous symbol. If several symbols were requested, `symbols`
+ * contains the details of every ambiguous symbol.
  */
 export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
   const sentences = symbols.slice(0, maxNamedSymbols).map(formatSentence)
@@ -96,7 +98,10 @@ export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<A
 
 const maxNamedCandidates = 20
 
-/** Returns the 422 for a CIK that belongs to none of the symbol's chains. The message names the possible ones (D35). */
+/**
+ * Creates the 422 error for a CIK that belongs to none of the symbol's chains. The message lists the possible CIKs
+ * (D35).
+ */
 export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownLineageCik) => {
   const names = candidates.slice(0, maxNamedCandidates)
     .map(({ cik, company_name }) => company_name === null ? cik : `${cik} (${company_name})`).join(", ")

@@ -1,6 +1,6 @@
 /**
- * Finds the eligible events (D19) of symbols and of all symbols connected with them (D20, components), in memory if
- * possible, otherwise with a statement.
+ * Finds the eligible events (D19) of symbols and of all symbols connected to them (D20, components). Uses the changes
+ * in memory if possible, otherwise a statement.
  */
 import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,35 +13,41 @@ import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./Linea
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
 
 /**
- * Maximum number of events to find, which limits the work for a symbol with millions of events. A component with more
- * than `maxLineageLinks` events is a conflict anyway.
+ * Maximum number of events to find. It limits the work for a symbol with millions of events. A component with more than
+ * `maxLineageLinks` events is a conflict anyway.
  */
 export const maxEvents = 25_000
 
 interface EventQuery {
   /** The requested symbols, without duplicates. */
   readonly tickers: ReadonlyArray<string>
-  /** The date in Chicago up to which events are read: today, or the date of a future change in a preview. */
+  /**
+   * The last date for which events are read, in Chicago. This is today's date, or the date of a future change in a
+   * preview.
+   */
   readonly today: string
 }
 
 const decodeEvents = decodePositionalRows(TickerChangeEvent)
 
-/** Returns a function that reads the components of symbols from the table, in no particular order. */
+/**
+ * Creates a function that reads all events in the components of some symbols from the table. The events are in no
+ * particular order.
+ */
 export const makeLineageEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // The recursive query walks from symbol to symbol over two partial indexes. The `limit` on `symbols` ends the
-  // recursion. The array parameter is in a subquery, because otherwise PostgreSQL would see its length and plan every
-  // execution (decision 0072).
+  // The recursive query traverses the graph of symbols over two partial indexes. The `limit` on `symbols` ends the
+  // recursion. The array parameter is in a subquery. Otherwise PostgreSQL would see its length and plan every execution
+  // separately (decision 0072).
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     isShort: true,
     build: (parameter) => {
       const isEligible = isEligibleTickerChange(sql, sql`${parameter((query) => query.today)}::date`)
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
-      // `union` drops symbols that were already reached, so cycles end. Each event is read from its old symbol only, so
-      // none is returned twice.
+      // `union` removes symbols that were already reached, so the recursion ends even if the graph has cycles. Each
+      // event is read only from its old symbol, so no event is returned twice.
       return sql`
         with recursive symbols (ticker) as (
           select unnest((select ${tickers}::text[]))
@@ -71,8 +77,8 @@ export const makeLineageEventReader = Effect.gen(function* () {
 })
 
 /**
- * Returns a function that finds a symbol's component, now or in the past, in no particular order. `read` reads the
- * table as of that time.
+ * Creates a function that finds all events in a symbol's component, in no particular order. If `past` is given, the
+ * events are those at that time, and `read` must read the tables as of that time.
  */
 export const makeLineageEventFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
@@ -89,7 +95,7 @@ export const makeLineageEventFinder = Effect.gen(function* () {
   }
 })
 
-/** Resolves symbols. Symbols in one component have the same lineage, which is resolved only once. */
+/** Resolves symbols. All symbols in a component have the same lineage, so each component is resolved only once. */
 const resolveSymbols = Effect.fnUntraced(function* <E>(
   tickers: ReadonlyArray<string>,
   findEvents: (ticker: string) => Effect.Effect<ReadonlyArray<TickerChangeEvent>, E>,
@@ -106,8 +112,8 @@ const resolveSymbols = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Returns a function that resolves several symbols. Unless the changes are in memory, it uses one statement where
- * possible, in the pool partition `lineage`.
+ * Creates a function that resolves several symbols. If the changes are not in memory, it reads them in the pool
+ * partition `lineage`, with a single statement where possible.
  */
 export const makeLineageFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
@@ -123,9 +129,9 @@ export const makeLineageFinder = Effect.gen(function* () {
       readEvents({ tickers, today }, (statement) => reader.read(statement, source))
     const all = yield* read(tickers)
     if (tickers.length === 1) return yield* resolveSymbols(tickers, () => Exit.succeed(all))
-    // A component has at most one more symbol than events, so below this limit all symbols were reached.
+    // A component has at most one more symbol than it has events. Below this limit, all symbols were therefore reached.
     const isComplete = all.length + tickers.length < maxEvents
-    // The limit may have cut off events, so each component is read again separately.
+    // If the limit may have cut off events, each component is read again separately.
     return yield* resolveSymbols(tickers, isComplete ? findIn(TickerChangeIndex.of(all)) : (ticker) => read([ticker]))
   })
 })

@@ -1,7 +1,7 @@
 /**
- * Keeps all confirmed ticker changes in memory, for as long as `ticker_changes` has the version with which they were
- * read, so that lineages need no statement (decision 0141). If the table is too large for that, `LineageEvents.ts`
- * reads each lineage from it.
+ * Keeps all confirmed ticker changes in memory while the version of `ticker_changes` does not change, so that resolving
+ * a lineage needs no statement (decision 0141). If the table is too large to keep in memory, `LineageEvents.ts` reads
+ * each lineage from the table.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,22 +15,25 @@ import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { TickerChangeEvent } from "./LineageRules.ts"
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
 
-/** Memory of one change in a chain, excluding its company name, in bytes. It limits how many changes are read. */
+/**
+ * The memory used by one change in a chain, excluding the company name, in bytes. This limits how many changes are
+ * read.
+ */
 const minChangeBytes = 150
 
-/** How many changes one row of the result contains. A row is decoded without a pause, in less than 5 ms. */
+/** How many changes each row of the result contains. Decoding a row blocks the event loop for less than 5 ms. */
 const changesPerRow = 250
 
-/** After a read, the next one waits for this multiple of the time that the read took. */
+/** The pause after a read is this multiple of the time that the read took. */
 const pauseFactor = 10
 
-/** How long a table that was too large is left alone before it is counted again, in milliseconds. */
+/** How long to wait before counting the rows again after the table was too large, in milliseconds. */
 const pauseIfTooLargeMillis = 60_000
 
 const source = { partition: "lineage", from: "primary" } as const
 
 /**
- * Returns an effect that reads all confirmed changes, or returns undefined if they need more than `maxBytes` of memory.
+ * Creates an effect that reads all confirmed changes, or returns undefined if they need more than `maxBytes` of memory.
  */
 export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: number) {
   const sql = yield* SqlClient.SqlClient
@@ -48,7 +51,7 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
   })
   const decodeCount = decodePositionalRows(Schema.Struct({ count: Schema.Number, nameBytes: Schema.Number }))
 
-  // Returns a few rows of JSON, because one row per change would take several times as much memory.
+  // Returns a small number of rows with JSON. One row per change would use several times as much memory.
   const compileRead = compileStatement<void>({
     isPrepared: false,
     build: () =>
@@ -71,7 +74,7 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
 
   return Effect.gen(function* () {
     const [counted] = yield* decodeCount(reader.read(compileCount(), source))
-    // A table that is too large is not even read.
+    // If the table is too large, its rows are not read at all.
     if (counted === undefined || counted.count * minChangeBytes + counted.nameBytes > maxBytes) return undefined
     const rows = yield* decodeRows(reader.read(compileRead(), source))
     const count = rows.reduce((sum, row) => sum + row.count, 0)
@@ -93,7 +96,8 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
 /** The confirmed ticker changes in memory. */
 export class LineageIndex extends Context.Service<LineageIndex, {
   /**
-   * Returns the confirmed changes. Undefined if they are not in memory, may be outdated, or a past moment is requested.
+   * Returns the confirmed changes. Returns undefined if they are not in memory or may be outdated, or if `moment` is a
+   * past timestamp.
    */
   readonly getChanges: (moment: string | undefined) => TickerChangeIndex | undefined
 }>()("tickerline/query/LineageIndex") {
@@ -105,7 +109,9 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       const getVersion = versions.watchTables(["ticker_changes"])
       const maxBytes = yield* HalfCacheBytesConfig
       const readChanges = yield* makeTickerChangeReader(maxBytes)
-      /** `changes` is undefined if the table was too large at this version. */
+      /**
+       * The version of the table, and its changes. `changes` is undefined if the table was too large at this version.
+       */
       let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
       let nextReadAt = Number.NEGATIVE_INFINITY
 
@@ -116,12 +122,12 @@ export class LineageIndex extends Context.Service<LineageIndex, {
 
       const readVersion = Effect.fnUntraced(function* (version: string) {
         const startedAt = now()
-        // Drops the outdated changes before it reads the new ones, so that memory never has to hold two copies.
+        // Drops the outdated changes before the new ones are read, so that memory never holds both.
         known = undefined
         const changes = yield* readChanges
         nextReadAt = now() + (changes === undefined ? pauseIfTooLargeMillis : pauseFactor * (now() - startedAt))
-        // During the read, requests may have read a later change directly from the table. Waits for a poll that would
-        // notice that change, because otherwise responses would go back to the state before the change.
+        // During the read, requests may have read a later change directly from the table. Wait for a poll that would
+        // notice such a change. Otherwise responses could go back to the state before the change.
         yield* versions.nextPoll
         known = { version, changes }
       })

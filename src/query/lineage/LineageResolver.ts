@@ -1,4 +1,4 @@
-/** Resolves requested symbols to companies, for `follow_lineage`. Recently resolved symbols are kept in memory. */
+/** Resolves requested symbols to companies, for `follow_lineage`. Recently resolved symbols are cached in memory. */
 import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions, HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
@@ -21,28 +21,28 @@ import {
 import { makeAmbiguousLineageError, makeUnknownCikError } from "./LineageErrors.ts"
 import { makeLineageFinder } from "./LineageEvents.ts"
 
-/** A requested symbol. A ten-digit CIK selects one of its candidates (D35). */
+/** A requested symbol. A ten-digit CIK selects one of the symbol's candidates (D35). */
 export interface RequestedSymbol {
   readonly ticker: string
-  /** The symbol as the client wrote it, for errors, if that differs from the spelling in the tables. */
+  /** The symbol as the client spelled it, for error messages, if that differs from the spelling in the tables. */
   readonly query_ticker?: string | undefined
   readonly cik?: string | undefined
 }
 
-/** The time as of which lineages are resolved: now, or the moment of `as_of`. */
+/** The time as of which lineages are resolved: the current time or the timestamp in `as_of`. */
 export interface LineageTime {
-  /** Milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   readonly now: number
   readonly past: PastSource | undefined
 }
 
-/** The companies that a request's symbols stand for. */
+/** The companies to which a request's symbols resolve. */
 export interface ResolvedLineages {
-  /** One per company, in the order of the requested symbols. */
+  /** One lineage per company, in the order of the requested symbols. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
   /**
-   * The version of `ticker_changes` with which the symbols were resolved. Lineages also depend on the date, but need no
-   * check for that, because cached responses expire at midnight.
+   * The version of `ticker_changes` that was used to resolve the symbols. Lineages also depend on the date. That
+   * dependency needs no check, because cached responses expire at midnight.
    */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
@@ -54,10 +54,10 @@ interface CachedLineage {
   readonly today: string
 }
 
-/** The share of the configured cache memory that resolved symbols may use. */
+/** The fraction of the configured cache memory that resolved symbols may use. */
 const cacheShare = 1 / 8
 
-/** Estimates the memory of one cached symbol, in bytes. The symbols of a chain share the memory of the chain. */
+/** Estimates the memory used by one cached symbol, in bytes. All symbols in a chain share the same chain object. */
 const estimateSize = ({ lineage }: CachedLineage) =>
   Result.match(lineage, {
     onSuccess: () => 768,
@@ -65,11 +65,11 @@ const estimateSize = ({ lineage }: CachedLineage) =>
       512 + 128 * (candidates.length * 4 + events.length + tickers.length),
   })
 
-/** Creates the store of resolved symbols. */
+/** Creates the cache of resolved symbols. */
 export const makeLineageStore = (maxBytes: number) =>
   new LRUCache<string, CachedLineage>({ maxSize: maxBytes, sizeCalculation: estimateSize })
 
-/** Returns the symbols for which a lineage is cached: all symbols of a chain, but only `ticker` for a conflict. */
+/** Returns the symbols for which a lineage is cached: every symbol of a chain, but only `ticker` for a conflict. */
 const listSymbols = (ticker: string, lineage: Lineage) =>
   new Set([
     ticker,
@@ -79,7 +79,10 @@ const listSymbols = (ticker: string, lineage: Lineage) =>
     }),
   ])
 
-/** Memoized so that a chain always gives the same object: lists use it as the key of values that they memoize. */
+/**
+ * Memoized so that the same chain always returns the same object. Lists use that object as a key for their own memoized
+ * values.
+ */
 const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: RequestedSymbol) =>
@@ -89,7 +92,7 @@ const selectLineage = (lineage: Lineage, { cik, ticker }: RequestedSymbol) =>
       chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompany(chain),
   )
 
-/** Removes duplicate companies. Two requested symbols of one chain resolve to the same periods. */
+/** Removes duplicate companies. Two requested symbols from the same chain resolve to the same periods. */
 const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>) =>
   companies.length === 1 ? companies : Array.map(
     Array.dedupeWith(
@@ -101,7 +104,10 @@ const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>)
 
 /** Resolves symbols to companies. */
 export class LineageResolver extends Context.Service<LineageResolver, {
-  /** Fails with 409 if a symbol is ambiguous, and with 422 if no candidate has the requested CIK. */
+  /**
+   * Resolves symbols to companies. Fails with 409 if a symbol is ambiguous, and with 422 if no candidate has the
+   * requested CIK.
+   */
   readonly resolve: (
     requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
     time: LineageTime,
@@ -148,7 +154,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
         time: LineageTime,
       ) {
-        // The past never changes, unless a failover loses transactions, and then the timeline changes.
+        // Past data never changes unless a failover loses transactions. In that case the timeline changes.
         const getVersion = time.past === undefined ? getChangesVersion : versions.getTimeline
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, time)

@@ -1,6 +1,6 @@
 /**
- * The review of estimated ticker changes: a person confirms or rejects each one. Only confirmed changes are eligible
- * (D19). docs/decisions/0107-review-of-estimates.md
+ * The review of estimated ticker changes, in which a person confirms or rejects each change. Only confirmed changes are
+ * eligible (D19). See docs/decisions/0107-review-of-estimates.md.
  */
 import { Data, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,11 +14,11 @@ import { makeLineageEventReader } from "./LineageEvents.ts"
 export interface EstimatedTickerChange extends TickerChangeEvent {
   readonly source: string | null
   readonly source_links: ReadonlyArray<string> | null
-  /** The date on which the change was recorded, in UTC, `YYYY-MM-DD`. */
+  /** The date on which the change was recorded, in UTC, as `YYYY-MM-DD`. */
   readonly recorded_on: string
 }
 
-/** Identifies an estimated change. The CIK is only needed if several changes have the same symbols and date. */
+/** Identifies an estimated change. The CIK is needed only if several changes have the same symbols and date. */
 export interface TickerChangeKey {
   readonly old_ticker: string
   readonly new_ticker: string
@@ -26,15 +26,15 @@ export interface TickerChangeKey {
   readonly cik: string | undefined
 }
 
-/** Describes a change for messages. */
+/** Formats a change for messages. */
 export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: Omit<TickerChangeKey, "cik">) =>
   `${old_ticker} to ${new_ticker} on ${effective_date}`
 
-/** No estimated change matches the key, or several do. */
+/** Either no estimated change matches the key, or several do. */
 export class TickerChangeNotReviewable
   extends Data.TaggedError("TickerChangeNotReviewable")<{ readonly message: string }> {}
 
-/** Lists the changes that wait for a review. */
+/** Returns the changes that are waiting for review. */
 export const listEstimatedTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<EstimatedTickerChange>`
@@ -44,23 +44,23 @@ export const listEstimatedTickerChanges = Effect.gen(function* () {
   `
 })
 
-/** Returns the chain or conflict that the confirmed changes would form together with this change. */
+/** Returns the chain or conflict that the confirmed changes would form if this change were confirmed too. */
 export const previewConfirmedLineage = Effect.fnUntraced(function* (change: TickerChangeEvent) {
   const readEvents = yield* makeLineageEventReader
   const reader = yield* Reader
   const read = (statement: CompiledStatement) => reader.read(statement, { partition: "lineage", from: "primary" })
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change
-  // For a future change, previews the lineage that clients will get on the date of the change.
+  // For a future change, the preview shows the lineage that clients will see on the date of the change.
   const today = effective_date > now ? effective_date : now
   const events = yield* readEvents({ tickers: [old_ticker, new_ticker], today }, read)
   return resolveLineage([change, ...events])
 })
 
-/** The chain or conflict that a change would lead to. */
+/** The chain or conflict that would result from confirming a change. */
 export type LineagePreview = Result.Result<LineageChain, LineageConflict>
 
-/** Finds the estimated change with this key. Fails if none or several match. */
+/** Finds the estimated change with this key. Fails if no change or more than one change matches. */
 export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: TickerChangeKey) {
   const sql = yield* SqlClient.SqlClient
   const { cik, effective_date, new_ticker, old_ticker } = key
@@ -95,7 +95,7 @@ export const reviewTickerChange = Effect.fnUntraced(
   function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
     const sql = yield* SqlClient.SqlClient
     const { cik, effective_date, new_ticker, old_ticker } = change
-    // `record_audit` is called for each row of `decided`, so not at all if nothing was updated.
+    // `record_audit` is called once per row of `decided`, so it is not called if no row was updated.
     const decided = yield* sql`
       with decided as (
         update ticker_changes set status = ${status}, recorded_at = now()

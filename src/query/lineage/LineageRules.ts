@@ -1,60 +1,62 @@
 /**
- * The rules for the lineage of a symbol: D20 (components: all events connected with a symbol), D21 (chains and
- * conflicts) and D35 (selection by CIK). `LineageEvents.ts` reads a component, and the pure functions in this file turn
- * it into a chain.
+ * The rules for a symbol's lineage: D20 (connected components: all events connected to a symbol), D21 (chains and
+ * conflicts) and D35 (selection by CIK). `LineageEvents.ts` reads the events of a component, and the pure functions in
+ * this file convert them to a chain.
  */
 import { Array, Data, Order, Result, Schema, Struct } from "effect"
 import { type ChangeEvent, LineageEvent, type LineageReason } from "../../contract/rules/Errors.ts"
 
-/** A ticker change, with only the columns that determine a lineage. */
+/** A ticker change with only the columns that determine a lineage. */
 export const TickerChangeEvent = Schema.Struct(Struct.omit(LineageEvent.fields, ["reasons"]))
-/** A ticker change, decoded. */
+/** A decoded ticker change. */
 export type TickerChangeEvent = typeof TickerChangeEvent.Type
 
-/** One step of a chain: a company exchanged one symbol for another. */
+/** One step in a chain: a company replaced one symbol with another. */
 export type LineageLink = typeof ChangeEvent.Type
 
-/** A chain, oldest link first. `current_ticker` is the new symbol in the last link. */
+/** A company's ticker changes, oldest first. `current_ticker` is the new symbol of the last change. */
 export interface LineageChain {
   readonly history: Array.NonEmptyReadonlyArray<LineageLink>
   readonly current_ticker: string
-  /** Null if no event of the chain has a CIK. */
+  /** The company's CIK, or null if no event in the chain has one. */
   readonly cik: string | null
-  /** The latest company name in the chain's events, or null if no event has one. */
+  /** The latest company name in the chain's events, or null if none of them has a name. */
   readonly company_name: string | null
 }
 
-/** The chain of one issuer within a conflict between the events of several issuers. */
+/** The chain of one issuer, in a conflict between the events of several issuers. */
 export interface LineageCandidate extends LineageChain {
   readonly cik: string
 }
 
-/** An event of a conflict, with the reasons that it contributes to. The list of reasons may be empty. */
+/** An event in a conflict, with the reasons for the conflict that it contributes to. There may be none. */
 type ConflictingEvent = typeof LineageEvent.Type
 
-/** Why the events of a component form no chain. */
+/** Why the events of a component do not form a chain. */
 export interface LineageConflict {
   readonly reasons: Array.NonEmptyReadonlyArray<LineageReason>
-  /** The symbols involved, sorted. */
+  /** All symbols in the component, sorted. */
   readonly tickers: ReadonlyArray<string>
   readonly candidates: ReadonlyArray<LineageCandidate>
-  /** The first `maxListedEvents` events by date. `event_count` is the number of all events. */
+  /** The first `maxListedEvents` events by date. `event_count` is the total number of events. */
   readonly events: ReadonlyArray<ConflictingEvent>
   readonly event_count: number
 }
 
-/** Maximum number of links in a chain (§8, limits). A longer chain is considered bad data. */
+/** Maximum number of links in a chain (§8, limits). A longer chain is treated as bad data. */
 export const maxLineageLinks = 12
 
 /**
- * Maximum number of events that a conflict lists. It exceeds `maxLineageLinks`, so that the listed events of a chain
- * that is too long include some with `max_hops_exceeded`.
+ * Maximum number of events to list for a conflict. This is more than `maxLineageLinks`, so the list for a chain that is
+ * too long includes events with the reason `max_hops_exceeded`.
  */
 const maxListedEvents = 100
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
-/** Orders events by date. The other fields break ties, so that results do not depend on the order of the rows. */
+/**
+ * Orders events by date. The other fields break ties, so that results do not depend on the order of the database rows.
+ */
 const byEffectiveDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.effective_date),
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.old_ticker),
@@ -67,13 +69,14 @@ const isSameChange = (left: TickerChangeEvent, right: TickerChangeEvent) =>
   left.effective_date === right.effective_date
 
 /**
- * Sorts events by date and merges duplicates (D20): a change may be recorded both with and without a CIK. The one
- * without is dropped. If the other has no company name, it takes over the name.
+ * Sorts events by date and merges duplicates (D20). If a change is recorded both with and without a CIK, the event
+ * without a CIK is dropped. If exactly one event remains and it has no company name, it takes the name of the dropped
+ * event.
  */
 const orderEvents = (events: Array.NonEmptyReadonlyArray<TickerChangeEvent>) =>
   Array.flatMap(
     Array.groupWith(Array.sort(events, byEffectiveDate), isSameChange),
-    // An event without a CIK comes first in its group. There is at most one, because of the table's key (D22).
+    // An event without a CIK comes first in its group. The table's key allows at most one such event (D22).
     (group): Array.NonEmptyReadonlyArray<TickerChangeEvent> => {
       const [{ cik, company_name }, ...others] = group
       if (cik !== null || !Array.isReadonlyArrayNonEmpty(others)) return group
@@ -82,7 +85,7 @@ const orderEvents = (events: Array.NonEmptyReadonlyArray<TickerChangeEvent>) =>
     },
   )
 
-/** Returns the distinct CIKs. A missing CIK may be any, so it does not count as a different one. */
+/** Returns the distinct CIKs. A missing CIK could be any CIK, so it is not counted as a different one. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
 const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
@@ -92,7 +95,7 @@ const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
 
 type ContributesTo = (event: TickerChangeEvent, index: number) => boolean
 
-/** For each reason, in the order of D21 (reasons), a check that finds the events that contribute to it. */
+/** For each reason, in the order of D21 (reasons), a check that determines which events contribute to it. */
 const reasonChecks: ReadonlyArray<readonly [LineageReason, (ordered: Events) => ContributesTo]> = [
   ["multiple_cik_lineages", (ordered) => {
     const hasSeveralCiks = distinctCiks(ordered).length > 1
@@ -116,7 +119,7 @@ const reasonChecks: ReadonlyArray<readonly [LineageReason, (ordered: Events) => 
 const applyChecks = (ordered: Events) =>
   reasonChecks.map(([reason, check]) => ({ reason, contributes: check(ordered) }))
 
-/** Returns the reasons that apply, because at least one event contributes to them. */
+/** Returns the reasons to which at least one event contributes. */
 const findReasons = (ordered: Events) =>
   applyChecks(ordered).flatMap(({ contributes, reason }) => ordered.some(contributes) ? [reason] : [])
 
@@ -139,8 +142,8 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
 })
 
 /**
- * Returns one chain per issuer, ordered by first date. Empty if there are fewer than two issuers, if an event has no
- * CIK, or if the events of some issuer form no chain.
+ * Returns one chain per issuer, ordered by the date of the first change. Returns an empty array if there are fewer than
+ * two issuers, if an event has no CIK, or if the events of any issuer do not form a chain.
  */
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)
@@ -157,7 +160,9 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   )
 }
 
-/** Resolves a component to a chain, or to a conflict if its events form none. The events may be in any order. */
+/**
+ * Resolves a component's events to a chain, or to a conflict if they do not form one. The events may be in any order.
+ */
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
 ): Result.Result<LineageChain, LineageConflict> => {
@@ -178,17 +183,17 @@ export const resolveLineage = (
 // Selection by CIK
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The chain of a symbol, or the conflict that prevents it. Undefined if no event involves the symbol. */
+/** A symbol's chain, or the conflict that prevents one. The chain is undefined if no event involves the symbol. */
 export type Lineage = Result.Result<LineageChain | undefined, LineageConflict>
 
-/** Resolves all events of a component, or none, to a lineage. */
+/** Resolves a component's events to a lineage. The array may be empty. */
 export const resolveLineageOfEvents = (events: Events): Lineage =>
   Array.isReadonlyArrayNonEmpty(events) ? resolveLineage(events) : Result.succeed(undefined)
 
-/** The requested CIK belongs to none of the candidates whose chain contains the symbol. */
+/** The requested CIK does not match any candidate whose chain contains the symbol. */
 export class UnknownLineageCik extends Data.TaggedClass("UnknownCik")<{
   readonly cik: string
-  /** The candidates whose chain contains the symbol. */
+  /** The candidates whose chains contain the symbol. */
   readonly candidates: ReadonlyArray<LineageCandidate>
 }> {}
 
@@ -198,9 +203,9 @@ const containsSymbol = ({ history }: LineageChain, ticker: string) =>
   history.some(({ new_ticker, old_ticker }) => old_ticker === ticker || new_ticker === ticker)
 
 /**
- * Selects the chain that contains the symbol and whose issuer has this ten-digit CIK (D35). For an unambiguous symbol,
- * its issuer is the only candidate. A conflict without candidates stays a conflict, because its reasons say more than
- * an empty list would.
+ * Selects the chain that contains the symbol and whose issuer has this ten-digit CIK (D35). If the symbol is
+ * unambiguous, its issuer is the only candidate. If a conflict has no candidates, returns the conflict, because its
+ * reasons are more informative than an empty list of candidates.
  */
 export const selectLineageCandidate = (
   lineage: Lineage,
@@ -219,22 +224,25 @@ export const selectLineageCandidate = (
 // Periods
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The days on which a company used a symbol, `YYYY-MM-DD`: from `from` up to, but not including, `until`. */
+/** The days on which a company used a symbol, from `from` (inclusive) to `until` (exclusive), as `YYYY-MM-DD`. */
 export interface SymbolPeriod {
   readonly ticker: string
-  /** Missing for the oldest symbol. */
+  /** Missing for the company's oldest symbol. */
   readonly from?: string
-  /** Missing for the current symbol. */
+  /** Missing for the company's current symbol. */
   readonly until?: string
 }
 
-/** A company's symbols, oldest first. A symbol to which the company returned has several periods. */
+/**
+ * The symbols that a company has used, oldest first. If the company returned to a symbol, that symbol has several
+ * periods.
+ */
 export interface CompanyLineage {
   readonly current_ticker: string
   readonly periods: Array.NonEmptyReadonlyArray<SymbolPeriod>
 }
 
-/** Converts a chain to periods. The dates in a chain increase, so each period has at least one day. */
+/** Converts a chain to periods. The dates in a chain are strictly increasing, so each period has at least one day. */
 export const toCompanyLineage = ({ current_ticker, history }: LineageChain): CompanyLineage => {
   const [first, ...later] = Array.map(history, ({ new_ticker: ticker, effective_date: from }, index) => {
     const until = history[index + 1]?.effective_date
@@ -245,7 +253,8 @@ export const toCompanyLineage = ({ current_ticker, history }: LineageChain): Com
 }
 
 /**
- * Formats a lineage for `X-Lineage`: each former symbol with the first day of its successor, then the current symbol.
+ * Formats a lineage for `X-Lineage`: each former symbol with the first day of the next symbol, followed by the current
+ * symbol.
  */
 export const formatLineage = ({ periods }: CompanyLineage) =>
   periods.map(({ ticker, until }) => until === undefined ? ticker : `${ticker}..${until}`).join(", ")

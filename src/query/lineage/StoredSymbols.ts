@@ -1,7 +1,7 @@
 /**
- * Finds the symbols under which a company's rows are stored when a request uses another of its symbols. For example,
- * rows loaded by `ingest edgar` carry only the symbol of the primary security, so a request for GOOG also needs those
- * of GOOGL (decision 0126). `45_symbols.sql` maintains the table `company_symbols`.
+ * Finds the symbols under which a company's rows are stored, if a request uses another symbol of the same company. For
+ * example, rows loaded by `ingest edgar` have only the symbol of the company's primary security. A request for GOOG
+ * therefore also needs the rows of GOOGL (decision 0126). `45_symbols.sql` maintains the table `company_symbols`.
  */
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,7 +13,7 @@ import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 
 const StoredSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
-/** A requested symbol (`alias`), and the symbol under which its rows are stored (`ticker`). */
+/** A requested symbol (`alias`) and a symbol under which its rows are stored (`ticker`). */
 export type StoredSymbol = typeof StoredSymbol.Type
 
 const decodeSymbols = decodePositionalRows(StoredSymbol)
@@ -22,19 +22,22 @@ type SymbolMap = ReadonlyMap<string, ReadonlyArray<StoredSymbol>>
 
 const noSymbols: SymbolMap = new Map()
 
-/** The symbols that were found for a request. */
+/** The stored symbols found for a request. */
 export interface FoundStoredSymbols {
-  /** Empty unless a requested symbol has rows under another one. */
+  /** Empty unless rows for a requested symbol are stored under another symbol. */
   readonly found: ReadonlyArray<StoredSymbol>
-  /** The version of `company_symbols` with which they were found. */
+  /** The version of `company_symbols` when the symbols were found. */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
 
-/** Formats the header `X-Primary-Tickers`. An old and a new holding company may have the same symbols. */
+/**
+ * Formats the header `X-Primary-Tickers`. Removes duplicates, because an old and a new holding company may have the
+ * same symbols.
+ */
 export const formatPrimaryTickersHeader = (found: ReadonlyArray<StoredSymbol>) =>
   Array.dedupe(found.map(({ alias, ticker }) => `${alias}=${ticker}`)).join(", ")
 
-/** Finds the symbols whose rows belong in the response for another symbol. */
+/** Finds the symbols whose rows belong in the response to a request for other symbols. */
 export class StoredSymbols extends Context.Service<StoredSymbols, {
   readonly find: (
     tickers: ReadonlyArray<string>,
@@ -61,7 +64,8 @@ export class StoredSymbols extends Context.Service<StoredSymbols, {
         },
       })
       /**
-       * Reads the entries for the requested symbols, or all of them: a few thousand, because most symbols have none.
+       * Reads the entries for the given symbols, or all entries if none are given. There are only a few thousand
+       * entries, because most symbols have none.
        */
       const read = (tickers?: ReadonlyArray<string>, from: ReadSource = "primary") =>
         Effect.map(
@@ -76,7 +80,7 @@ export class StoredSymbols extends Context.Service<StoredSymbols, {
           return symbols
         })
 
-      /** Finds the symbols under which rows for the requested ones are stored, now or at a past moment. */
+      /** Finds the symbols under which rows for the requested symbols are stored, now or at a past timestamp. */
       const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, past: PastSource | undefined) {
         const getVersion = past !== undefined ? versions.getTimeline : getTablesVersion
         const version = getVersion()

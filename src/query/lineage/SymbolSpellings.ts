@@ -1,6 +1,7 @@
 /**
- * Finds out how the tables spell requested symbols (D41, spelling of symbols): whether a client asks for BRK.B or
- * BRK-B, it gets the rows of the spelling that is stored. `12_spellings.sql` maintains the table `symbol_spellings`.
+ * Finds how the tables spell requested symbols (D41, spelling of symbols). For example, a client may ask for BRK.B or
+ * BRK-B, and gets the rows of the stored spelling either way. `12_spellings.sql` maintains the table
+ * `symbol_spellings`.
  */
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,23 +16,23 @@ import { hasSeparator, splitTickerListEntry, toSymbolKey } from "../../contract/
 
 const decodeSpellings = decodePositionalRows(Schema.Struct({ key: Schema.String, spelling: Schema.String }))
 
-/** Maximum number of spellings in memory, of about 200 bytes each. */
+/** Maximum number of spellings in memory. Each uses about 200 bytes. */
 const maxSpellings = 10_000
 
-/** The spellings that were found for a request. */
+/** The spellings found for a request. */
 export interface FoundSpellings {
-  /** Each symbol as the tables spell it, or unchanged if they do not have it. */
+  /** The requested symbols as the tables spell them. A symbol that is not in the tables is unchanged. */
   readonly symbols: ReadonlyArray<string>
-  /** The version of the tables before the spellings were read. Empty if no symbol has a separator. */
+  /** The version of the tables before the spellings were read. Empty if no symbol contains a separator. */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
 
 /** Finds how the tables spell symbols. */
 export class SymbolSpellings extends Context.Service<SymbolSpellings, {
   /**
-   * Finds the spellings of symbols, for a response from the tables whose version `getVersion` returns. Accepts entries
-   * of ticker lists, such as `BRK.B:0001067983`. Needs a statement only for symbols with a separator that were not
-   * found before.
+   * Finds the spellings of symbols, for a response from the tables whose version `getVersion` returns. Accepts ticker
+   * list entries such as `BRK.B:0001067983`. Runs a statement only for symbols that contain a separator and have not
+   * been found before.
    */
   readonly find: (
     entries: ReadonlyArray<string>,
@@ -53,8 +54,9 @@ export class SymbolSpellings extends Context.Service<SymbolSpellings, {
             where key = any ((select ${parameter((keys) => makeArrayParameter(keys, OID.text))}::text[])::text[])
           `,
       })
-      // A spelling never changes, unless a failover loses the transaction that stored it. Symbols that the tables lack
-      // are looked up each time. Once a table has one, its new version shows that responses without it are outdated.
+      // A spelling never changes, unless a failover loses the transaction that stored it. Symbols that are not in the
+      // tables are not cached, but looked up every time. Once a table contains such a symbol, the table's new version
+      // shows that responses without the symbol are outdated.
       const spellings = new LRUCache<string, string>({ max: maxSpellings })
       let timeline: string | undefined
 
@@ -64,7 +66,7 @@ export class SymbolSpellings extends Context.Service<SymbolSpellings, {
         return cik === undefined ? spelling : `${spelling}:${cik}`
       }
 
-      /** Looks up the spellings that are not in memory, with one statement for all of them. */
+      /** Looks up all spellings that are not in memory in a single statement. */
       const find = (entries: ReadonlyArray<string>, getVersion: VersionDependency["getVersion"]) => {
         if (!entries.some(hasSeparator)) return Exit.succeed({ symbols: entries, dependencies: [] })
         if (timeline !== getTimeline()) {

@@ -1,15 +1,15 @@
 /**
- * Ticker changes in arrays of numbers, to save memory. Finds the component of a symbol (D20), as the statement in
- * `LineageEvents.ts` does.
+ * Stores ticker changes in numeric arrays to save memory. Finds a symbol's component (D20) in the same way as the
+ * statement in `LineageEvents.ts`.
  */
 import type { TickerChangeEvent } from "./LineageRules.ts"
 
-/** Estimated memory of a text and of its map entry, in bytes, excluding its characters. */
+/** Estimated memory used by a string and its map entry, in bytes, excluding the characters. */
 const textBytes = 72
 
-/** Texts, each stored once and numbered from 1. */
+/** A string pool. Each string is stored once and numbered from 1. */
 class Texts {
-  /** Total number of characters in all texts. */
+  /** Total number of characters in all strings. */
   length = 0
   readonly #texts: Array<string> = [""]
   readonly #numbers = new Map<string, number>()
@@ -26,7 +26,7 @@ class Texts {
     return this.#texts[number] ?? ""
   }
 
-  /** Returns the number of a text, or 0 if it is unknown. */
+  /** Returns the number of a string, or 0 if the pool does not contain it. */
   find(text: string) {
     return this.#numbers.get(text) ?? 0
   }
@@ -42,8 +42,9 @@ class Texts {
 }
 
 /**
- * Changes are numbered from 1. For each symbol, the changes from it and the changes to it form two linked lists: one
- * array has the first change of each symbol, another the next change after each change. 0 ends a list.
+ * A graph of ticker changes. Changes are numbered from 1. Each symbol has two linked lists: the changes from it and the
+ * changes to it. For each kind of list, one array contains the first change per symbol, and another the next change
+ * after each change. 0 marks the end of a list.
  */
 export class TickerChangeIndex {
   size = 0
@@ -57,9 +58,9 @@ export class TickerChangeIndex {
   readonly #oldTickers: Int32Array
   readonly #newTickers: Int32Array
   readonly #dateNumbers: Int32Array
-  /** 0 if the change has no company name. */
+  /** The number of each change's company name, or 0 if it has none. */
   readonly #nameNumbers: Int32Array
-  /** CIKs as numbers; -1 stands for null. */
+  /** Each change's CIK as a number, or -1 for null. */
   readonly #ciks: Float64Array
 
   /** `count` is the number of changes that will be added. */
@@ -82,7 +83,7 @@ export class TickerChangeIndex {
     return index
   }
 
-  /** Memory of all arrays and texts, in bytes. */
+  /** The memory used by all arrays and strings, in bytes. */
   get bytes() {
     return 2 * this.#firstFrom.byteLength + 6 * this.#nextFrom.byteLength + this.#ciks.byteLength +
       this.#symbols.bytes + this.#dates.bytes + this.#names.bytes
@@ -103,13 +104,15 @@ export class TickerChangeIndex {
     this.#ciks[change] = cik === null ? -1 : Number(cik)
   }
 
-  /** Returns up to `maxEvents` events up to `today` that are connected with the symbol, in no particular order. */
+  /**
+   * Returns up to `maxEvents` events dated `today` or earlier that are connected to the symbol, in no particular order.
+   */
   findComponent(ticker: string, today: string, maxEvents: number): ReadonlyArray<TickerChangeEvent> {
     const first = this.#symbols.find(ticker)
     if (first === 0) return []
     const events: Array<TickerChangeEvent> = []
     const symbols = new Set([first])
-    // The loop also visits symbols that are added to the set while it runs.
+    // This loop also visits symbols that are added to the set during the iteration.
     for (const symbol of symbols) {
       for (let change = this.#firstFrom[symbol] ?? 0; change !== 0; change = this.#nextFrom[change] ?? 0) {
         const event = this.#getEvent(change)

@@ -1,24 +1,29 @@
 /**
- * The memory that cached results and cached responses share. Because there is only one limit, requests determine how it
- * is divided: once a response is cached, the result behind it is no longer requested, so it is evicted
- * (docs/decisions/0032-response-cache-before-effect.md).
+ * The memory that cached results and cached responses share. There is only one limit, so requests determine how the
+ * memory is divided. Once a response is cached, the result that it was built from is no longer requested and will be
+ * evicted (docs/decisions/0032-response-cache-before-effect.md).
  */
 import { Context, Effect, Layer } from "effect"
 import { LRUCache } from "lru-cache"
 import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
 import { HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 
-/** Results are found by their query, and responses by their request. */
+/**
+ * The two kinds of entries: query results, which are looked up by query, and responses, which are looked up by request.
+ */
 const parts = ["results", "responses"] as const
 
-/** What is cached. Each part uses a class of its own, by which it recognizes its entries. */
+/** A cache entry. Each kind of entry has its own class, which distinguishes it from the other kind. */
 export interface CacheEntry {
   readonly part: typeof parts[number]
-  /** Estimated memory of the entry, excluding its key. */
+  /** Estimated memory used by the entry, in bytes, excluding the key. */
   readonly size: number
 }
 
-/** Creates the store for both parts, and counts the bytes of each. The two parts must not use the same keys. */
+/**
+ * Creates the cache for both kinds of entries, and counts the bytes used by each kind. The two kinds must not use the
+ * same keys.
+ */
 export const makeCacheMemory = (maxBytes: number) => {
   const bytes = { results: 0, responses: 0 }
   const measure = ({ size }: CacheEntry, key: string) => size + key.length
@@ -31,14 +36,14 @@ export const makeCacheMemory = (maxBytes: number) => {
   return { entries, bytes }
 }
 
-/** The cached results and responses of this process. */
+/** This process's cached results and responses. */
 export class CacheMemory extends Context.Service<CacheMemory, ReturnType<typeof makeCacheMemory>["entries"]>()(
   "tickerline/query/CacheMemory",
 ) {
   static readonly layer = Layer.effect(
     CacheMemory,
     Effect.gen(function* () {
-      // Half of CACHE_MEGABYTES for each part.
+      // Each kind of entry contributes half of `CACHE_MEGABYTES` to the shared limit.
       const { bytes, entries } = makeCacheMemory((yield* HalfCacheBytesConfig) * parts.length)
       for (const part of parts) {
         yield* registerGauge({

@@ -1,4 +1,4 @@
-/** Compiles the filters of a query (`contract/rules/FilterDeclarations.ts`) to SQL conditions. */
+/** Compiles a query's filters (`contract/rules/FilterDeclarations.ts`) to SQL conditions. */
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { StatementParameter } from "../../postgres/CompiledStatement.ts"
@@ -22,8 +22,9 @@ const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 type Comparison = ">=" | "<=" | "="
 
 /**
- * Returns the smallest or largest `bigint` that satisfies a decimal bound. A bound beyond the range of `bigint` becomes
- * the nearest `bigint`; no row contains it, because numbers have at most 16 digits (the domains in `10_types.sql`).
+ * Returns the smallest or largest `bigint` that satisfies a decimal bound. A bound outside the range of `bigint`
+ * becomes the nearest `bigint`. No row can contain that value, because numbers have at most 16 digits (the domains in
+ * `10_types.sql`).
  */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound
@@ -32,11 +33,12 @@ const getIntegerBound = (comparison: Comparison, bound: string) => {
   return String(integer > maxBigint ? maxBigint : integer < minBigint ? minBigint : integer)
 }
 
-/** Escapes the wildcards of `like`. */
+/** Escapes the wildcard characters of `like`. */
 const escapePattern = (text: string) => text.replace(/[%_\\]/g, "\\$&")
 
 /**
- * Removes runs of nine or more dashes. A text search treats dashes as negations, and PostgreSQL rejects 33 in a row.
+ * Removes runs of nine or more dashes. Text search interprets a dash as negation, and PostgreSQL rejects 33 dashes in a
+ * row.
  */
 const removeDashRuns = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
 
@@ -51,16 +53,16 @@ const isTextOrBoolean = Predicate.or(Predicate.isString, Predicate.isBoolean)
 const assertText = (value: unknown) => assertType(Predicate.isString, value)
 const assertArray = (value: unknown) => assertType(Array.isArray, value)
 
-/** The decoded query of a list, with the resolved lineages if the list follows them. */
+/** A list's decoded query, with the resolved lineages if the list follows them. */
 export type DecodedListQuery = DecodedQuery & PagingQuery & Partial<WithFollowedPeriods>
 
 /** An SQL parameter whose value comes from the decoded query. */
 export type ListStatementParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>
 
 /**
- * Returns the number of SQL parameters for a list of values: the next power of two, so that all lengths from 1 to 128
- * need only eight statements. The last value is repeated to fill the rest. A single array parameter would hide the
- * number of values from the planner.
+ * Returns the number of SQL parameters to use for a list of values. This is the next power of two, so that lists of 1
+ * to 128 values need only eight different statements. The last value is repeated to fill the remaining parameters. A
+ * single array parameter would hide the number of values from the planner.
  */
 export const countPaddedParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
 
@@ -69,11 +71,11 @@ interface ConditionOptions {
   readonly hasTicker?: boolean
   /** Whether the column is a `bigint`. */
   readonly isInteger?: boolean
-  /** The number of SQL parameters for a list of values, as returned by `countPaddedParameters`; 1 by default. */
+  /** The number of SQL parameters for a list of values, as returned by `countPaddedParameters`. The default is 1. */
   readonly listParameters?: number
 }
 
-/** Builds the conditions for a column, with a parameter in place of the value. */
+/** Builds the conditions for a column. `parameter` stands in for the value. */
 type ConditionBuilder = (column: string, parameter: ListStatementParameter, options?: ConditionOptions) => Fragments
 
 const listElements = (list: ListStatementParameter, { listParameters = 1 }: ConditionOptions = {}) => {
@@ -84,23 +86,30 @@ const listElements = (list: ListStatementParameter, { listParameters = 1 }: Cond
   )
 }
 
-/** Returns the time at which a day begins, at UTC-05:00, as in all timestamps of responses. */
+/** Returns the timestamp at which a day begins at UTC-05:00, which is the offset of all timestamps in responses. */
 export const makeMidnightSql = (sql: SqlClient.SqlClient, day: ListStatementParameter) =>
   sql`${day.map((text) => `${assertText(text)} 00:00:00${printedOffset.text}`)}::timestamptz`
 
-/** Creates the condition builder for each filter operator. Lists that write their own `where` clause also use them. */
+/**
+ * Creates the condition builder for each filter operator. Lists that write their own `where` clause also use these
+ * builders.
+ */
 export const makeFilterConditionBuilders = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<FilterOperator, ConditionBuilder>> => {
   /**
-   * With a ticker, puts the value in a subquery, which hides it from the planner. PostgreSQL then reuses one generic
-   * plan with the index on the ticker. Planning each execution would take longer than the execution itself.
+   * Compares a column with a value. If the request also filters by ticker, the value is put in a subquery, which hides
+   * it from the planner. PostgreSQL then reuses one generic plan that uses the index on the ticker. Otherwise
+   * PostgreSQL would spend more time planning each execution than executing it.
    */
   const compare = (column: string, comparison: Comparison, exact: Statement.Fragment, hasTicker = false) => [
     sql`${sql(column)} ${sql.literal(comparison)} ${hasTicker ? sql`(select ${exact})` : exact}`,
   ]
 
-  /** Compares exactly. PostgreSQL can use an index on the column only if the bound has the column's own type. */
+  /**
+   * Compares a column with a number exactly. PostgreSQL can use an index on the column only if the bound has the
+   * column's type.
+   */
   const compareNumber =
     (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker, isInteger } = {}) => {
       const bound = parameter.map(assertText)
@@ -139,7 +148,8 @@ export const makeFilterConditionBuilders = (
     fromDayOfInstant: (column, day) => [sql`${sql(column)} >= ${makeMidnightSql(sql, day)}`],
     toDayOfInstant: (column, day) => [sql`${sql(column)} < ${makeMidnightSql(sql, day)} + interval '24 hours'`],
     contains: (column, part) => [sql`${sql(column)} ilike ${pattern(part)}`],
-    // The index contains the elements joined to one text. The second condition excludes matches that span two elements.
+    // The index contains all elements of an array, joined to one text. The second condition excludes matches that span
+    // two elements.
     elementContains: (column, part) => {
       const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${pattern(part)})`
       return [sql`joined(${sql(column)}) ilike ${pattern(part)} and ${element}`]
@@ -155,17 +165,17 @@ export const makeFilterConditionBuilders = (
 
 interface CompiledFilters {
   /**
-   * Returns the conditions for a request's parameters. Values become SQL parameters, except those that must be
+   * Returns the conditions for a request's parameters. Values become SQL parameters, except for values that must be
    * literals.
    */
   readonly buildConditions: (query: DecodedQuery) => Fragments
-  /** Returns the literals in the conditions as text. They are part of the key of the compiled statement. */
+  /** Returns the literals in the conditions as text, for the key of the compiled statement. */
   readonly describeLiterals: (query: DecodedQuery) => string
 }
 
 /**
- * Compiles the filters of a query schema. Throws at startup if a parameter declares no filter. `models` are the models
- * of the rows, from which the column types are taken.
+ * Compiles the filters in a query schema. Throws at startup if a parameter declares no filter. `models` are the row
+ * models, which determine the column types.
  */
 export const compileFilters = (
   sql: SqlClient.SqlClient,
@@ -173,7 +183,7 @@ export const compileFilters = (
   models: RowModels = [],
 ): CompiledFilters => {
   const operators = makeFilterConditionBuilders(sql)
-  /** By parameter name. If the request lacks the parameter, the filter adds no condition. */
+  /** Condition builders by parameter name. A builder is used only if the request contains the parameter. */
   const builders = new Map<string, (query: DecodedQuery) => Fragments>()
   const literals: Array<(query: DecodedQuery) => string | undefined> = []
   for (const [name, field] of Object.entries(fields)) {
@@ -192,7 +202,7 @@ export const compileFilters = (
     const isInteger = getColumnType(models, column) === postgresTypeIds.bigint
     const parameter = new StatementParameter((query: DecodedQuery) => query[name])
     builders.set(name, ({ followed, [name]: value, ticker }) =>
-      // The periods of followed lineages already contain the symbols, so no condition on the ticker is needed.
+      // If the query follows lineages, their periods already restrict the symbols, so no ticker condition is needed.
       name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
         hasTicker: ticker !== undefined,
         isInteger,

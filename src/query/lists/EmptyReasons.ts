@@ -1,4 +1,4 @@
-/** Finds out why a list has no rows (D40), with additional statements that only an empty list needs. */
+/** Determines why a list has no rows (D40). This needs additional statements, which run only for an empty list. */
 import { Duration, Effect, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
@@ -12,7 +12,7 @@ import type { DecodedListQuery } from "./Conditions.ts"
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 
-/** Returns the parameters that exclude rows, apart from `ticker`. */
+/** Returns the names of the parameters, other than `ticker`, that can exclude rows. */
 export const listFilterNames = ({ fields }: QuerySchema) =>
   Object.entries(fields).flatMap(([name, field]) => {
     const filter = getFilterDeclaration(field)
@@ -21,8 +21,8 @@ export const listFilterNames = ({ fields }: QuerySchema) =>
   })
 
 /**
- * A list that is expensive to read also has expensive reasons. So a process looks for only a few reasons at once, and
- * gives up after a while.
+ * Maximum number of searches for a reason that run concurrently in this process. If a list is expensive to read,
+ * finding the reason is expensive too, so there is also a time limit.
  */
 const maxConcurrency = 2
 const timeLimit = Duration.seconds(2)
@@ -30,7 +30,10 @@ const timeLimit = Duration.seconds(2)
 interface EmptyList {
   readonly query: DecodedListQuery
   readonly filterNames: ReadonlyArray<string>
-  /** Whether rows of the symbols were omitted because the company did not use these symbols on the rows' dates. */
+  /**
+   * Returns whether rows for the requested symbols were omitted because the company did not use the symbols on the
+   * rows' dates.
+   */
   readonly omitsRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly hasRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly read: StatementReader
@@ -42,17 +45,17 @@ const symbolTables = loadableDatasets.flatMap(({ row, table }) =>
   symbolColumns.filter((column) => column in row.fields).map((column) => ({ table, column }))
 )
 
-/** The tables from which the service knows symbols. */
+/** The tables that determine whether a symbol is known. */
 export const symbolTableNames = symbolTables.map(({ table }) => table)
 
-/** Creates the function that finds out why a list has no rows. */
+/** Creates the function that determines why a list has no rows. */
 export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
   const compileIsKnown = compileStatement<ReadonlyArray<string>>({
     isPrepared: true,
     build: (parameter) => {
       const symbols = parameter((symbols) => makeArrayParameter(symbols, OID.text))
       const rows = symbolTables.map(({ column, table }) => {
-        // Unconfirmed changes are not shown, and the indexes do not contain them.
+        // Unconfirmed changes are not shown and are not in the indexes.
         const isShown = sql.literal(table === "ticker_changes" ? " and status = 'confirmed'" : "")
         return sql`exists (select from ${sql(table)} where ${sql(column)} = any (${symbols}::text[])${isShown})`
       })
@@ -82,8 +85,8 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
       if (filters.length > 0 && (yield* omitsRows(without(filters)))) return { code: "symbol_not_used" }
       const symbols = [query["ticker"] ?? []].flat().map(String)
       if (symbols.length === 0) return { code: "no_rows" }
-      // If symbols became known after the moment of `as_of`, the response could change, which a response about the past
-      // must not.
+      // With `as_of`, every symbol counts as known. Otherwise the response would change when a symbol becomes known
+      // later, but a response about the past must never change.
       const isKnown = query["as_of"] !== undefined || (yield* read(compileIsKnown(symbols))).length > 0
       return { code: isKnown ? "no_rows_for_symbol" : "unknown_symbol" }
     },

@@ -20,20 +20,23 @@ import { makeExportWriter } from "./ExportWriter.ts"
 class CursorEndedEarly extends Data.TaggedError("CursorEndedEarly")<{ readonly message: string }> {}
 
 /**
- * Chunk size: large enough that the overhead per row is small, small enough that encoding a chunk delays no other
- * request.
+ * The target size of a chunk. It is large enough to keep the overhead per row small, and small enough that encoding a
+ * chunk does not delay other requests.
  */
 const targetChunkBytes = 131_072
 const [firstChunkRows, maxChunkRows] = [10, 5_000]
 
 /**
- * Estimates how many rows the next chunk needs to reach the target size, but at most four times as many as the last
- * one.
+ * Estimates how many rows the next chunk needs to reach the target size. Returns at most four times the number of rows
+ * in the last chunk.
  */
 const computeChunkRows = (requested: number, rows: number, bytes: number) =>
   Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
-/** Counts the results of a list whose results are groups of rows. Reads all rows, then moves back to the first. */
+/**
+ * Counts the results of a list whose results are groups of rows. Reads all rows, then moves the cursor back to the
+ * start.
+ */
 const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
   const countNext = makeResultCounter(results)
   let count = 0
@@ -47,59 +50,66 @@ const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor
   return count
 })
 
-/** What to export. */
+/** What to export and how. */
 export interface ExportOptions {
   readonly results: ResultEncoder
   readonly format: ExportFormat
-  /** The version of the tables when the export started, or shortly before. Undefined if unknown. */
+  /** The version of the tables when the export started, or shortly before. Undefined if it is not available. */
   readonly version: string | undefined
-  /** Response headers that depend on the data and the request, by lower-case name. */
+  /** Response headers that depend on the data and the request. The keys are in lower case. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Returns the metadata of a Parquet file: endpoint, query, number of rows, and version of the data. */
+/**
+ * Returns the metadata for a Parquet file: the endpoint, the query, the number of rows, and the version of the data.
+ */
 const describeExport = (
   { version }: ExportOptions,
   cursor: ExportCursor,
   { past, request, route }: AdmittedRequest,
 ) => {
   const [, ...search] = request.target.split("?")
-  // `explain` only affects empty lists (D40).
+  // `explain` has no effect here, because it applies only to empty lists (D40).
   const query = search.join("?").split("&").filter((parameter) => !parameter.startsWith("explain=")).join("&")
   return {
     "tickerline.endpoint": route,
     "tickerline.query": redactApiKeys(query),
     "tickerline.row_count": String(cursor.rows),
-    // A past state is the same at every version.
+    // Past data does not depend on the current version of the tables.
     ...(version === undefined || past !== undefined
       ? {}
       : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
   }
 }
 
-/** How many rows were fetched, and their size in the file. For Parquet, `bytes` is the size of the database records. */
+/**
+ * The number of rows fetched and their size in the file. For Parquet, `bytes` is the size of the database records
+ * instead.
+ */
 interface FetchedRows {
   readonly rows: number
   readonly bytes: number
 }
 
 interface CountedChunk extends FileChunk {
-  /** All rows that had been fetched when this chunk was complete. */
+  /** The rows that had been fetched when this chunk was complete. */
   readonly fetched: FetchedRows
 }
 
-/** Returns an effect that reads the next chunk that is not empty, or succeeds with undefined after the last one. */
+/** Creates an effect that reads the next non-empty chunk. It returns undefined after the last one. */
 const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) => {
   const { format, results } = options
-  // State: how many rows to fetch next (`chunkRows`), which depends on the size of those fetched since `previous`; and
-  // the chunks that the last fetched rows are being encoded to.
+  // The reader's state. `chunkRows` is the number of rows to fetch next. It depends on the size of the rows fetched
+  // since `previous`. `chunks` iterates over the encoded chunks of the most recently fetched rows.
   const writeRows = makeExportWriter(results, format, describeExport(options, cursor, request))
   let fetched: FetchedRows = { rows: 0, bytes: 0 }
   let previous = fetched
   let chunkRows = firstChunkRows
   let chunks: Iterator<FileChunk> | undefined
 
-  /** Adds to the size of the fetched rows: their encoded size or, for Parquet, the size of their database records. */
+  /**
+   * Adds to the size of the fetched rows. This is their encoded size or, for Parquet, the size of the database records.
+   */
   const addBytes = (bytes: number) => {
     fetched = { ...fetched, bytes: fetched.bytes + bytes }
   }
@@ -109,7 +119,8 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     if (fetchedRows > 0) chunkRows = computeChunkRows(chunkRows, fetchedRows - previous.rows, bytes - previous.bytes)
     previous = fetched
     const remaining = cursor.rows - fetchedRows
-    // Parquet's row groups depend on the chunks, and the export must have the same ones as the estimate of its size.
+    // Parquet's row groups depend on how the rows are split into fetches. An export must have the same row groups as
+    // the estimate of its size, so Parquet does not read ahead.
     const readsAhead = format !== "parquet"
     return Effect.flatMap(remaining === 0 ? Exit.succeed([]) : cursor.fetch(chunkRows, readsAhead), (rows) => {
       if (rows.length === 0 && remaining > 0) {
@@ -134,12 +145,12 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     if (format !== "parquet") addBytes(bytes.length)
     return bytes.length > 0 ? Exit.succeed({ bytes, results, fetched }) : readChunk
   })
-  // Encoding one column of a row group takes milliseconds, so other requests may run before each column.
+  // Encoding one column of a row group takes milliseconds, so this yields to other requests before each column.
   const readChunk = format === "parquet" ? Effect.andThen(Effect.yieldNow, readNext) : readNext
   return readChunk
 }
 
-/** Encodes the complete export without sending it, to find its exact size and number of results (D27, D28). */
+/** Encodes the complete export without sending it, to determine the exact size and number of results (D27, D28). */
 const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) {
   yield* cursor.seek(0)
   const readChunk = makeChunkReader(options, cursor, request)
@@ -151,11 +162,11 @@ const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: Exp
   return total
 })
 
-/** Turns database errors into API errors, which can be sent only before the export begins. */
+/** Converts database errors to API errors. An error response is possible only before the export begins. */
 const failWithApiError = <A, R>(read: Effect.Effect<A, SqlError.SqlError | CursorEndedEarly, R>) =>
   Effect.catch(read, (error) => error._tag === "CursorEndedEarly" ? Effect.die(error) : toApiError(error))
 
-/** Splits a chunk that exceeds the target size, so that the socket can apply backpressure between its parts. */
+/** Splits a chunk that exceeds the target size, so that the socket can apply backpressure between the pieces. */
 const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
   Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
     const end = (index + 1) * targetChunkBytes
@@ -168,9 +179,7 @@ const makeHeaders = ({ format, headers }: ExportOptions, rows: number, route: st
   "cache-control": "private, no-store",
 })
 
-/**
- * Creates the response of an export, whose first chunk has then been read. For an estimate, only measures the export.
- */
+/** Creates the response for an export after reading the first chunk. For an estimate, only measures the export. */
 export const makeExport = Effect.fnUntraced(function* (
   options: ExportOptions,
   cursor: ExportCursor,
@@ -213,8 +222,8 @@ interface BodyOptions {
 }
 
 /**
- * Counts what a body has sent, and tells the observer how it ended. A body can end in several ways at nearly the same
- * time, such as by a disconnect during an abort. Only the first counts.
+ * Counts what has been sent of a body, and tells the observer how the body ended. A body can end in several ways at
+ * nearly the same time, for example when the client disconnects during an abort. Only the first one counts.
  */
 const makeSentCounter = (onEnd: ExportObserver["onEnd"]) => {
   const hash = createHash("sha256")
@@ -227,9 +236,9 @@ const makeSentCounter = (onEnd: ExportObserver["onEnd"]) => {
   }
   return {
     end,
-    /** Ends a body that was sent completely, with its digest for the trailer. */
+    /** Records that the body was sent completely, and passes on its digest for the trailer. */
     complete: () => end(200, hash.digest("base64")),
-    /** How many bytes will have been sent after this chunk. */
+    /** Returns how many bytes will have been sent after this chunk. */
     getBytesAfter: ({ bytes }: FileChunk) => sent.bytes + bytes.length,
     add: ({ bytes, results }: FileChunk) => {
       sent = { bytes: sent.bytes + bytes.length, records: sent.records + results }
@@ -239,8 +248,8 @@ const makeSentCounter = (onEnd: ExportObserver["onEnd"]) => {
 }
 
 /**
- * Streams the body. Before each part is sent, the observer may refuse it, because the balance is used up or the key
- * revoked.
+ * Streams the body. Before each piece is sent, the observer may refuse it because the balance is used up or the API key
+ * has been revoked.
  */
 const makeBody = (
   { checkChunk, onEnd }: ExportObserver,
@@ -258,7 +267,8 @@ const makeBody = (
     })
   const abort = (status: number, message: string) =>
     Effect.andThen(recordAbort(status, message), Effect.fail(new BodyAborted({ message })))
-  // If the client is too slow, it has not taken the last chunk, so the body cannot end by itself.
+  // A client that is too slow has not taken the last chunk, so the body cannot end by itself. The connection is closed
+  // instead.
   const client = cursor.watchClient(
     request.scope(),
     (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(() => request.request.client.disconnect())),
@@ -271,7 +281,7 @@ const makeBody = (
       Effect.andThen(logDefectAsInternalError(defect, request.request.id), abort(500, "an unexpected failure."))
     ),
   )
-  // The first chunk was read before the response began; `undefined` means that the next one must be read.
+  // The first chunk was read before the response began. `undefined` means that the next chunk must be read.
   const chunks = Stream.unfold(
     firstChunk,
     (first) =>
@@ -292,8 +302,8 @@ const makeBody = (
       return Exit.succeed(part.bytes)
     })
   }
-  // The status to record for a body that stops before its end: 499 if the client closed the connection, 500 if the body
-  // could not be compressed.
+  // Records a body that stops before its end: as 499 if the client closed the connection, or as 500 if the body could
+  // not be compressed.
   const endWith = (exit: Exit.Exit<unknown, unknown>) =>
     sent.end(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 499 : 500)
   Effect.runSync(Scope.addFinalizerExit(request.scope(), (exit) => Effect.sync(() => endWith(exit))))

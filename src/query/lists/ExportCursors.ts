@@ -1,5 +1,5 @@
 /**
- * Opens a cursor for an export (`limit=all`), on a connection outside the pool. PostgreSQL materializes all rows before
+ * Opens a cursor for an export (`limit=all`) on a connection outside the pool. PostgreSQL materializes all rows before
  * the first byte is sent (docs/decisions/0031-exports-from-held-cursors.md).
  */
 import { PgClient } from "@effect/sql-pg"
@@ -19,34 +19,34 @@ import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.
 import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
 
 /**
- * Time limit for the commit, which reads all rows of the held cursor, and to which `statement_timeout` does not apply
- * (§8, limits).
+ * Time limit for the commit. With a held cursor, the commit reads all rows, and `statement_timeout` does not apply to
+ * it (§8, limits).
  */
 export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/query/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
 
-/** The rows of an export. */
+/** A cursor over the rows of an export. */
 export interface ExportCursor {
   /** Number of rows in the list. */
   readonly rows: number
   /**
-   * Returns the next `count` rows. With `readsAhead`, from the second call on, also starts to read the rows after them.
-   * The next call then returns those, so it may return as many rows as this call was asked for.
+   * Returns the next `count` rows. With `readsAhead`, every call except the first also starts to read the following
+   * `count` rows. The next call returns those rows, regardless of its own `count`.
    */
   readonly fetch: (
     count: number,
     readsAhead?: boolean,
   ) => Effect.Effect<ReadonlyArray<BinaryRecord>, SqlError.SqlError>
-  /** Moves to the position after the first `rows` rows. */
+  /** Moves the cursor to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
-  /** Watches how fast the client reads the export. */
+  /** Monitors how fast the client reads the export. */
   readonly watchClient: ExportPlaces["watch"]
 }
 
 interface CursorOptions {
   readonly tables: ReadonlyArray<string>
-  /** The version of the tables. If it is known, the cursor may be opened on a replica that has this version. */
+  /** The version of the tables. If it is given, the cursor may be opened on a replica that has this version. */
   readonly version?: string | undefined
   readonly statement: CompiledStatement
   readonly request: AdmittedRequest
@@ -54,7 +54,7 @@ interface CursorOptions {
 
 type Session = Effect.Effect<PgClient.PgClient, DatabaseReadError, Scope.Scope | Reactivity.Reactivity>
 
-/** Closes the connection of a failed attempt immediately, before the next attempt opens another. */
+/** Closes the connection of a failed attempt immediately, before the next attempt opens another connection. */
 const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,
@@ -72,7 +72,10 @@ const unresponsiveError = new SqlError.SqlError({
   reason: new SqlError.ConnectionError({ cause: new Error("The database does not answer."), operation: "execute" }),
 })
 
-/** Ends the wait for a statement of an open cursor. The database may be gone without having closed the connection. */
+/**
+ * Limits how long to wait for a statement on an open cursor. The database may have gone away without closing the
+ * connection.
+ */
 const limitTime = <A>(statement: Effect.Effect<A, SqlError.SqlError>) =>
   Effect.timeoutOrElse(statement, { duration: cursorTimeout, orElse: () => Effect.fail(unresponsiveError) })
 
@@ -80,7 +83,7 @@ const MoveResult = Schema.Struct({ rowCount: Schema.Int })
 
 /** Opens cursors for exports. */
 export class ExportCursors extends Context.Service<ExportCursors, {
-  /** Opens a cursor for all rows of the statement. It closes with the scope. */
+  /** Opens a cursor over all rows of the statement. The cursor closes when the scope closes. */
   readonly open: (
     options: CursorOptions,
   ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout | Refusal, Scope.Scope>
@@ -96,15 +99,15 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const places = yield* makeExportPlaces
 
       /**
-       * Declares the cursor `with hold`, commits, and returns how to read it. After the commit, no transaction and no
-       * lock is held while a client reads slowly.
+       * Declares the cursor `with hold`, commits, and returns the functions that read it. After the commit, no
+       * transaction or lock remains open while a client reads slowly.
        */
       const declare = Effect.fnUntraced(function* (session: Session, { parameters, text }: CompiledStatement) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
-        // `withTransaction` is not used, because its commit cannot be interrupted. Closing the connection rolls back an
-        // open transaction.
+        // `withTransaction` is not used here because its commit cannot be interrupted. If the connection closes, an
+        // open transaction is rolled back.
         yield* sql`begin`
-        // By default, PostgreSQL plans a cursor for reading its first rows quickly; an export reads all of them.
+        // By default, PostgreSQL optimizes a cursor for returning the first rows quickly, but an export reads all rows.
         yield* sql`set local cursor_tuple_fraction = 1`
         yield* sql.unsafe(`declare export scroll cursor with hold for ${text}`, parameters)
         yield* Effect.timeoutOrElse(sql`commit`, {
@@ -121,7 +124,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
           )
         const scope = yield* Effect.scope
         let position = 0
-        /** Reads the rows after `position` while the previous ones are encoded and sent. */
+        /** Reads the rows after `position` while the previous rows are being encoded and sent. */
         let ahead: Fiber.Fiber<ReadonlyArray<BinaryRecord>, SqlError.SqlError> | undefined
 
         const fetch = (count: number, readsAhead = false) =>
@@ -150,7 +153,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       /**
        * Opens the cursor on a replica if possible. Otherwise opens it on the primary, bypassing any pooler, because a
-       * cursor needs a session. If the replica's recovery cancels the query, repeats it on the primary.
+       * cursor needs a session. If recovery on the replica cancels the query, repeats the query on the primary.
        */
       const declareAnywhere = ({ statement, tables, version }: CursorOptions) => {
         const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }

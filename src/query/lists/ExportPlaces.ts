@@ -1,6 +1,6 @@
 /**
- * Limits how many exports run at once in this process. An export holds its place until its client has received all of
- * it. A client that reads slowly loses its place while others wait for one
+ * Limits how many exports run concurrently in this process. An export occupies a slot until its client has received all
+ * of it. A client that reads slowly loses its slot while other exports are waiting
  * (docs/decisions/0163-slow-exports-lose-their-place.md).
  */
 import { Config, Context, Duration, Effect, Metric, Schema, Scope } from "effect"
@@ -17,31 +17,39 @@ import {
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { DatabasePoolTimeout, TooManyExports } from "../../contract/rules/Errors.ts"
 
-/** Maximum number of concurrent exports. */
+/** Maximum number of concurrent exports in this process. */
 export const MaxConcurrentExportsConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
   "WHOLE_LISTS",
 ).pipe(Config.withDefault(4))
 
-/** Bytes per second that a client must receive while others wait for a place. */
+/**
+ * The minimum rate, in bytes per second, at which a client must receive its export while others are waiting for a slot.
+ */
 export const MinExportRateConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 })),
   "WHOLE_LISTS_MIN_RATE",
 ).pipe(Config.withDefault(16_384))
 
-/** Maximum time from the start of an export to its end. */
+/** Maximum duration of an export. */
 export const MaxExportTimeConfig = Config.Duration("WHOLE_LISTS_MAX_TIME").pipe(
   Config.withDefault(Duration.hours(1)),
 )
 
-/** How long a client may receive nothing, for example in a tunnel, before it counts as too slow. Tests shorten it. */
+/**
+ * How long a client may receive nothing, for example while it has no signal, before it counts as too slow. Tests
+ * shorten it.
+ */
 export const MaxExportPause = Context.Reference<Duration.Duration>("tickerline/query/MaxExportPause", {
   defaultValue: () => Duration.seconds(60),
 })
 
 const checkInterval = Duration.millis(500)
 
-/** The `Retry-After` for an account whose exports are all in progress. Most exports end within seconds. */
+/**
+ * The value of `Retry-After` for an account that already has the maximum number of exports in progress. Most exports
+ * end within seconds.
+ */
 const retryAfterSeconds = "5"
 
 const makeEndedCounter = (reason: "slow" | "time") =>
@@ -54,24 +62,30 @@ const makeEndedCounter = (reason: "slow" | "time") =>
 
 const endedCounters = { slow: makeEndedCounter("slow"), time: makeEndedCounter("time") }
 
-/** Measures how fast an export's client takes its chunks, not counting the time in which the service prepares them. */
+/**
+ * Measures how fast a client takes the chunks of its export. The time that the service needs to prepare the chunks does
+ * not count.
+ */
 export interface ReadingClient {
-  /** The client has taken everything so far, and the service prepares the next chunk. */
+  /** Records that the client has taken everything so far, and that the service is preparing the next chunk. */
   readonly requestChunk: () => void
-  /** A chunk of this size is handed to the client. */
+  /** Records that a chunk of this size was passed to the client. */
   readonly giveChunk: (bytes: number) => void
 }
 
 class Reading implements ReadingClient {
-  /** Ends the export. The reason completes the sentence "An export was aborted: …". */
+  /** Ends the export. The reason must complete the sentence "An export was aborted: …". */
   readonly end: (reason: string) => Effect.Effect<void>
   readonly startedAt: number
-  /** When the client will count as too slow, in monotonic milliseconds. Infinity while it waits for the service. */
+  /**
+   * When the client will count as too slow, in monotonic milliseconds. Infinity while the client is waiting for the
+   * service.
+   */
   slowAt = Infinity
   readonly #now: () => number
   readonly #bytesPerMilli: number
   readonly #maxPauseMillis: number
-  /** How long the client may still pause. Negative once it has been too slow. */
+  /** How much longer the client may pause, in milliseconds. Negative if it has already been too slow. */
   #pauseMillis: number
 
   constructor(
@@ -102,7 +116,7 @@ class Reading implements ReadingClient {
   }
 }
 
-/** Creates the places. */
+/** Creates the export slots. A background fiber ends exports that take too long or whose clients read too slowly. */
 export const makeExportPlaces = Effect.gen(function* () {
   const maxExports = yield* MaxConcurrentExportsConfig
   const minRate = yield* MinExportRateConfig
@@ -166,7 +180,10 @@ export const makeExportPlaces = Effect.gen(function* () {
     return Effect.andThen(Metric.update(endedCounters[why], 1), reading.end(reason))
   }
 
-  /** Ends exports that last too long. Also ends, for each waiting export, the slowest one whose client is too slow. */
+  /**
+   * Ends exports that have exceeded the maximum duration. For each export that is still waiting, also ends one export
+   * whose client is too slow, slowest first.
+   */
   const endSlowExports = Effect.suspend(() => {
     const time = now()
     const late = Array.from(readings).filter(({ startedAt }) => time - startedAt > Duration.toMillis(maxTime))
@@ -182,9 +199,9 @@ export const makeExportPlaces = Effect.gen(function* () {
   yield* repeatInBackground(endSlowExports, checkInterval)
 
   return {
-    /** Takes a place for the account until the scope closes. */
+    /** Takes a slot for the account until the scope closes. */
     take: (account_id: number) => acquireScoped(String(account_id)),
-    /** Watches how fast an export's client reads, until the scope closes or `end` runs. */
+    /** Monitors how fast an export's client reads, until the scope closes or `end` runs. */
     watch: (scope: Scope.Scope, end: Reading["end"]): ReadingClient => {
       const reading = new Reading(end, speed)
       readings.add(reading)
@@ -194,5 +211,5 @@ export const makeExportPlaces = Effect.gen(function* () {
   }
 })
 
-/** The places for exports in this process. */
+/** The export slots of this process. */
 export type ExportPlaces = Effect.Success<typeof makeExportPlaces>

@@ -4,12 +4,10 @@ import { makeParquetWriter } from "./ParquetWriter.ts"
 import { type FileChunk, makeCsvOrNdjsonWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 
-/**
- * Encodes the next rows. Each step of the iterator encodes one chunk, so that other requests can run between the steps.
- */
+/** Encodes the next rows. Each step of the iterator encodes one chunk, so that other requests can run between steps. */
 type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<FileChunk>
 
-/** Adapts the Parquet writer, whose chunks count results only when a row group is complete. */
+/** Adapts the Parquet writer to `ExportRowsWriter`. Results are counted only when their row group is complete. */
 const makeParquetExportWriter = (
   encoder: ResultEncoder,
   metadata: Readonly<Record<string, string>>,
@@ -27,7 +25,10 @@ const makeParquetExportWriter = (
   }
 }
 
-/** Creates a writer for one file. `metadata` becomes the key-value metadata of a Parquet file. */
+/**
+ * Creates a writer for a file. `metadata` becomes the key-value metadata of a Parquet file and is ignored for other
+ * formats.
+ */
 export const makeExportWriter = (
   encoder: ResultEncoder,
   format: ExportFormat,

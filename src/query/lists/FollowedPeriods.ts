@@ -5,16 +5,17 @@ import { Data, Function } from "effect"
 import { type CompanyLineage, formatLineage } from "../lineage/LineageRules.ts"
 
 /**
- * Days on which a company used a symbol: from `from` until the day before `until`. A gap is the days on which none of
- * the companies used it. Both fields are dates, `-infinity` or `infinity`, which sort as text.
+ * The days on which a company used a symbol, from `from` (inclusive) to `until` (exclusive). The same type represents a
+ * gap: the days on which none of the companies used the symbol. Both fields are dates, `-infinity` or `infinity`, and
+ * can be compared as text.
  */
 export interface FollowedSymbolPeriod {
   readonly ticker: string
   readonly from: string
   readonly until: string
-  /** The company's current symbol; for a gap, the company's index in `names`. */
+  /** The company's current symbol. For a gap, the company's index in `names`. */
   readonly owner: string
-  /** 0 for the newest periods. All periods with one rank are later than all periods with the next rank. */
+  /** The newest periods have rank 0. All periods of a rank are later than all periods of the next higher rank. */
   readonly rank: number
 }
 
@@ -22,20 +23,26 @@ type UnrankedPeriod = Omit<FollowedSymbolPeriod, "rank">
 
 /** The periods that a query follows. */
 export class FollowedPeriods extends Data.Class<{
-  /** The entry for each company in `X-Lineage`. */
+  /** For each company, its entry in `X-Lineage`. */
   readonly names: ReadonlyArray<string>
-  /** Sorted by rank. The periods of one symbol do not overlap. */
+  /** The periods, sorted by rank. Periods of the same symbol do not overlap. */
   readonly periods: ReadonlyArray<FollowedSymbolPeriod>
-  /** For each symbol, the days on which none of the companies used it. Rows for these days are omitted, but counted. */
+  /**
+   * For each symbol, the days on which none of the companies used it. Rows for these days are omitted from the list,
+   * but counted.
+   */
   readonly gaps: ReadonlyArray<FollowedSymbolPeriod>
 }> {
-  /** Keys of the query cache contain only the names, because they are short and determine the periods and the gaps. */
+  /**
+   * Returns what the keys of the query cache contain: only the names, because they are short and determine the periods
+   * and gaps.
+   */
   toJSON() {
     return this.names
   }
 }
 
-/** The property that is added to a query once its lineages are resolved. */
+/** The property that is added to a query after its lineages have been resolved. */
 export interface WithFollowedPeriods {
   readonly followed: FollowedPeriods
 }
@@ -43,8 +50,8 @@ export interface WithFollowedPeriods {
 const [firstDay, lastDay] = ["-infinity", "infinity"]
 
 /**
- * Resolves overlaps between periods of one symbol, which occur if CIKs select two companies that used the same symbol.
- * The period that began later wins, because a company that takes over a symbol is its new user.
+ * Resolves overlaps between periods of the same symbol. They occur if CIKs select two companies that used the same
+ * symbol. The period that began later wins, because a company that takes over a symbol is its new user.
  */
 const separatePeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<UnrankedPeriod> => {
   if (periods.length === 1) return periods
@@ -64,7 +71,7 @@ const separatePeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<
   return separate
 }
 
-/** Returns the days between the periods of one symbol. */
+/** Returns the days not covered by the periods of a symbol: before, between and after them. */
 const findGaps = (periods: ReadonlyArray<UnrankedPeriod>) => {
   const ordered = periods.toSorted((left, right) => left.from < right.from ? -1 : 1)
   const starts = [firstDay, ...ordered.map(({ until }) => until)]
@@ -75,7 +82,9 @@ const findGaps = (periods: ReadonlyArray<UnrankedPeriod>) => {
   })
 }
 
-/** Sorts periods, newest first, and ranks them. A period that ends before all newer ones start gets the next rank. */
+/**
+ * Sorts periods, newest first, and ranks them. A period gets the next rank if it ends before all newer periods start.
+ */
 const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<FollowedSymbolPeriod> => {
   let rank = 0
   let earliest: string | undefined
@@ -86,7 +95,7 @@ const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<Foll
   })
 }
 
-/** Returns the periods of several companies, without overlaps, ranked, and with the gaps between them. */
+/** Returns the periods of several companies, without overlaps and with ranks, and the gaps between them. */
 const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
   const all = lineages.flatMap(({ current_ticker: owner, periods }) =>
     periods.map(({ from = firstDay, ticker, until = lastDay }) => ({ owner, ticker, from, until }))
@@ -105,13 +114,16 @@ const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
 
 const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
 
-/** Returns the periods for a list whose rows have a date. */
+/** Returns the periods to follow in a list whose rows have a date. */
 export const followSymbolPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
   const [first, ...others] = lineages
   return first !== undefined && others.length === 0 ? followCompany(first) : followCompanies(lineages)
 }
 
-/** Returns the periods for a list whose rows have no date: each company's current symbol, on all days. */
+/**
+ * Returns the periods to follow in a list whose rows have no date. These are the companies' current symbols, for all
+ * days.
+ */
 export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
   new FollowedPeriods({
     names: lineages.map(formatLineage),
@@ -122,7 +134,7 @@ export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
     gaps: [],
   })
 
-/** Each company's omitted rows are counted up to this number. If there are more, `X-Lineage` reports `100+`. */
+/** For each company, omitted rows are counted only up to this number. If there are more, `X-Lineage` reports `100+`. */
 export const maxCountedOmittedRows = 100
 
 /** Maximum length of `X-Lineage`, in bytes (D37). Many clients and proxies reject longer headers. */
@@ -130,13 +142,13 @@ const maxHeaderLength = 4096
 
 const separator = ", "
 
-/** The length of the longest text for the number of companies that are left out. */
+/** The maximum length of the text that reports how many companies were left out. */
 const maxMoreLength = ";more=100".length
 
 /**
- * Formats `X-Lineage`. `outside` is empty, or has the number of omitted rows for each company. If the header would be
- * too long, companies are left out, the last ones first: those with a single symbol before the others. `more` is how
- * many are left out (D37).
+ * Formats `X-Lineage`. `outside` is empty or contains the number of omitted rows for each company. If the header would
+ * be too long, companies are left out, starting with the last one. Companies with a single symbol are left out before
+ * all others. `more` is the number of companies that were left out (D37).
  */
 export const formatLineageHeader = ({ names }: FollowedPeriods, outside: ReadonlyArray<number>) => {
   const entries = names.map((name, company) => {

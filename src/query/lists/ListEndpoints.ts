@@ -1,4 +1,4 @@
-/** List endpoints. Each returns a page or an export, in the negotiated format (D8). */
+/** Endpoints that return lists. Each one returns a page or an export, in the negotiated format (D8). */
 import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Refusal } from "../../contract/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../EndpointHandler.ts"
@@ -38,18 +38,15 @@ import { type PageAdditions, type PageSource, QueryCache } from "./QueryCache.ts
 
 type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | Refusal | ValidationError
 
-/**
- * Values of the statement that are derived from the request rather than its parameters, and what they add to the
- * response.
- */
+/** A query with the values that were derived from the request, and what these values add to the response. */
 export interface ResolvedQuery<Query> extends PageAdditions {
   readonly query: Query
 }
 
-/** The query of a list that belongs to an account. */
+/** The query of a list that belongs to an account. The account's id is added to it. */
 export type WithAccountId<Query> = Query & { readonly account_id: number }
 
-/** A requested symbol, and its spelling in the tables. */
+/** A requested symbol (`alias`) and its spelling in the tables (`ticker`). */
 interface SpelledSymbol {
   readonly alias: string
   readonly ticker: string
@@ -61,7 +58,9 @@ const pairSpellings = (asked: ReadonlyArray<string>, stored: ReadonlyArray<strin
     ticker: splitTickerListEntry(entry).ticker,
   }))
 
-/** Lists the requested symbols whose rows are stored under another symbol, or under another spelling. */
+/**
+ * Returns the requested symbols whose rows are stored under another symbol or spelling, each with the stored symbol.
+ */
 const listStoredSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: ReadonlyArray<StoredSymbol>) =>
   symbols.flatMap(({ alias, ticker }) => [
     ...(alias === ticker ? [] : [{ alias, ticker }]),
@@ -70,15 +69,15 @@ const listStoredSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: Readonl
 
 const noneFound: FoundStoredSymbols = { found: [], dependencies: [] }
 
-/** Creates the error for a format that cannot be returned. The headers say whether the format was negotiated. */
+/** Creates the error for a format that cannot be returned. The headers report whether the format was negotiated. */
 const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
   Exit.fail(new Refusal({ error: makeFieldError(field, reason), headers }))
 
-/** Creates the handlers of list endpoints. */
+/** Creates the handlers for list endpoints. */
 export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
   /**
-   * Creates the handler of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
-   * caching). Supports `follow_lineage`, and also `provenance` if the query has that parameter.
+   * Creates the handler for a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
+   * caching). The list supports `follow_lineage`, and also `provenance` if its query has that parameter.
    */
   readonly makeEndpoint: <
     Query extends PagingQuery & LineageQuery & ProvenanceQuery,
@@ -88,7 +87,8 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: QueryCodec<Query> },
   ) => KeyedHandler<ListError>
   /**
-   * Like `makeEndpoint`, but for a list whose statement needs further values. `resolve` adds them to the parameters.
+   * Creates the handler for a list whose statement needs more values than the request's parameters. `resolve` adds
+   * these values to the query. Otherwise the list is the same as for `makeEndpoint`.
    */
   readonly makeResolvedEndpoint: <
     Sent extends PagingQuery,
@@ -100,7 +100,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     resolve: (query: Sent, request: AdmittedRequest) => ResolvedQuery<Query>,
     definition: ListDefinition<Query, ShapedBy>,
   ) => KeyedHandler<ListError>
-  /** Creates the handler of a list that depends on the account. Its pages are never cached. */
+  /** Creates the handler for a list that depends on the account. The list's pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PagingQuery>(
     query: QueryCodec<Query> & QuerySchema,
     definition: ListDefinition<WithAccountId<Query>>,
@@ -187,14 +187,15 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
 
         /**
          * Replaces symbols with their spelling in the tables, adds the symbols under which the companies' rows are
-         * stored, and then resolves the lineages of all symbols.
+         * stored, resolves the lineages of all these symbols if the client asked for that, and responds.
          */
         const respondForCompanies = Effect.fnUntraced(function* (
           { query: sent, ...additions }: ReturnType<typeof resolve>,
           request: AdmittedRequest,
         ) {
           const { followed, list } = sent.provenance === true ? withSources : plain
-          // The symbols that the client sent, as the tables spell them, and with those that have the same rows.
+          // The symbols in the request. The code below converts them to their spelling in the tables, and adds the
+          // symbols under which their rows are stored.
           const asked = [sent.ticker ?? []].flat()
           const { dependencies: ofSpellings, symbols: tickers } = yield* spellings.find(asked, source.getVersion)
           const { dependencies: ofCompanies, found } = hasCompanies
@@ -212,7 +213,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
             ...additions.headers,
             ...(stored.length > 0 && { "x-primary-tickers": formatPrimaryTickersHeader(stored) }),
           }
-          // The symbols whose lineages the list follows; none if the client did not ask for that.
+          // The symbols whose lineages the list follows. Empty if the client did not ask to follow lineages.
           const symbols = query.follow_lineage === true
             ? getSymbolsWithSelectedCiks(query).map((symbol) => ({
               ...symbol,
@@ -231,7 +232,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           })
         })
 
-        // Most requests need none of the steps of `respondForCompanies`, which would delay them.
+        // Most requests need none of the steps in `respondForCompanies`, so they skip them to save time.
         return makeHandler(schema, (sent, request) => {
           const resolved = resolve(sent, request)
           const { query } = resolved

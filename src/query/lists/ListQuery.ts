@@ -1,6 +1,5 @@
 /**
- * Compiles the definition of a list to SQL that reads a page or an export, or counts the results for an estimate (D8,
- * D28).
+ * Compiles a list's definition to SQL that reads a page or an export, or counts the results for an estimate (D8, D28).
  */
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -49,25 +48,25 @@ import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPerio
 
 type PageOptions = Omit<DeepPageOptions, "clauses" | "period">
 
-/** SQL fragments from which a list builds its statement. A statement that only counts rows has no order. */
+/** SQL fragments from which a list builds its statement. In a statement that only counts rows, the order is empty. */
 export interface ListClauses extends PageClauses {
-  /** The select list: a single record that contains the columns of the response. */
+  /** The select list: a single record with all columns of the response. */
   readonly columns: Statement.Fragment
-  /** The conditions for the filters in the request. */
+  /** The conditions for the request's filters. */
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
   /** `conditions`, joined with `and`. */
   readonly where: Statement.Fragment
   /**
-   * Builds the SQL after `from` for a page of a table, without an alias. With a key, pages are fast at any offset. If
-   * the query follows lineages, the SQL reads each period separately.
+   * Builds the SQL after `from` for a page of a table. The table must not have an alias. With a key, pages are fast at
+   * any offset. If the query follows lineages, the SQL reads each period separately.
    */
   readonly fromPage: (options: PageOptions) => Statement.Fragment
-  /** Builds the statement for a list that shows the rows of one table that meet `condition`. */
+  /** Builds the statement for a list of the rows in one table that satisfy `condition`. */
   readonly selectPage: (
     options: Pick<PageOptions, "table" | "key"> & { readonly condition?: string; readonly order: string },
   ) => Statement.Statement<object>
   /**
-   * Set if the query follows lineages. A `select` that does not call `fromPage` must use the `from` in here, and add
+   * Set if the query follows lineages. A `select` that does not call `fromPage` must use `period.from` and select
    * `lineage_ticker`.
    */
   readonly period: SymbolPeriodClauses | undefined
@@ -76,60 +75,63 @@ export interface ListClauses extends PageClauses {
 type AsParameters<Query> = { readonly [Name in keyof Query]: ListStatementParameter<Exclude<Query[Name], undefined>> }
 
 /**
- * A query while its statement is compiled: it tells which parameters were sent, but not their values. Only the
- * parameters in `shapedBy` keep their values, so that no other value becomes part of the SQL.
+ * A query as seen while its statement is compiled. It shows which parameters were sent but not their values. Only the
+ * parameters in `shapedBy` have values, so that no other value can become part of the SQL text.
  */
 export type ListQueryShape<Query, ShapedBy extends keyof Query = never> =
   & Pick<Query, ShapedBy>
   & AsParameters<Omit<Query, ShapedBy | Exclude<keyof PagingQuery, "after">>>
 
-/** The model of results that are groups of rows. */
+/** The model for results that are groups of rows. */
 export interface RowGroupModel {
-  /** Creates the encoder of groups whose rows have these additional columns. */
+  /** Creates the encoder for groups whose rows have these additional columns. */
   readonly makeEncoder: (added: ReadonlyArray<OptInColumn>) => ResultEncoder
 }
 
-/** The declaration of a list. */
+/** The definition of a list. */
 export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyof Query = never> {
-  /** The schema of the query. Its filters become `ListClauses.conditions`. */
+  /** The query's schema. The filters declared in it become `ListClauses.conditions`. */
   readonly Query?: QuerySchema
-  /** The model of a row, or of results that are groups of rows. */
+  /** The model of a row, or of a result that is a group of rows. */
   readonly Row: RowModels | RowGroupModel
-  /** Set if `select` compares rows with periods itself, because a row has dates in several columns. */
+  /** Set if `select` itself compares rows with the periods, because a row has dates in several columns. */
   readonly comparesPeriods?: true
-  /** Enumerated parameters whose value changes the SQL of `select`. */
+  /** Enumerated parameters whose values change the SQL built by `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
-  /** Called once for each query shape. */
+  /** Builds the statement. Called once for each query shape. */
   readonly select: (query: ListQueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /**
-   * The argument of SQL's `count`, if results are groups of rows. `select` must return the columns that it refers to.
+   * The argument of SQL's `count` if results are groups of rows. `select` must return the columns that this expression
+   * refers to.
    */
   readonly countedExpression?: Statement.Fragment
   /**
-   * SQL that returns the place of a row as text, if the query has the parameter `after`. `select` must then return only
-   * rows after the requested place, so that a page starts where the previous one ended.
+   * SQL that returns a row's position in the list as text, if the query has the parameter `after`. `select` must then
+   * return only rows after the requested position, so that a page starts where the previous page ended.
    */
   readonly place?: Statement.Fragment
-  /** Returns the `message` of the JSON envelope for the rows on a page. */
+  /** Returns the `message` in the JSON envelope for the rows on a page. */
   readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
 }
 
-/** A query, with the lineages to follow once they have been resolved. */
+/** A query, plus the lineages to follow once they have been resolved. */
 type FollowableQuery<Query> = Query & Partial<WithFollowedPeriods>
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 
 /**
- * What a statement reads. `outside` counts, per company, the results for days on which no requested company used the
- * symbol.
+ * What a statement is for. `outside` counts, for each company, the results on days when none of the requested companies
+ * used the symbol.
  */
 type Purpose = "page" | "export" | "count" | "outside"
 
-/** A list that is ready to run queries. They can follow lineages if its rows have the column `lineage_ticker`. */
+/**
+ * A list that is ready to run queries. The queries can follow lineages if the rows have the column `lineage_ticker`.
+ */
 export interface CompiledList<Query> {
   /**
-   * Returns the statement that reads a page (the rows in the range from `getPageRowRange`), reads all rows, or counts
-   * all results as a `bigint`.
+   * Returns the statement for a purpose: to read a page (the rows in the range from `getPageRowRange`), to read all
+   * rows, or to count all results as a `bigint`.
    */
   readonly compile: (query: FollowableQuery<Query>, purpose: Purpose) => CompiledStatement
   readonly readPage: (
@@ -137,7 +139,7 @@ export interface CompiledList<Query> {
     format: PageFormat,
     read: StatementReader,
   ) => Effect.Effect<ResponseContent, ReadError>
-  /** Counts all results of the query, for an estimate. */
+  /** Counts all of the query's results, for an estimate. */
   readonly countResults: (query: FollowableQuery<Query>, read: StatementReader) => Effect.Effect<number, ReadError>
   /** Reads the response headers that depend on the data. */
   readonly readHeaders: (
@@ -145,13 +147,13 @@ export interface CompiledList<Query> {
     read: StatementReader,
   ) => Effect.Effect<Readonly<Record<string, string>>, ReadError>
   readonly results: ResultEncoder
-  /** Returns the periods that a query follows. */
+  /** Returns the periods to follow for these lineages. */
   readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedPeriods
 }
 
 /**
- * Parameters that do not restrict the rows. A statement with any other parameter, but no ticker, is planned for its
- * values.
+ * Parameters that do not restrict the rows. A statement that has any other parameter but no ticker is planned for the
+ * values of each request.
  */
 const unfilteredParameters = new Set(["sort", "account_id", "today"])
 
@@ -159,15 +161,15 @@ const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<
   "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addOptInColumns(row, added))
 
 /**
- * Memory for compiled statements, which is enough for about 2,000. Clients choose the filters, so the number of shapes
- * has no natural limit. A statement with hundreds of parameters is neither kept nor prepared, but compiled for each
- * request.
+ * Memory for compiled statements, enough for about 2,000 of them. Clients choose the filters, so the number of
+ * different shapes is not naturally limited. A statement with hundreds of parameters is neither cached nor prepared; it
+ * is compiled for each request.
  */
 const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536
 const bytesPerParameter = 256
 
-/** Statements for more rows or more symbols than this are not short (`CompiledStatement.isShort`). */
+/** A statement for more rows or symbols than this does not count as short (`CompiledStatement.isShort`). */
 const maxShortLimit = 25
 const maxShortTickers = 4
 
@@ -185,7 +187,7 @@ const unlimited = new StatementParameter(() => unlimitedRowCount)
 
 const toDecodedQuery = (query: FollowableQuery<PagingQuery>): DecodedListQuery => ({ ...query })
 
-/** Properties of a query that are not parameters of its statement, or that its shape represents in another way. */
+/** Query properties that either are not parameters of the statement or are represented in its shape in another way. */
 const otherProperties = new Set([
   "page",
   "limit",
@@ -206,7 +208,10 @@ const companies = new StatementParameter(({ followed }: DecodedListQuery) =>
   makeArrayParameter(followed?.names.map((_, company) => String(company)) ?? [], OID.text)
 )
 
-/** Replaces values with parameters, except those in `shapedBy`. The type assertion restores the property names. */
+/**
+ * Replaces the values with SQL parameters, except for the parameters in `shapedBy`. The type assertion restores the
+ * property names.
+ */
 const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
   Object.fromEntries(
     Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [
@@ -216,8 +221,8 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
   ) as ListQueryShape<Query, ShapedBy>
 
 /**
- * Returns the function that compiles the definition of a list. `added` are columns that a request adds to the rows.
- * `filterNames` are the parameters that can be the reason why the list is empty.
+ * Creates a function that compiles the definition of a list. `added` are columns that a request adds to the rows.
+ * `filterNames` are the parameters that can be the reason for an empty list.
  */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -230,9 +235,10 @@ export const makeListCompiler = Effect.gen(function* () {
   let listCount = 0
 
   /**
-   * A limit that makes PostgreSQL plan a prepared statement for its actual values. While planning for them, it
-   * evaluates and removes the subquery. A generic plan would contain the subquery, and therefore seems too expensive to
-   * PostgreSQL (docs/decisions/0143-planned-for-values-but-prepared.md).
+   * Returns a limit that makes PostgreSQL plan a prepared statement for the actual values of its parameters. When
+   * planning for those values, PostgreSQL replaces the expression with the value of `rows`. A generic plan would have
+   * to include the subquery, which makes it look too expensive
+   * (docs/decisions/0143-planned-for-values-but-prepared.md).
    */
   const planForValues = (rows: ListStatementParameter<number>) =>
     sql`coalesce(${rows}::bigint, (select count(*) from generate_series(1, 1000000000000000)))`
@@ -250,7 +256,7 @@ export const makeListCompiler = Effect.gen(function* () {
     const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
-    /** Describes what the SQL depends on. The key contains no text from clients. */
+    /** Describes everything that the SQL depends on. The key contains no text from clients. */
     const describeShape = (query: DecodedListQuery, purpose: Purpose) => {
       let [filters, isFiltered] = [describeLiterals(query), false]
       for (const name of Object.keys(query)) {
@@ -266,12 +272,13 @@ export const makeListCompiler = Effect.gen(function* () {
       const range = purpose === "page" ? getPageRowRange(query) : { limit: unlimitedRowCount, offset: 0 }
       const hasOffset = range.offset > 0
       const isDeep = range.offset >= minDeepPageOffset
-      // Otherwise PostgreSQL would plan the first five executions, and might then choose a generic plan that scans the
-      // whole table for a rare symbol.
+      // A filtered statement without a ticker is planned for the values of each request. Otherwise PostgreSQL would do
+      // so only for the first five executions. It might then choose a generic plan that scans the whole table for a
+      // filter that matches few rows.
       const { ticker } = query
       const isPlannedForValues = isFiltered && ticker === undefined
       const limit = purpose === "page" && isPlannedForValues ? "parameter" : range.limit
-      /** Whether each row of a page has a second column, with the counts of `outside`. */
+      /** Whether each row of the page has an additional column with the counts for `outside`. */
       const countsOutside = purpose === "page" && query.followed !== undefined && query.followed.gaps.length > 0
       const isShort = purpose === "page" && ticker !== undefined && !isDeep && range.limit <= maxShortLimit &&
         (!Array.isArray(ticker) || ticker.length <= maxShortTickers)
@@ -279,7 +286,7 @@ export const makeListCompiler = Effect.gen(function* () {
       return { key, purpose, limit, hasOffset, isDeep, countsOutside, isPlannedForValues, isShort }
     }
 
-    /** Builds the statement that selects rows, by calling the definition's `select` with the clauses for it. */
+    /** Builds a statement that selects rows, by calling the definition's `select` with the SQL clauses for it. */
     const buildRows = (
       query: DecodedQuery,
       { columns, page, period }: Pick<ListClauses, "columns" | "period"> & { readonly page: PageClauses },
@@ -302,8 +309,8 @@ export const makeListCompiler = Effect.gen(function* () {
     }
 
     /**
-     * Builds an SQL array with the number of each company's results for days on which no requested company used the
-     * symbol. Stops counting at one more than `maxCountedOmittedRows`.
+     * Builds an SQL array with one count per company: the number of results on days when none of the requested
+     * companies used the symbol. Stops counting at `maxCountedOmittedRows` plus one.
      */
     const buildOutsideCounts = (query: DecodedQuery) => {
       const limit = sql.literal(String(maxCountedOmittedRows + 1))
@@ -326,15 +333,16 @@ export const makeListCompiler = Effect.gen(function* () {
     }
 
     /**
-     * Builds the statement for a purpose. They differ in order and limit: a page has both, an export only an order, and
-     * a count neither.
+     * Builds the statement for a purpose. A page has an order and a limit, an export has only an order, and a count has
+     * neither.
      */
     const buildStatement = (query: DecodedQuery, shape: ReturnType<typeof describeShape>) => {
       const { countsOutside, hasOffset, isDeep, isPlannedForValues, purpose } = shape
       if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`
       const [isCount, isPage] = [purpose === "count", purpose === "page"]
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
-      // Otherwise the limit is a literal, because with a parameter, PostgreSQL would plan every execution.
+      // In all other cases the limit is a literal, because with a parameter PostgreSQL would plan every execution
+      // separately.
       const rowLimit = shape.limit === "parameter" ? planForValues(limit) : sql.literal(String(shape.limit))
       const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${rowLimit}` : limitAndOffset
@@ -384,8 +392,8 @@ export const makeListCompiler = Effect.gen(function* () {
     const compile: CompiledList<Query>["compile"] = (query, purpose) => compileDecoded(toDecodedQuery(query), purpose)
 
     /**
-     * Returns the counts of omitted results. `counted` are the counts in the page's rows; only a page without rows
-     * needs a second statement.
+     * Returns the counts of omitted results. `counted` contains the counts from the page's rows. A second statement is
+     * needed only if the page has no rows.
      */
     const countOutside = (query: DecodedListQuery, read: StatementReader, counted?: unknown) => {
       const toCounts = (outside: unknown): ReadonlyArray<number> => Array.isArray(outside) ? outside.map(Number) : []
@@ -419,7 +427,10 @@ export const makeListCompiler = Effect.gen(function* () {
       return makeHeaders(query, outside, isEmpty ? yield* explain(query, read) : undefined)
     })
 
-    /** Adds the headers that depend on the data: the lineages that a page follows, or why the page is empty. */
+    /**
+     * Adds the headers that depend on the data: the lineages that the page follows, and the reason if the page is
+     * empty.
+     */
     const addHeaders = Effect.fnUntraced(function* (
       query: FollowableQuery<Query>,
       read: StatementReader,

@@ -1,5 +1,5 @@
 /**
- * Writes the rows of a list as a Parquet file, with only one row group in memory at a time
+ * Writes a list's rows as a Parquet file, with only one row group in memory at a time
  * (docs/decisions/0108-parquet-exports.md).
  */
 import type { SchemaElement, Statistics } from "hyparquet"
@@ -31,10 +31,10 @@ import {
   getNextFieldOffset,
 } from "../../postgres/BinaryRecord.ts"
 
-/** Limits of a row group, which ends after the first fetch that reaches one of them. */
+/** The limits of a row group. A row group ends after the first fetch that reaches either of them. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
 
-/** Encoded bytes are passed on in chunks of at least this size, except at the end of a row group or of the file. */
+/** The minimum size of a chunk of encoded bytes. The last chunk of a row group or of the file may be smaller. */
 const minChunkBytes = 65_536
 
 const noBytes = new Uint8Array(0)
@@ -46,8 +46,8 @@ const compressors = { ZSTD: (bytes: Uint8Array) => zstdCompressSync(bytes) }
 // ----------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns the Parquet type of a column. A column without an encoder contains numbers or lists, which are read from its
- * JSON.
+ * Returns a column's Parquet type. A column without a field encoder contains numbers or lists, which are read from
+ * their JSON.
  */
 const findParquetField = ({ ast }: Schema.Top): ParquetField => {
   const encoder = findFieldEncoder(ast)
@@ -73,7 +73,10 @@ const findColumns = (models: RowModels, names: ReadonlyArray<string>): ReadonlyA
     return { name, field: findParquetField(first), isOptional }
   })
 
-/** Describes a column. The elements of a list are required, because arrays in the database contain no nulls. */
+/**
+ * Returns the schema elements for a column. List elements are required, because arrays in the database contain no
+ * nulls.
+ */
 const describeColumn = ({ field: { element, isList }, isOptional, name }: Column): ReadonlyArray<SchemaElement> => {
   const repetition_type = isOptional ? "OPTIONAL" : "REQUIRED"
   if (isList === undefined) return [{ ...element, name, repetition_type }]
@@ -84,7 +87,10 @@ const describeColumn = ({ field: { element, isList }, isOptional, name }: Column
   ]
 }
 
-/** Returns a function that finds the fields of a record and checks their types. It reuses the array that it returns. */
+/**
+ * Returns a function that returns the offsets of a record's fields and checks the field types. The function reuses the
+ * array that it returns.
+ */
 const makeFieldFinder = (models: RowModels, names: ReadonlyArray<string>) => {
   const types = names.map((name) => getColumnType(models, name))
   const offsets = new Int32Array(names.length)
@@ -105,7 +111,7 @@ type ReadValue = (record: RecordData, offset: number) => ParquetValue | null
 
 const readNothing: ReadValue = () => null
 
-/** Returns the function that reads a column's value, directly or, if that is not possible, from its JSON. */
+/** Returns a function that reads a column's value, either directly or, if that is not possible, from its JSON. */
 const makeValueReader = (model: RowModel, name: string): ReadValue => {
   const [select, json] = [model.fields[name], model.json.fields[name]]
   if (json === undefined || select === undefined) return readNothing
@@ -127,9 +133,9 @@ const makeValueReader = (model: RowModel, name: string): ReadValue => {
   }
 }
 
-/** Returns a function that finds the index of the first model that matches a record. */
+/** Returns a function that returns the index of the first model that a record matches. */
 const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
-  /** Returns 0 if no model matches; encoding the record then fails. */
+  /** Returns 0 if no model matches. Encoding the record will then fail. */
   return (record: BinaryRecord, offsets: Int32Array) => {
     const matches = (model: ReadonlyArray<ReadValue>) => {
       try {
@@ -147,7 +153,9 @@ const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
 // Row groups
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns an array with room for `length` elements: the given one, or a copy of at least twice its size. */
+/**
+ * Returns an array with room for `length` elements: either the given array or a copy that is at least twice as large.
+ */
 const grow = <Elements extends Uint8Array | Int32Array>(
   elements: Elements,
   length: number,
@@ -159,7 +167,7 @@ const grow = <Elements extends Uint8Array | Int32Array>(
   return larger
 }
 
-/** The records of a row group, in the form in which PostgreSQL sent them. */
+/** The records of a row group, in the binary format in which PostgreSQL sent them. */
 class GroupBuffer {
   private bytes = new Uint8Array(65_536)
   private offsets = new Int32Array(4_096)
@@ -177,7 +185,7 @@ class GroupBuffer {
     return this.rows >= this.maxRows || this.length >= maxGroupBytes
   }
 
-  /** Adds a record whose fields are at these offsets. */
+  /** Adds a record. `offsets` are the offsets of the record's fields. */
   add({ decode, view }: BinaryRecord, offsets: Int32Array, model: number) {
     const columns = offsets.length
     const size = view.byteLength
@@ -194,7 +202,10 @@ class GroupBuffer {
     this.rows += 1
   }
 
-  /** Reads one column of all rows. The values may share the buffer's memory, which the next row group overwrites. */
+  /**
+   * Reads a column's values from all rows. The values may share memory with the buffer, which the next row group
+   * overwrites.
+   */
   readColumn(column: number, readers: ReadonlyArray<ReadonlyArray<ReadValue>>): Array<ParquetValue | null> {
     const { decode, models, offsets } = this
     const record = { view: new DataView(this.bytes.buffer), decode }
@@ -214,20 +225,23 @@ class GroupBuffer {
   }
 }
 
-/** hyparquet-writer truncates the minimum and maximum of text to this size, and needs one more byte to do so. */
+/**
+ * hyparquet-writer truncates the minimum and maximum of text columns to this many bytes. It needs one additional byte
+ * to do so.
+ */
 const maxTextBytes = 16
 
 /**
- * The first byte of U+100000 and above. A text of U+10FFFF has no greater prefix to serve as its maximum, so
- * hyparquet-writer needs all of it.
+ * The first byte of U+100000 and above in UTF-8. If a text consists of U+10FFFF, no prefix can be increased to serve as
+ * an upper bound, so hyparquet-writer needs the whole text.
  */
 const lastFirstByte = 0xf4
 
 const copyText = (text: Uint8Array) => text.slice(0, text[0] === lastFirstByte ? text.length : maxTextBytes + 1)
 
 /**
- * Copies the text in statistics, because the footer needs it after the buffer is reused, and shortens long text. (Only
- * for text does hyparquet-writer state whether a minimum or maximum is exact.)
+ * Copies the text in the statistics and shortens long text. A copy is needed because the footer uses the text after the
+ * buffer has been reused. Only for text does hyparquet-writer record whether a minimum or maximum is exact.
  */
 const copyStatistics = (statistics: Statistics): Statistics => {
   const { max_value, min_value } = statistics
@@ -241,17 +255,17 @@ const copyStatistics = (statistics: Statistics): Statistics => {
   }
 }
 
-/** The result of encoding a column or the footer. `bytes` is empty while the encoded bytes are still buffered. */
+/** The result of encoding a column or the footer. `bytes` is empty if the encoded bytes are still buffered. */
 interface ParquetChunk {
   readonly bytes: Uint8Array
-  /** Whether these bytes complete a row group. The file then contains all rows that were added so far. */
+  /** Whether these bytes complete a row group. If so, the file now contains all rows added so far. */
   readonly endsGroup: boolean
 }
 
-/** Adds the next rows to the row group, and encodes the group if it is full or the last one. */
+/** Adds the next rows to the current row group. Encodes the row group if it is full or if `isLast` is true. */
 export type ParquetRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Generator<ParquetChunk>
 
-/** Creates a writer for one file. `metadata` becomes the file's key-value metadata. Tests pass a small `groupRows`. */
+/** Creates a writer for a file. `metadata` becomes the file's key-value metadata. Tests pass a small `groupRows`. */
 export const makeParquetWriter = (
   models: RowModels,
   names: ReadonlyArray<string>,
@@ -277,14 +291,16 @@ export const makeParquetWriter = (
     createdBy: "tickerline",
   })
 
-  /** Returns the bytes written so far, and empties the buffer. */
+  /** Returns a copy of the bytes written so far, and empties the buffer. */
   const take = () => {
     const bytes = writer.getBytes().slice()
     writer.index = 0
     return bytes
   }
 
-  /** Writes a column of the row group as if it were a row group of its own. `mergeColumns` merges these into one. */
+  /**
+   * Writes one column of the row group as a separate row group. `mergeColumns` later merges these row groups into one.
+   */
   const encodeColumn = (index: number, { field, name }: Column) => {
     const data = group.readColumn(index, readers)
     const encoding = field.isEnumerated === undefined ? {} : { encoding: "RLE_DICTIONARY" as const }
@@ -293,7 +309,7 @@ export const makeParquetWriter = (
     if (chunk?.statistics !== undefined) chunk.statistics = copyStatistics(chunk.statistics)
   }
 
-  /** Replaces the row groups that hyparquet-writer recorded, one per column, with a single one of all columns. */
+  /** Replaces the row groups recorded by hyparquet-writer, one per column, with a single row group for all columns. */
   const mergeColumns = () => {
     const parts = file.row_groups.splice(-columns.length)
     file.row_groups.push({
@@ -306,7 +322,7 @@ export const makeParquetWriter = (
     group.clear()
   }
 
-  /** Encodes the row group column by column. Other requests run between two columns. */
+  /** Encodes the row group one column at a time. Other requests can run between two columns. */
   const encodeGroup = function* () {
     for (const [index, column] of columns.entries()) {
       encodeColumn(index, column)

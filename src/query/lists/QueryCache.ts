@@ -1,7 +1,7 @@
 /**
- * Caches results in memory (D17, caching). The key is a hash of the decoded query, so `?a&b` and `?b&a` share an entry.
- * An entry is valid for one version of the endpoint's tables. Concurrent requests for the same uncached result share
- * one query.
+ * Caches results in memory (D17, caching). The cache key is a hash of the decoded query, so `?a&b` and `?b&a` share an
+ * entry. An entry is valid for one version of the endpoint's tables. Concurrent requests for the same uncached result
+ * share one query.
  */
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { LRUCache } from "lru-cache"
@@ -22,10 +22,10 @@ import type { ResponseContent } from "../../contract/rules/Paging.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { type CacheEntry, CacheMemory } from "./CacheMemory.ts"
 
-/** Estimated memory of an entry, excluding its body and key. */
+/** Estimated memory used by an entry, in bytes, in addition to its body and key. */
 const entryOverheadBytes = 640
 
-/** A cached page. `version` is the version of its tables. */
+/** A cached page. `version` is the version of the tables that the page was read from. */
 export class CachedPage implements CacheEntry {
   readonly part = "results"
   readonly size: number
@@ -42,7 +42,8 @@ export class CachedPage implements CacheEntry {
 }
 
 /**
- * Creates a page that nothing may store. `route` is the path of the endpoint, from which downloaded files are named.
+ * Creates a page that must not be stored by clients or caches. `route` is the endpoint's path, which determines the
+ * names of downloaded files.
  */
 const makePrivatePage = (content: ResponseContent, route: string, storage: Partial<Page> = {}): Page => {
   const { body, file, headers = {}, nextPage, records } = content
@@ -54,7 +55,7 @@ const makePrivatePage = (content: ResponseContent, route: string, storage: Parti
   return makePage({ body, contentType, headers, bodyHeaders, records, nextPage, ...storage })
 }
 
-/** Creates a page that clients may store, with an `ETag`, unless its content is transient. */
+/** Creates a page that clients may store, with an `ETag`. If the content is transient, the page must not be stored. */
 export const makeStorablePage = (
   content: ResponseContent,
   { past, route }: Pick<AdmittedRequest, "past" | "route">,
@@ -62,18 +63,18 @@ export const makeStorablePage = (
   content.isTransient === true ? makePrivatePage(content, route) : makePrivatePage(content, route, {
     etag: computeEtag(content.body),
     cacheControl: past === undefined ? noCache : "private, max-age=31536000, immutable",
-    // The client stores this response for a year, so it must not reuse it for another key, which may not be allowed to
-    // read it.
+    // The client stores this response for a year. It must not reuse the response for a different API key, which may not
+    // have access to the data.
     ...(past === undefined ? {} : { headers: { ...content.headers, vary: "Authorization, X-API-Key" } }),
   })
 
 /**
- * Returns the SHA-256 of a query, so that every key has 44 characters, however long the query is. A collision is
- * practically impossible, even if a client searches for one.
+ * Returns the SHA-256 of a query, so that every key has 44 characters regardless of the length of the query. A
+ * collision is practically impossible, even if a client deliberately searches for one.
  */
 export const hashQuery = (text: string) => hash("sha256", text, "base64")
 
-/** Returns a function that tells whether a key is among the last 20,000 requested keys, and then records it. */
+/** Returns a function that checks whether a key is among the last 20,000 requested keys, and then records the key. */
 export const makeRepetitionDetector = () => {
   const keys = new LRUCache<string, true>({ max: 20_000 })
   return (key: string) => {
@@ -83,14 +84,14 @@ export const makeRepetitionDetector = () => {
   }
 }
 
-/** What a page has besides its content. */
+/** What is added to a page in addition to its content. */
 export interface PageAdditions {
-  /** Response headers, by lower-case name. */
+  /** Response headers. The keys are in lower case. */
   readonly headers?: Page["headers"]
-  /** Further endpoints whose rows are on the page. */
+  /** Other endpoints whose rows also appear on the page. */
   readonly sources?: Page["sources"]
   readonly total?: Page["total"] | undefined
-  /** Versions that the page depends on besides the version of its tables. */
+  /** The versions of other data that the page depends on, in addition to the version of its tables. */
   readonly dependencies?: ReadonlyArray<VersionDependency>
 }
 
@@ -105,17 +106,20 @@ const addToPage = (page: Page, { headers = {}, sources = [], total }: PageAdditi
   }
 }
 
-/** Reads pages for an endpoint, and builds their responses. */
+/** Reads an endpoint's pages and builds the responses. */
 export interface PageSource<E> {
   readonly tables: ReadonlyArray<string>
-  /** Returns the version of the tables, or undefined while it is unknown. */
+  /** Returns the version of the tables, or undefined if it is not available. */
   readonly getVersion: () => string | undefined
   /**
-   * Returns a reader for the request. It reads the past for a request with `as_of`, otherwise a replica that has the
-   * current version of the tables, or the primary if the version is unknown.
+   * Returns a reader for the request. With `as_of`, it reads past data. Otherwise it reads from a replica that has the
+   * current version of the tables, or from the primary if there is no such replica or the version is not available.
    */
   readonly makeReader: (request: AdmittedRequest) => StatementReader
-  /** Returns the page for the query from the cache, or builds it from what `read` returns. Estimates are not cached. */
+  /**
+   * Returns the page for the query from the cache, or builds it from the content that `read` returns. Estimates are not
+   * cached.
+   */
   readonly getPage: (
     query: object,
     request: AdmittedRequest,
@@ -124,11 +128,14 @@ export interface PageSource<E> {
   ) => Effect.Effect<Page, E>
 }
 
-/** The source of the pages of each endpoint. */
+/** Creates the page sources of endpoints. */
 export class QueryCache extends Context.Service<QueryCache, {
-  /** Caches pages until a table that the endpoint reads changes. Pages for requests with `as_of` stay valid. */
+  /**
+   * Creates a source that caches pages until a table that the endpoint reads changes. Pages for requests with `as_of`
+   * remain valid.
+   */
   readonly makeCachedSource: <E>(endpoint: AnnotatedEndpoint) => PageSource<E>
-  /** Caches nothing, because the pages depend on the account. */
+  /** Creates a source that caches nothing, because its pages depend on the account. */
   readonly makePrivateSource: <E>() => PageSource<E>
 }>()("tickerline/query/QueryCache") {
   static readonly layer = Layer.effect(
@@ -140,7 +147,10 @@ export class QueryCache extends Context.Service<QueryCache, {
       const wasRequestedRecently = makeRepetitionDetector()
       let sourceCount = 0
 
-      /** Returns the version of all pages with `as_of`. Only a failover that loses transactions can change them. */
+      /**
+       * Returns the version of all pages for requests with `as_of`. These pages change only if a failover loses
+       * transactions.
+       */
       const getPastVersion = () => {
         const timeline = versions.getTimeline()
         return timeline === undefined ? undefined : `past of ${timeline}`
@@ -158,18 +168,21 @@ export class QueryCache extends Context.Service<QueryCache, {
           return (statement) => reader.read(statement, { partition: route, from })
         }
 
-        /** Caches only pages that are requested repeatedly, because pages requested once would evict them. */
+        /**
+         * Caches a page only if it is requested repeatedly. Otherwise pages requested only once would evict those
+         * requested often.
+         */
         const store = (key: string, version: string, page: Page, isRepeated: boolean) => {
           if (page.etag !== undefined && isRepeated) memory.set(key, new CachedPage(page, version))
           return page
         }
 
         /**
-         * Reads a page only once, even if several requests ask for it at the same time. The first request runs `first`,
-         * and all others wait for its result. If the first request is interrupted, the others try again with `read`.
+         * Reads a page only once, even if several requests need it at the same time. The first request runs `first`,
+         * and the others wait for its result. If the first request is interrupted, the others retry with `read`.
          *
-         * `first` is the effect that `read` returned to the caller, which had to call it to see whether the page is
-         * known immediately. Running that effect instead of calling `read` again saves building it twice.
+         * `first` is an effect that the caller has already obtained by calling `read`, to check whether the page is
+         * available immediately. Running this effect avoids building it again.
          */
         const readOnce = (
           key: string,
@@ -190,8 +203,8 @@ export class QueryCache extends Context.Service<QueryCache, {
             }
             const listeners: Array<(exit: Exit.Exit<Page, E>) => void> = []
             const isRepeated = wasRequestedRecently(key)
-            // Adds the read to `pendingReads` only inside the effect whose end `onExit` observes. If it were added
-            // earlier, an interruption in between would leave it there, and later requests would wait for it forever.
+            // The read is added to `pendingReads` inside the effect that `onExit` observes. If it were added earlier,
+            // an interruption in between would leave the entry there, and later requests would wait for it forever.
             const readPending = Effect.suspend(() => {
               pendingReads.set(pendingKey, listeners)
               return first
@@ -205,8 +218,8 @@ export class QueryCache extends Context.Service<QueryCache, {
           })
 
         /**
-         * Returns a page from the cache, or reads it. A result that is available immediately, such as an error, needs
-         * no fiber (`KnownResults.ts`), and no other request can be waiting for it.
+         * Returns a page from the cache, or reads it. If the result is available immediately, such as an error, no
+         * fiber is needed (`KnownResults.ts`), and no other request can be waiting for the result.
          */
         const getPage: PageSource<E>["getPage"] = (query, request, readContent, additions = {}) => {
           const { past } = request

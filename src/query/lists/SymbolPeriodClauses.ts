@@ -1,6 +1,6 @@
 /**
- * SQL for lists that follow lineages. The statement reads each period of a symbol separately, through the index on
- * symbol and date, and reads no more of its rows than the page needs (docs/decisions/0091-followed-lineages.md).
+ * SQL for lists that follow lineages. The statement reads each period of a symbol separately, using the index on symbol
+ * and date. It reads no more rows from a period than the page could need (docs/decisions/0091-followed-lineages.md).
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -11,21 +11,31 @@ import { printedOffset } from "../../contract/rules/Dates.ts"
 import type { ListStatementParameter } from "./Conditions.ts"
 import type { FollowedSymbolPeriod } from "./FollowedPeriods.ts"
 
-/** SQL fragments for a statement that reads the rows of each period. */
+/** SQL fragments for a statement that reads the rows of each period separately. */
 export interface SymbolPeriodClauses {
-  /** Whether the intervals are the gaps between periods. Rows in gaps are only counted. */
+  /**
+   * Whether the intervals are the gaps between periods instead of the periods themselves. Rows in gaps are only
+   * counted.
+   */
   readonly areGaps: boolean
-  /** The intervals as a table for `from`: `period (lineage_ticker, symbol, starts, ends, rank)`. Join it laterally. */
+  /**
+   * The intervals as a table for the `from` clause: `period (lineage_ticker, symbol, starts, ends, rank)`. Join it
+   * laterally.
+   */
   readonly from: Statement.Fragment
-  /** The condition that a row belongs to the period. */
+  /** The condition that a row belongs to the interval. */
   readonly where: Statement.Fragment
   /**
-   * The same condition, but unless `order` is by date, written so that PostgreSQL does not use the index on the date.
+   * Returns the same condition for a given order. Unless the order is by date, the condition is written so that
+   * PostgreSQL does not use the index on the date.
    */
   readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
-  /** The order and limit of the rows in one period. */
+  /** Returns the order and limit for the rows of one interval. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
-  /** The order of the rows in all periods, written so that PostgreSQL reads no more periods than it needs. */
+  /**
+   * Returns the order for the merged rows of all intervals, written so that PostgreSQL reads no more periods than it
+   * needs.
+   */
   readonly mergeOrder: (order: Statement.Fragment) => Statement.Fragment
 }
 
@@ -35,13 +45,14 @@ interface DateRange {
   readonly end: Statement.Fragment
 }
 
-/** Builds the condition that a row's date is in the range. */
+/** Builds the condition that a row's date is within the range. */
 export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, start }: DateRange) =>
   sql`${date} >= ${start} and ${date} < ${end}`
 
 /**
- * Like `buildDateRangeCondition`, but for a list that is not sorted by date. Its pages must not use an index on the
- * date, because PostgreSQL would then read and sort the whole range. Counts may use `news_ticker_filed_at_idx`.
+ * Builds the same condition as `buildDateRangeCondition`, for a list that is not sorted by date. Pages must not use an
+ * index on the date, because PostgreSQL would then read and sort the whole range. Counts may use
+ * `news_ticker_filed_at_idx`.
  */
 export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range
@@ -50,7 +61,7 @@ export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, r
     : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
 }
 
-/** Returns SQL for the date of a row, and for the start and end of the period in the type of that date. */
+/** Returns SQL for a row's date and for the start and end of the interval, both converted to the type of the date. */
 const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDateColumn): DateRange => {
   const midnight = (day: string) =>
     sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '${printedOffset.text}'`)
@@ -69,10 +80,10 @@ const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolPeriod
   }
 })
 
-/** What the SQL of followed periods depends on. */
+/** Options for the SQL of followed periods. */
 export interface SymbolPeriodClauseOptions {
   readonly areGaps: boolean
-  /** Undefined if the rows have no date. */
+  /** The column with a row's date, or undefined if the rows have no date. */
   readonly rowDate: RowDateColumn | undefined
   readonly orderAndLimit: SymbolPeriodClauses["orderAndLimit"]
   /** A `where` or `order by` clause that selects or sorts the intervals. */
@@ -85,15 +96,16 @@ export const makeSymbolPeriodClauses = (
   intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolPeriod>>,
   { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
 ): SymbolPeriodClauses => {
-  // The array is in a subquery, because PostgreSQL would otherwise see its length and plan every execution.
+  // The array is passed through a subquery. Otherwise PostgreSQL would see its length and plan every execution
+  // separately.
   const array = (name: keyof FollowedSymbolPeriod, type: string) =>
     sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
-  /** Whether the newest rows come first, in which case all rows of a period precede those of the next rank. */
+  /** Returns whether the newest rows come first. In that case, all rows of a period precede those of the next rank. */
   const isSortedByDate = (order: Statement.Fragment) => {
     const [text] = sql`${order}`.compile()
     return rowDate !== undefined && text.startsWith(`${rowDate.column} desc`)
   }
-  // `ticker` and the date are columns of the list's table; `symbol`, `starts` and `ends` describe the period.
+  // `ticker` and the date are columns of the list's table. `symbol`, `starts` and `ends` are columns of `period`.
   const isOfSymbol = sql`ticker = symbol`
   const range = rowDate === undefined ? undefined : toRange(sql, rowDate)
   const where = range === undefined ? isOfSymbol : sql`${isOfSymbol} and ${buildDateRangeCondition(sql, range)}`

@@ -1,24 +1,25 @@
 /**
- * CSV cells (RFC 4180), converted from JSON so that both formats have the same digits. `load` reads the same cells
- * (D31): null is an empty cell, and a list is JSON.
+ * CSV cells (RFC 4180). They are converted from JSON, so that numbers have the same digits in both formats. `load`
+ * reads the same kind of cells (D31): null is an empty cell, and a list is written as JSON.
  */
 import { rowOutputBuffer } from "./OutputBuffer.ts"
 
-/** The end of each record. */
+/** The end of a CSV record. */
 export const csvNewline = "\r\n"
 
 /** Tells Excel that a file is encoded in UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
 /**
- * Matches text that a spreadsheet may run as a formula. Also matches such text after apostrophes, so that removing one
- * apostrophe from any cell restores the original text. Some spreadsheets skip white space, or accept `＝`.
+ * Matches text that a spreadsheet may run as a formula. Also matches such text if it is preceded by apostrophes, so
+ * that removing one apostrophe always restores the original text. Some spreadsheets skip leading white space or accept
+ * `＝`.
  */
 const formula = /^'*[\s\0]*[=+\-@＝＋－＠]|^'*[\t\r\n]/
 
 const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-// ASCII codes
+// ASCII codes.
 const [newline, carriageReturn, quote, apostrophe, comma, bracket, backslash, letterN, letterU, brace] = [
   10,
   13,
@@ -32,16 +33,22 @@ const [newline, carriageReturn, quote, apostrophe, comma, bracket, backslash, le
   123,
 ]
 
-/** A fast check before `formula`: text that starts with an ASCII letter or digit is not a formula. */
+/**
+ * Returns whether a character is an ASCII letter or digit. Text that starts with one is not a formula, so this check is
+ * a fast path that avoids the regular expression `formula`.
+ */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 
-/** Whether a spreadsheet may run this UTF-8 text in the output as a formula. */
+/** Returns whether a spreadsheet may run the UTF-8 text in this range of the output as a formula. */
 const isFormula = (start: number, end: number) =>
   start < end && !isAsciiAlphanumeric(rowOutputBuffer.bytes[start] ?? 0) &&
   formula.test(textDecoder.decode(rowOutputBuffer.bytes.subarray(start, end)))
 
-/** Control characters by the letter after the backslash in JSON. Any other character except `u` stands for itself. */
+/**
+ * Maps the letter after a backslash in JSON to the control character that it represents. Any other escaped character
+ * except `u` represents itself.
+ */
 const escapedCharacters = new Map(
   [["b", "\b"], ["f", "\f"], ["n", "\n"], ["r", "\r"], ["t", "\t"]].map(([letter = "", character = ""]) => [
     letter.charCodeAt(0),
@@ -49,10 +56,13 @@ const escapedCharacters = new Map(
   ]),
 )
 
-/** Replaces a lone surrogate, which UTF-8 cannot encode. JSON here escapes no other non-ASCII character as `\u…`. */
+/**
+ * The replacement for a lone surrogate, which UTF-8 cannot encode. No other non-ASCII character is escaped as `\u…` in
+ * this JSON.
+ */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
-/** Replaces a JSON string in the output with the text that it stands for. Returns the position after the text. */
+/** Replaces a JSON string in the output with the text that it represents. Returns the position after the text. */
 const unescape = (start: number, end: number) => {
   const { bytes } = rowOutputBuffer
   let written = start
@@ -73,7 +83,7 @@ const unescape = (start: number, end: number) => {
   return written
 }
 
-/** Quotes text in the output, in place. Returns the position after the closing quote. */
+/** Quotes a range of the output in place. Returns the position after the closing quote. */
 const quoteInPlace = (start: number, end: number) => {
   let quotes = 2
   for (let at = start; at < end; at += 1) if (rowOutputBuffer.bytes[at] === quote) quotes += 1
@@ -100,7 +110,8 @@ const needsQuotes = (start: number, end: number) => {
 }
 
 /**
- * Replaces a JSON string with its cell. A formula gets an apostrophe in front, so that spreadsheets show it as text.
+ * Replaces a JSON string in the output with a CSV cell. Adds an apostrophe before a formula, so that spreadsheets
+ * display it as text.
  */
 const writeTextCell = (start: number, end: number) => {
   let textEnd = unescape(start, end)
@@ -113,8 +124,8 @@ const writeTextCell = (start: number, end: number) => {
 }
 
 /**
- * Replaces the JSON value between `start` and `end` of the output with its CSV cell. Returns the position after the
- * cell. Numbers, `true` and `false` do not change.
+ * Replaces the JSON value between `start` and `end` of the output with a CSV cell. Returns the position after the cell.
+ * Numbers, `true` and `false` remain unchanged.
  */
 export const replaceJsonWithCsvCell = (start: number, end: number): number => {
   switch (rowOutputBuffer.bytes[start]) {
@@ -130,16 +141,18 @@ export const replaceJsonWithCsvCell = (start: number, end: number): number => {
   }
 }
 
-/** Removes the apostrophe that the service adds in CSV to text that a spreadsheet may run as a formula. */
+/** Removes the apostrophe that the service adds to CSV cells that a spreadsheet may run as a formula. */
 export const removeFormulaApostrophe = (cell: string) =>
   cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell
 
-/** Quotes a cell if CSV requires it, or if it starts like a list or an object, which are always quoted. */
+/**
+ * Quotes a cell if CSV requires it, or if it starts in the same way as a list or an object, which are always quoted.
+ */
 export const quoteCsvCell = (text: string) => /^[[{]|[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
-/** Converts a JSON value to a CSV cell. */
+/** Converts a JSON value to the text of a CSV cell. */
 export const encodeCsvCell = (json: string): string => {
   const end = replaceJsonWithCsvCell(0, rowOutputBuffer.writeText(json, 0))
-  // Writing may replace the buffer, so `bytes` must be read after it.
+  // Writing may replace the buffer, so `bytes` must not be read before the cell is written.
   return textDecoder.decode(rowOutputBuffer.bytes.subarray(0, end))
 }

@@ -1,6 +1,6 @@
 /**
- * Encoders from PostgreSQL's binary format to JSON, one per column type, together with the column's Parquet type
- * (docs/decisions/0030-compiled-row-encoders.md).
+ * Encoders from PostgreSQL's binary format to JSON. There is one for each column type, along with the column's Parquet
+ * type (docs/decisions/0030-compiled-row-encoders.md).
  */
 import { DateTime } from "effect"
 import type { ColumnType } from "../../contract/rows/Columns.ts"
@@ -22,10 +22,10 @@ import {
 } from "./ParquetFields.ts"
 import { isMissingValue, textTypeId } from "../../postgres/BinaryRecord.ts"
 
-/** Returned by an encoder if the column's schema must encode the value instead, because it is rare or invalid. */
+/** The result of an encoder that cannot encode a rare or invalid value. The column's schema must encode it instead. */
 export const unsupportedFieldResult = -1
 
-/** Returned by an encoder if the value does not match the schema. */
+/** The result of an encoder if the value does not match the column's schema. */
 export const invalidFieldResult = -2
 
 /** OIDs of the PostgreSQL types that have an encoder. */
@@ -40,16 +40,19 @@ export const postgresTypeIds = {
   numeric: 1700,
 } as const
 
-/** The most bytes that a field adds to the output besides its text, and the length of an escape such as `\u0001`. */
+/**
+ * The maximum number of bytes that a field adds to the output in addition to its text, and the length of an escape
+ * sequence such as `\u0001`.
+ */
 export const [fieldOverheadBytes, maxEscapeBytes] = [64, 6]
 
 /**
- * Writes a field that is not null as JSON at the position in the output. Returns the position after the JSON,
+ * Writes a non-null field as JSON at a position in the output. Returns the position after the JSON,
  * `unsupportedFieldResult` or `invalidFieldResult`.
  */
 export type FieldWriter = (view: DataView, offset: number, size: number, position: number) => number
 
-/** How columns of one type are encoded. */
+/** How columns of a type are encoded. */
 export interface FieldEncoder {
   readonly type: (typeof postgresTypeIds)[keyof typeof postgresTypeIds]
   readonly write: FieldWriter
@@ -58,7 +61,7 @@ export interface FieldEncoder {
 
 const textEncoder = new TextEncoder()
 
-// ASCII codes
+// ASCII codes.
 const [quote, comma, hyphen, point, zero, colon] = [34, 44, 45, 46, 48, 58]
 const [letterT, openBracket, backslash, closeBracket] = [84, 91, 92, 93]
 
@@ -66,7 +69,7 @@ const [letterT, openBracket, backslash, closeBracket] = [84, 91, 92, 93]
 // Text
 // ----------------------------------------------------------------------------------------------------------------
 
-/** The JSON escape of each ASCII code that needs one. */
+/** The JSON escape sequence for each ASCII code. Empty if the character needs no escape. */
 const escapes = Array.from({ length: 128 }, (_, code) => {
   const json = JSON.stringify(String.fromCharCode(code)).slice(1, -1)
   return textEncoder.encode(json.length === 1 ? "" : json)
@@ -78,19 +81,26 @@ const writeEscape = (code: number, position: number) => {
   return position
 }
 
-/** Sets the highest bit of each of the four bytes that is less than 32. Bytes above such a byte may have it set too. */
+/**
+ * For each of the four bytes in a word, sets the highest bit if the byte is less than 32. The bit may also be set for
+ * bytes above such a byte.
+ */
 const findControls = (word: number) => (word - 0x2020_2020) & ~word & 0x8080_8080
 
-/** Like `findControls`, but for bytes that are zero. */
+/**
+ * For each of the four bytes in a word, sets the highest bit if the byte is zero. The bit may also be set for bytes
+ * above such a byte.
+ */
 const findZeros = (word: number) => (word - 0x0101_0101) & ~word & 0x8080_8080
 
 /**
- * Whether one of the four bytes needs a JSON escape. PostgreSQL sends valid UTF-8, in which only ASCII needs escapes.
+ * Returns whether any of the four bytes needs a JSON escape. PostgreSQL sends valid UTF-8, in which only ASCII
+ * characters need escapes.
  */
 const needsEscape = (word: number) =>
   (findControls(word) | findZeros(word ^ 0x2222_2222) | findZeros(word ^ 0x5c5c_5c5c)) !== 0
 
-/** Writes a JSON string, four bytes at a time if none of them needs an escape. */
+/** Writes text as a JSON string, four bytes at a time where none of them needs an escape. */
 const writeText: FieldWriter = (view, offset, size, position) => {
   const { bytes, view: output } = rowOutputBuffer
   const end = offset + size
@@ -112,14 +122,14 @@ const writeText: FieldWriter = (view, offset, size, position) => {
   return position + 1
 }
 
-/** Encodes text. */
+/** Encodes text columns. */
 export const textFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.text,
   write: writeText,
   parquet: textParquetField,
 }
 
-/** Creates the encoder of a column that contains only these words. */
+/** Creates the encoder for a column that contains only the given words. */
 export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
   const encoded = words.map((word) => ({
     stored: textEncoder.encode(word),
@@ -160,7 +170,7 @@ const writeTextArray: FieldWriter = (view, offset, size, position) => {
   return position + 1
 }
 
-/** Encodes an array of text. */
+/** Encodes columns with arrays of text. */
 export const textArrayFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.textArray,
   write: writeTextArray,
@@ -172,27 +182,28 @@ export const textArrayFieldEncoder: FieldEncoder = {
 // ----------------------------------------------------------------------------------------------------------------
 
 /**
- * The four ASCII digits of each number from 0 to 9999, as four bytes. PostgreSQL's `numeric` consists of such numbers.
+ * The four ASCII digits of each number from 0 to 9999, as a 32-bit integer. PostgreSQL stores a `numeric` as groups of
+ * four digits, and each group is a number in this range.
  */
 const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
   const digits = String(group).padStart(4, "0")
   return new DataView(textEncoder.encode(digits).buffer).getInt32(0)
 })
-/** How many digits each group has without leading zeros. */
+/** For each group, the number of digits without leading zeros. */
 const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
-/** How many digits each group has without trailing zeros. */
+/** For each group, the number of digits without trailing zeros. */
 const trailingDigits = Uint8Array.from(
   { length: 10_000 },
   (_, group) => String(group).padStart(4, "0").replace(/0+$/, "").length,
 )
 
-/** Writes a number from 0 to 9999 as four digits. */
+/** Writes a number from 0 to 9999 as exactly four digits. Returns the position after them. */
 export const writeFourDigits = (group: number, position: number) => {
   rowOutputBuffer.view.setInt32(position, fourDigits[group] ?? 0)
   return position + 4
 }
 
-/** Writes a number from 0 to 9999 without leading zeros. */
+/** Writes a number from 0 to 9999 without leading zeros. Returns the position after it. */
 const writeFirstGroup = (group: number, position: number) => {
   const digits = leadingDigits[group] ?? 0
   rowOutputBuffer.view.setInt32(position, (fourDigits[group] ?? 0) << (8 * (4 - digits)))
@@ -212,7 +223,7 @@ const writeInteger: FieldWriter = (view, offset, _, position) => {
   return writeDigits(Math.abs(value), position)
 }
 
-/** Encodes a `bigint` of at most 2^53-1. */
+/** Encodes `bigint` columns. Values must not exceed 2^53-1. */
 export const integerFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.bigint,
   write: writeInteger,
@@ -224,7 +235,8 @@ const [positive, negative] = [0, 0x4000]
 
 /**
  * Writes a decimal without trailing zeros. PostgreSQL sends the number of four-digit groups, the weight of the first
- * group (as a power of 10,000), the sign (or a code for NaN or infinity), the number of decimals, and then the groups.
+ * group (as a power of 10,000), the sign (or a code for NaN or infinity), the number of decimal places, and then the
+ * groups.
  */
 const writeDecimal: FieldWriter = (view, offset, _, position) => {
   const count = view.getInt16(offset)
@@ -236,14 +248,15 @@ const writeDecimal: FieldWriter = (view, offset, _, position) => {
   if (sign === negative) rowOutputBuffer.bytes[position++] = hyphen
   let at = offset + 8
   const end = at + 2 * count
-  // The groups before the point, the first without leading zeros. PostgreSQL omits groups of zeros at the end.
+  // Write the groups before the decimal point, the first one without leading zeros. PostgreSQL omits trailing groups
+  // that are zero.
   if (weight < 0) rowOutputBuffer.bytes[position++] = zero
   else {
     const fraction = at + 2 * (weight + 1)
     position = writeFirstGroup(view.getInt16(at), position)
     for (at += 2; at < fraction; at += 2) position = writeFourDigits(at < end ? view.getInt16(at) : 0, position)
   }
-  // The groups after the point, up to the last digit that is not zero.
+  // Write the groups after the decimal point, up to the last nonzero digit.
   let last = end - 2
   while (last >= at && view.getInt16(last) === 0) last -= 2
   if (last < at) return position
@@ -254,7 +267,10 @@ const writeDecimal: FieldWriter = (view, offset, _, position) => {
   return position + (trailingDigits[group] ?? 0)
 }
 
-/** Creates the encoder of a `numeric` column. `precision` (all digits) and `scale` (decimals) only apply to Parquet. */
+/**
+ * Creates the encoder for a `numeric` column. `precision` (total digits) and `scale` (decimal places) affect only
+ * Parquet.
+ */
 export const makeDecimalFieldEncoder = (precision: number, scale: number): FieldEncoder => ({
   type: postgresTypeIds.numeric,
   write: writeDecimal,
@@ -266,7 +282,7 @@ const [jsonTrue, jsonFalse] = [encodeAsWords("true"), encodeAsWords("false")]
 const writeBoolean: FieldWriter = (view, offset, _, position) =>
   rowOutputBuffer.writeWords(view.getUint8(offset) === 0 ? jsonFalse : jsonTrue, position)
 
-/** Encodes a boolean. */
+/** Encodes boolean columns. */
 export const booleanFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.boolean,
   write: writeBoolean,
@@ -279,21 +295,25 @@ export const booleanFieldEncoder: FieldEncoder = {
 
 const millisPerDay = 86_400_000
 
-/** PostgreSQL counts days and microseconds from 2000-01-01. */
+/** PostgreSQL counts days and microseconds from 2000-01-01. This is that date, in milliseconds since 1970. */
 const epochMillis = Date.UTC(2000, 0, 1)
 const epochDay = epochMillis / millisPerDay
 
 const [minDay, maxDay] = [Date.parse("0001-01-01") / millisPerDay, Date.parse("9999-12-31") / millisPerDay]
 
-/** Writes a number from 0 to 99 as two digits. */
+/** Writes a number from 0 to 99 as exactly two digits. Returns the position after them. */
 const writeTwoDigits = (value: number, position: number) => {
   rowOutputBuffer.view.setInt16(position, fourDigits[value] ?? 0)
   return position + 2
 }
 
-/** Returns the year, month and day of the month for a day from year 1 to 9999, counted from 1970-01-01. */
+/**
+ * Returns the year, month and day of the month for a day number counted from 1970-01-01. The year must be from 1 to
+ * 9999.
+ */
 const splitDay = (day: number) => {
-  // From Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms". Years start in March, so leap days come last.
+  // This algorithm is from Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms". Its years start in March, so
+  // that the leap day is the last day of the year.
   const shifted = day + 719_468
   const era = Math.floor(shifted / 146_097)
   const dayOfEra = shifted - era * 146_097
@@ -310,10 +330,10 @@ const splitDay = (day: number) => {
   }
 }
 
-/** Reused, because the columns of a row often have the same day. */
+/** The last day that was split. It is reused because the columns of a row often contain the same day. */
 let lastDay = splitDay(0)
 
-/** Writes `YYYY-MM-DD` for a day from year 1 to 9999, counted from 1970-01-01. */
+/** Writes a day number counted from 1970-01-01 as `YYYY-MM-DD`. The year must be from 1 to 9999. */
 const writeDay = (day: number, position: number) => {
   if (day !== lastDay.day) lastDay = splitDay(day)
   position = writeFourDigits(lastDay.year, position)
@@ -337,7 +357,7 @@ const writeDate: FieldWriter = (view, offset, _, position) => {
   return end + 1
 }
 
-/** Encodes a date. */
+/** Encodes date columns. */
 export const dateFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.date,
   write: writeDate,
@@ -346,10 +366,10 @@ export const dateFieldEncoder: FieldEncoder = {
 
 const offsetSuffix = encodeAsWords(`${printedOffset.text}"`)
 
-/** Writes a time's UTC fields with the suffix -05:00. Omits the milliseconds if they are zero. */
+/** Writes a time's UTC fields, followed by the suffix -05:00. Omits the milliseconds if they are zero. */
 const writeTime = (time: number, position: number) => {
   const day = Math.floor(time / millisPerDay)
-  // Converted to an integer, because V8 calls a slow function for the remainder of a float.
+  // Converted to an integer, because V8 computes the remainder of a float with a slow function call.
   const millis = (time - day * millisPerDay) | 0
   const seconds = (millis / 1000) | 0
   const minutes = (seconds / 60) | 0
@@ -371,23 +391,25 @@ const writeTime = (time: number, position: number) => {
 }
 
 /**
- * The range of times that encoders support. New York had local mean time until 1883, and after 2285, microseconds since
- * 1970 exceed 2^53.
+ * The range of times that the encoders support. Before 1883, New York used local mean time. After 2285, microseconds
+ * since 1970 exceed 2^53.
  */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
 /**
- * Creates the encoder of a time. `getShift` returns the milliseconds from the stored time to the wall-clock time that
- * is printed.
+ * Creates the encoder for a time column. `getShift` returns how many milliseconds to add to the stored time to get the
+ * wall-clock time to print.
  */
 export const makeTimeFieldEncoder = (
   type: typeof postgresTypeIds.timestamp | typeof postgresTypeIds.timestamptz,
   getShift: (time: number) => number,
 ): FieldEncoder => {
-  /** Returns the wall-clock time to print, in milliseconds since 1970, or undefined if the schema must compute it. */
+  /**
+   * Returns the wall-clock time to print, in milliseconds since 1970. Returns undefined if the schema must compute it.
+   */
   const readPrinted = (view: DataView, offset: number) => {
     const micros = readInt64(view, offset)
-    // Truncates to milliseconds toward the start of 2000, as the driver does.
+    // Truncates to milliseconds toward the start of the year 2000, as the driver does.
     const time = Math.trunc(micros / 1000) + epochMillis
     return time >= fastSince && time < fastUntil ? time + getShift(time) : undefined
   }
@@ -406,7 +428,7 @@ export const makeTimeFieldEncoder = (
 
 const maxCachedDays = 50_000
 
-/** Returns a function that caches one value per day. Days are counted from 1970-01-01. */
+/** Wraps a function so that its value for each day is cached. Days are counted from 1970-01-01. */
 export const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   const cache = new Map<number, A>()
   let last: { readonly day: number; readonly value: A } | undefined
@@ -424,7 +446,10 @@ export const cachePerDay = <A extends number | null>(compute: (day: number) => A
   }
 }
 
-/** Returns a function that returns the shift from New York's time to UTC-05:00 in milliseconds, cached per day. */
+/**
+ * Creates a function that returns how many milliseconds to add to a New York wall-clock time to convert it to
+ * UTC-05:00. The result is cached per day.
+ */
 const makeNewYorkShift = () => {
   const computeShift = (time: number) =>
     DateTime.toEpochMillis(decodeNewYorkTime(new Date(time))) + printedOffset.millis - time
@@ -453,7 +478,7 @@ const simpleFieldEncoders = {
   date: dateFieldEncoder,
 }
 
-/** Returns the encoder of a column type. */
+/** Returns the encoder for a column type. */
 export const getFieldEncoder = (type: ColumnType): FieldEncoder => {
   switch (type.name) {
     case "literal":

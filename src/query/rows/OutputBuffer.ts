@@ -1,21 +1,21 @@
-/** The buffer that rows are encoded into. Encoding is synchronous, so one buffer is enough. */
+/** The buffer that rows are encoded into. Encoding is synchronous, so a single buffer is sufficient. */
 
 const initialBytes = 262_144
-/** Maximum size of a buffer that is kept after use. */
+/** A buffer that has grown beyond this size is released after use. */
 const maxKeptBytes = 4_194_304
-/** Room after the text, because the last write of eight bytes may go past its end. */
+/** Extra space after the text. The last write of eight bytes may extend beyond the end of the text. */
 const spareBytes = 8
 
 const textEncoder = new TextEncoder()
 
-/** Text as groups of eight bytes, which can be written faster than single bytes. */
+/** Text as groups of eight bytes. Writing a group is faster than writing its bytes individually. */
 export interface EncodedWords {
   readonly words: BigInt64Array
-  /** The size of the text in bytes. The last group may be longer than the rest of the text. */
+  /** The size of the text in bytes. The last group may extend beyond the end of the text. */
   readonly size: number
 }
 
-/** Splits text into groups of eight bytes. */
+/** Encodes text as groups of eight bytes. */
 export const encodeAsWords = (text: string): EncodedWords => {
   const bytes = textEncoder.encode(text)
   const padded = new DataView(new ArrayBuffer(Math.ceil(bytes.length / 8) * 8))
@@ -27,7 +27,10 @@ export const encodeAsWords = (text: string): EncodedWords => {
 }
 
 class OutputBuffer {
-  /** Replaced when the buffer grows, so read this property again after each `reserve`. */
+  /**
+   * The buffer's memory. It is replaced when the buffer grows, so read this property again after each call of
+   * `reserve`.
+   */
   bytes = new Uint8Array(0)
   view = new DataView(this.bytes.buffer)
 
@@ -36,7 +39,7 @@ class OutputBuffer {
     this.view = new DataView(bytes.buffer)
   }
 
-  /** Ensures that the buffer has room for `size` bytes at the position. */
+  /** Ensures that there is room for `size` bytes at the position. */
   reserve(position: number, size: number) {
     const needed = position + size + spareBytes
     if (needed <= this.bytes.length) return
@@ -45,7 +48,7 @@ class OutputBuffer {
     this.replace(larger)
   }
 
-  /** Writes text where the caller has reserved room. Returns the position after it. */
+  /** Writes text and returns the position after it. The caller must have reserved room for the text. */
   writeWords({ size, words }: EncodedWords, position: number): number {
     const { view } = this
     for (let index = 0, at = position; index < words.length; index += 1, at += 8) {
@@ -54,7 +57,7 @@ class OutputBuffer {
     return position + size
   }
 
-  /** Writes text as UTF-8. Returns the position after it. */
+  /** Writes text as UTF-8 and returns the position after it. Reserves room as needed. */
   writeText(text: string, position: number): number {
     this.reserve(position, text.length * 3)
     const { bytes } = this
@@ -69,7 +72,9 @@ class OutputBuffer {
     return position + text.length
   }
 
-  /** Returns a copy of the bytes before `end`, so that a response does not keep the whole buffer in memory. */
+  /**
+   * Returns a copy of the bytes before `end`. Because of the copy, a response does not keep the whole buffer in memory.
+   */
   take(end: number): Uint8Array {
     const copy = this.bytes.slice(0, end)
     if (this.bytes.length > maxKeptBytes) this.replace(new Uint8Array(0))

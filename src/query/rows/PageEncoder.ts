@@ -1,4 +1,4 @@
-/** Encodes a page of a list (§1, D8) as JSON with its envelope, or as CSV or NDJSON. */
+/** Encodes a page of a list (§1, D8) as JSON with an envelope, or as CSV or NDJSON. */
 import type { PageFormat } from "../../contract/rows/ListFormats.ts"
 import { cutPage } from "../../contract/rules/Cursors.ts"
 import type { PagingQuery, ResponseContent } from "../../contract/rules/Paging.ts"
@@ -9,15 +9,20 @@ import { groupRowsIntoResults, makeCsvOrNdjsonWriter, type ResultEncoder, writeJ
 interface Page {
   readonly results: ResultEncoder
   readonly format: PageFormat
-  /** The rows that `getPageRowRange` selects: one more than the page shows if there is a next page. */
+  /**
+   * The rows in the range from `getPageRowRange`. If there is a next page, this is one more row than the page shows.
+   */
   readonly rows: ReadonlyArray<BinaryRecord>
-  /** Returns the place of the row with this index, if the list has the parameter `after`. */
+  /** Returns the position in the list of the row with this index, as text, if the list has the parameter `after`. */
   readonly getPlace?: ((row: number) => string) | undefined
-  /** Returns the envelope's `message` for the rows on the page. */
+  /** Returns the `message` in the envelope for the rows on the page. */
   readonly message?: ((rows: ReadonlyArray<BinaryRecord>) => string | undefined) | undefined
 }
 
-/** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have neither envelope nor `message`. */
+/**
+ * Encodes a page as JSON with an envelope, or as CSV or NDJSON. CSV and NDJSON have neither an envelope nor a
+ * `message`.
+ */
 export const encodeListPage = (
   { limit, page }: PagingQuery,
   { format, getPlace, message, results, rows }: Page,

@@ -1,30 +1,30 @@
 /**
- * The Parquet types of columns, and their readers from PostgreSQL's binary format
+ * The Parquet types of columns, and functions that read their values from PostgreSQL's binary format
  * (docs/decisions/0108-parquet-exports.md).
  */
 import { Data } from "effect"
 import type { SchemaElement } from "hyparquet"
 import { getBytes, isMissingValue, textTypeId } from "../../postgres/BinaryRecord.ts"
 
-/** A value as hyparquet-writer expects it: text in UTF-8, decimals as unscaled integers. */
+/** A value in the form that hyparquet-writer expects: text as UTF-8 bytes, and decimals as unscaled integers. */
 export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>
 
-/** A value does not fit the Parquet type of its column. */
+/** A value does not fit the Parquet type of the column. */
 class InvalidParquetValue extends Data.TaggedError("InvalidParquetValue")<{ readonly message: string }> {}
 
-/** The Parquet type of a column, and how its values are read. */
+/** A column's Parquet type, and how the column's values are read. */
 export interface ParquetField {
   /** The type of the value, or of each element if the column is a list. */
   readonly element: Omit<SchemaElement, "name">
   readonly isList?: true
-  /** Enumerated columns are always dictionary-encoded. */
+  /** Set for enumerated columns, which are always dictionary-encoded. */
   readonly isEnumerated?: true
   /**
-   * Reads a field that is not null. Returns undefined if the value is rare or invalid, and `parse` must read its JSON
+   * Reads a non-null field. Returns undefined if the value is rare or invalid. `parse` must then read the value's JSON
    * instead.
    */
   readonly read: (view: DataView, offset: number, size: number) => ParquetValue | undefined
-  /** Reads a value from its JSON. Throws if the value does not fit the type. */
+  /** Reads a value from its JSON. Throws if the value does not fit the Parquet type. */
   readonly parse: (json: string) => ParquetValue
 }
 
@@ -38,14 +38,14 @@ const textElement: ParquetField["element"] = {
 
 const parseText = (json: string) => textEncoder.encode(JSON.parse(json))
 
-/** A column of text. */
+/** The type of text columns. */
 export const textParquetField: ParquetField = {
   element: textElement,
   read: getBytes,
   parse: parseText,
 }
 
-/** Whether the view contains `text` at this offset. */
+/** Returns whether the view contains `text` at this offset. */
 export const hasBytesAt = (view: DataView, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
     if (view.getUint8(offset + index) !== text[index]) return false
@@ -53,7 +53,7 @@ export const hasBytesAt = (view: DataView, offset: number, text: Uint8Array) => 
   return true
 }
 
-/** Creates the type of a column that contains only these words. */
+/** Creates the type of a column that contains only the given words. */
 export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetField => {
   const encoded = words.map((word) => textEncoder.encode(word))
   return {
@@ -64,7 +64,7 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   }
 }
 
-/** Reads an array without its empty elements (D16, missing values). `writeTextArray` describes the format. */
+/** Reads an array, without its empty elements (D16, missing values). `writeTextArray` describes PostgreSQL's format. */
 const readTextList: ParquetField["read"] = (view, offset, size) => {
   const dimensions = view.getInt32(offset)
   const isList = dimensions === 1 && view.getInt32(offset + 16) === 1
@@ -79,7 +79,7 @@ const readTextList: ParquetField["read"] = (view, offset, size) => {
   return texts
 }
 
-/** A column of text arrays. */
+/** The type of columns with arrays of text. */
 export const textListParquetField: ParquetField = {
   element: textElement,
   isList: true,
@@ -87,12 +87,13 @@ export const textListParquetField: ParquetField = {
   parse: (json) => Array.from<string, Uint8Array>(JSON.parse(json), (text) => textEncoder.encode(text)),
 }
 
-/** Reads a signed 64-bit integer as a float, which is exact up to 2^53. */
+/** Reads a signed 64-bit integer as a floating-point number. The result is exact up to 2^53. */
 export const readInt64 = (view: DataView, offset: number) =>
   view.getInt32(offset) * 4_294_967_296 + view.getUint32(offset + 4)
 
 /**
- * A column of integers up to 2^53-1. INT64 needs no logical type, and hyparquet-writer 0.17 would write an invalid one.
+ * The type of columns with integers up to 2^53-1. INT64 needs no logical type, and hyparquet-writer 0.17 would write an
+ * invalid one.
  */
 export const integerParquetField: ParquetField = {
   element: { type: "INT64" },
@@ -103,7 +104,7 @@ export const integerParquetField: ParquetField = {
   parse: BigInt,
 }
 
-/** A column of booleans. */
+/** The type of boolean columns. */
 export const booleanParquetField: ParquetField = {
   element: { type: "BOOLEAN" },
   read: (view, offset) => view.getUint8(offset) !== 0,
@@ -114,10 +115,10 @@ export const booleanParquetField: ParquetField = {
 // Decimals
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Every integer with at most this many digits fits into 64 bits. */
+/** Any integer with at most this many digits fits into 64 bits. */
 const maxInt64Digits = 18
 
-/** Returns how many bytes a signed integer with this many digits needs. */
+/** Returns the number of bytes needed for a signed integer with this many digits. */
 const countBytes = (digits: number) => {
   const bits = (10n ** BigInt(digits) - 1n).toString(2).length + 1
   return Math.ceil(bits / 8)
@@ -125,12 +126,17 @@ const countBytes = (digits: number) => {
 
 const [positive, negative] = [0, 0x4000]
 
-/** Creates the type of a decimal with at most `precision` digits, `scale` of them after the point. */
+/**
+ * Creates the type of a decimal column with at most `precision` digits, of which `scale` are after the decimal point.
+ */
 export const makeDecimalParquetField = (precision: number, scale: number): ParquetField => {
   const limit = 10n ** BigInt(precision)
-  /** How many of PostgreSQL's four-digit groups the `scale` digits after the point occupy. */
+  /** The number of four-digit groups that PostgreSQL needs for `scale` decimal places. */
   const fractionGroups = Math.ceil(scale / 4)
-  /** These groups may contain more decimals than `scale`. Dividing their digits by this gives the unscaled integer. */
+  /**
+   * The groups may have more decimal places than `scale`. Dividing their digits by this factor gives the unscaled
+   * integer.
+   */
   const excess = 10 ** (fractionGroups * 4 - scale)
 
   const parse = (json: string) => {
@@ -144,8 +150,8 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
   }
 
   /**
-   * Reads a `numeric`: the number of groups, the weight of the first (a power of 10,000), the sign, the number of
-   * decimals, and the groups.
+   * Reads a `numeric`: the number of groups, the weight of the first group (as a power of 10,000), the sign, the number
+   * of decimal places, and then the groups.
    */
   const read: ParquetField["read"] = (view, offset) => {
     const count = view.getInt16(offset)
@@ -175,7 +181,7 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
 // Dates and times
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Creates the type of a date. `readDay` returns days since 1970, or undefined if the date cannot be printed. */
+/** Creates the type of a date column. `readDay` returns days since 1970, or undefined if the date cannot be printed. */
 export const makeDateParquetField = (
   readDay: (view: DataView, offset: number) => number | undefined,
 ): ParquetField => ({
@@ -192,8 +198,8 @@ const toMicros = (millis: number) => {
 }
 
 /**
- * Creates the type of a time. `readMillis` returns milliseconds since 1970, or undefined if only the schema can compute
- * them.
+ * Creates the type of a time column. `readMillis` returns milliseconds since 1970, or undefined if only the schema can
+ * compute them.
  */
 export const makeInstantParquetField = (
   readMillis: (view: DataView, offset: number) => number | undefined,

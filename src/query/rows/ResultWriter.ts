@@ -1,4 +1,4 @@
-/** Groups the rows of a list into results, and encodes the results as a page or a file (D8, D16). */
+/** Groups a list's rows into results, and encodes the results as a page or a file (D8, D16). */
 import { Array } from "effect"
 import { byteOrderMark, csvNewline } from "./CsvCells.ts"
 import { rowOutputBuffer } from "./OutputBuffer.ts"
@@ -13,26 +13,26 @@ import {
 import { getColumnNames, type RowModels } from "../../contract/rows/RowModel.ts"
 import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 
-/** The rows of one result: a single row, or a group of adjacent rows, such as those of an ownership filing. */
+/** The rows of one result: either a single row or a group of adjacent rows, such as all rows of an ownership filing. */
 export type ResultRows = Array.NonEmptyReadonlyArray<BinaryRecord>
 
 /**
- * Encodes results. The `write` functions write at a position in the output, and return the position after what they
- * wrote.
+ * Encodes results. The `write` functions write at a position in the output and return the position after the written
+ * bytes.
  */
 export interface ResultEncoder {
   readonly models: RowModels
-  /** Column names, which are also the CSV header. */
+  /** The column names, which also form the CSV header. */
   readonly columns: ReadonlyArray<string>
-  /** The select list in SQL: a single record with all columns. */
+  /** The SQL select list: a single record with all columns. */
   readonly selection: string
   /** Writes a result as JSON. */
   readonly writeJson: (rows: ResultRows, position: number) => number
-  /** Writes a row as a CSV record. A result that is a group of rows has one record per row. */
+  /** Writes a row as a CSV record. A result that is a group of rows becomes one record per row. */
   readonly writeCsvRecord: RowWriter
-  /** The column with the date of a row, or undefined if rows have no date. */
+  /** The column with a row's date, or undefined if the rows have no date. */
   readonly rowDate: RowDateColumn | undefined
-  /** Whether a row belongs to the same result as the previous row. Undefined if each result is one row. */
+  /** Returns whether a row belongs to the same result as the previous row. Undefined if each result is a single row. */
   readonly isSameResult: ((row: BinaryRecord, previous: BinaryRecord) => boolean) | undefined
 }
 
@@ -49,20 +49,20 @@ const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson"
   }
 }
 
-/** Creates the encoder of results that are single rows. */
+/** Creates the encoder for results that are single rows. */
 export const makeSingleRowResultEncoder = (Row: RowModels): ResultEncoder => {
   const write = makeJsonRowWriter(Row)
   return makeResultEncoder(Row, { writeJson: ([row], position) => write(row, position), isSameResult: undefined })
 }
 
-/** Creates the encoder of results that are groups of rows. `writeJson` writes one group. */
+/** Creates the encoder for results that are groups of rows. `writeJson` writes one group. */
 export const makeGroupResultEncoder = (
   Row: RowModels,
   isSameResult: (row: BinaryRecord, previous: BinaryRecord) => boolean,
   writeJson: ResultEncoder["writeJson"],
 ): ResultEncoder => makeResultEncoder(Row, { writeJson, isSameResult })
 
-/** Groups rows into results. */
+/** Groups rows into results. Adjacent rows of the same result form a group. */
 export const groupRowsIntoResults = (
   { isSameResult }: ResultEncoder,
   rows: ReadonlyArray<BinaryRecord>,
@@ -72,7 +72,7 @@ export const groupRowsIntoResults = (
   return Array.groupWith(rows, (previous, row) => isSameResult(row, previous))
 }
 
-/** Writes results as JSON, with the separator between them. */
+/** Writes results as JSON, with a separator between them. Returns the position after the last result. */
 export const writeJsonResults = (
   encoder: ResultEncoder,
   results: ReadonlyArray<ResultRows>,
@@ -87,7 +87,7 @@ export const writeJsonResults = (
   return end
 }
 
-/** Returns a function that counts the results that begin in the next rows of a list. */
+/** Creates a function that counts how many results begin in the next rows of a list. */
 export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
   let previous: BinaryRecord | undefined
   return (rows: ReadonlyArray<BinaryRecord>) => {
@@ -104,14 +104,15 @@ export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
 
 /** A part of a file. */
 export interface FileChunk {
-  /** Empty while the encoded bytes are still buffered. */
+  /** The encoded bytes. Empty if they are still buffered. */
   readonly bytes: Uint8Array
-  /** How many results end in the chunk. */
+  /** The number of results that end in this chunk. */
   readonly results: number
 }
 
 /**
- * Encodes the next rows of a file. For NDJSON, holds back the last group, which may continue, unless `isLast` is true.
+ * Encodes the next rows of a file. For NDJSON, the last group is held back until the next call, because it may continue
+ * there, unless `isLast` is true.
  */
 type FileChunkEncoder = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => FileChunk
 
@@ -138,6 +139,6 @@ const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkEncoder => {
   }
 }
 
-/** Creates a writer for one file. It is stateful, because a group of rows may span two chunks. */
+/** Creates a writer for a single file. The writer is stateful, because a group of rows may span two chunks. */
 export const makeCsvOrNdjsonWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): FileChunkEncoder =>
   format === "csv" ? makeCsvWriter(encoder) : makeNdjsonWriter(encoder)

@@ -1,6 +1,6 @@
 /**
- * Encodes database rows as JSON and CSV (D16), directly from PostgreSQL's bytes. Each list compiles its encoder once
- * from the schemas of its rows (docs/decisions/0030-compiled-row-encoders.md).
+ * Encodes database rows as JSON and CSV (D16), directly from PostgreSQL's binary format. Each list compiles its encoder
+ * once from the schemas of its rows (docs/decisions/0030-compiled-row-encoders.md).
  */
 import { Data, Schema, SchemaAST } from "effect"
 import {
@@ -33,16 +33,16 @@ import {
   isMissingValue,
 } from "../../postgres/BinaryRecord.ts"
 
-/** A value in the database does not match its schema. */
+/** A value in the database does not match its column's schema. */
 export class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly message: string }> {}
 
-/** The column with the row's own date, and its PostgreSQL type. */
+/** The column that contains a row's date, and the column's PostgreSQL type. */
 export interface RowDateColumn {
   readonly column: string
   readonly type: FieldEncoder["type"]
 }
 
-/** Returns the date column that rows declare with `markAsRowDate`. Throws at startup if they declare several. */
+/** Returns the date column that the row models mark with `markAsRowDate`. Throws at startup if they mark several. */
 export const findRowDateColumn = (models: RowModels): RowDateColumn | undefined => {
   const dates = toRowModelArray(models).flatMap(({ fields, json }) =>
     Object.keys(json.fields).flatMap((column) => {
@@ -57,30 +57,30 @@ export const findRowDateColumn = (models: RowModels): RowDateColumn | undefined 
   return dates[0]
 }
 
-/** Returns the encoder for a column's type, which may be nullable. */
+/** Returns the encoder for a column's type, or undefined if it has none. The type may be nullable. */
 export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined => {
   const type = findColumnType(ast)
   return type === undefined ? undefined : getFieldEncoder(type)
 }
 
-/** Returns the size below which a field has no value. Required text may be empty. */
+/** Returns the size below which a field counts as missing. A required text may be empty. */
 export const getMinFieldSize = ({ ast }: Schema.Top) =>
   isNullableSchema(ast) && isMissingValue(0, findFieldEncoder(ast)?.type ?? 0) ? 1 : 0
 
-/** Returns the OID of a column's type, or 0 for a column without an encoder, which may have any type. */
+/** Returns the OID of a column's type. Returns 0 for a column without an encoder, which may have any type. */
 export const getColumnType = (models: RowModels, name: string) => {
   const select = toRowModelArray(models).find((model) => name in model.json.fields)?.fields[name]
   return select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0
 }
 
-/** Names of the types that have an encoder, by OID. */
+/** Names of the PostgreSQL types that have an encoder, by OID. */
 const typeNames = new Map<number, string>(
   Object.entries({ ...postgresTypeIds, "text[]": postgresTypeIds.textArray }).map(([name, id]) => [id, name]),
 )
 
 /**
- * Returns SQL that selects a record of the columns. A record states the type of each of its fields. A column whose type
- * is a domain is cast to the domain's base type, which costs nothing.
+ * Returns SQL that selects the columns as a record. PostgreSQL sends the type of each field in a record. A column whose
+ * type is a domain is cast to the domain's base type, which costs nothing.
  */
 export const selectRecord = (
   models: RowModels,
@@ -94,7 +94,7 @@ export const selectRecord = (
   return `row(${fields.join(", ")})`
 }
 
-/** Throws unless the record has this many columns. */
+/** Throws if the record does not have this many columns. */
 export const checkColumnCount = (view: DataView, expected: number) => {
   const count = view.getInt32(0)
   if (count !== expected) {
@@ -102,7 +102,7 @@ export const checkColumnCount = (view: DataView, expected: number) => {
   }
 }
 
-/** Throws unless the field has this type. */
+/** Throws if the field does not have this type. */
 export const checkFieldType = (view: DataView, offset: number, type: number, name: string) => {
   const found = getFieldType(view, offset)
   if (type !== 0 && found !== type) {
@@ -114,13 +114,13 @@ export const checkFieldType = (view: DataView, offset: number, type: number, nam
 // Columns
 // ----------------------------------------------------------------------------------------------------------------
 
-/** The bytes of one or more records, and the driver's decoder for their fields. */
+/** The bytes of one or more records, and the driver's decoder for fields. */
 export type RecordData = Pick<BinaryRecord, "view" | "decode">
 
-/** Encodes the field at the offset as JSON with its schema. Throws if the value does not match. */
+/** Encodes the field at the offset as JSON, using its column's schemas. Throws if the value does not match them. */
 export type SchemaFieldEncoder = (record: RecordData, offset: number) => string
 
-/** Creates the slow encoder of a column, which uses its schema. */
+/** Creates an encoder that uses the column's schemas. It is slower than a `FieldWriter`. */
 export const makeSchemaFieldEncoder = (
   select: Schema.Codec<unknown, unknown>,
   json: Schema.Codec<unknown, unknown>,
@@ -134,25 +134,25 @@ export const makeSchemaFieldEncoder = (
   }
 }
 
-/** A column of a row. */
+/** A column that has been compiled for encoding. */
 interface CompiledColumn {
   readonly name: string
-  /** Position in the record. */
+  /** The index of the column in the record. */
   readonly index: number
   readonly type: number
   /** The text before the value, such as `,"ticker":`. */
   readonly prefix: EncodedWords
   readonly isNullable: boolean
-  /** A field with fewer bytes than this has no value. */
+  /** A field with fewer bytes than this counts as missing. */
   readonly minSize: number
   readonly write: FieldWriter
   readonly encodeWithSchemas: SchemaFieldEncoder
 }
 
-/** Larger than any field. */
+/** A size larger than that of any field. */
 const maxSize = 0x7fff_ffff
 
-/** Compiles a column. If the model lacks it, its value is always null. */
+/** Compiles a column. If the model does not have the column, its value is always null. */
 const compileColumn = (model: RowModel, name: string, index: number, prefix: string): CompiledColumn => {
   const { [name]: select = Schema.Null } = model.fields
   const { [name]: json } = model.json.fields
@@ -163,7 +163,7 @@ const compileColumn = (model: RowModel, name: string, index: number, prefix: str
     type: json === undefined ? 0 : encoder?.type ?? 0,
     prefix: encodeAsWords(prefix),
     isNullable: json === undefined || isNullableSchema(select.ast),
-    // Without an encoder, the schema also encodes null.
+    // Without an encoder, the schema encodes every value, including null.
     minSize: json === undefined ? maxSize : encoder === undefined ? -1 : getMinFieldSize(select),
     write: encoder?.write ?? (() => unsupportedFieldResult),
     encodeWithSchemas: makeSchemaFieldEncoder(select, json ?? Schema.Null),
@@ -174,12 +174,15 @@ const compileColumn = (model: RowModel, name: string, index: number, prefix: str
 // Rows
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Writes a record at the position in the output. Returns the position after it. */
+/** Writes a record at a position in the output. Returns the position after the record. */
 export type RowWriter = (record: BinaryRecord, position: number) => number
 
 type RowFormat = "json" | "csv"
 
-/** A CSV record has a cell for each column of the list, which is empty if the model lacks the column. */
+/**
+ * Compiles the columns of a model. A CSV record has a cell for each column of the list, even if the model does not have
+ * the column. That cell is empty.
+ */
 const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, format: RowFormat) => {
   const names = Object.keys(model.json.fields)
   const lacking = names.find((name) => !(name in model.fields && columns.includes(name)))
@@ -193,7 +196,10 @@ const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, format:
 
 const jsonNull = encodeAsWords("null")
 
-/** Encodes a field with its schema, and reserves room for the rest of the row. */
+/**
+ * Encodes a field with its column's schemas and writes the result. Reserves room for the field and the rest of the row
+ * first.
+ */
 const writeWithSchemas = (
   encodeWithSchemas: SchemaFieldEncoder,
   record: BinaryRecord,
@@ -212,19 +218,23 @@ const writeWithSchemas = (
 
 const closeBrace = 125
 
-/** Creates a writer for rows of one model. It returns -1 - i instead of a position if the ith field is invalid. */
+/**
+ * Creates a writer for rows of one model. If the field with the index i is invalid, the writer returns -1 - i instead
+ * of a position.
+ */
 const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: RowFormat): RowWriter => {
   const [isCsv, isJson] = [format === "csv", format === "json"]
   const fixedBytes = compiled.reduce((sum, { prefix }) => sum + prefix.size + fieldOverheadBytes, 0)
   return (record, position) => {
     const { view } = record
-    // CSV may double the quotes in JSON.
+    // CSV may double every quote in the JSON.
     const maxBytes = (fixedBytes + view.byteLength * maxEscapeBytes) * (isCsv ? 2 : 1)
     rowOutputBuffer.reserve(position, maxBytes)
     let offset = firstFieldOffset
     let next = 0
     for (const { encodeWithSchemas, index, isNullable, minSize, name, prefix, type, write } of compiled) {
-      // Fields are usually in order, so each offset follows from the last. After a skipped field, it is looked up.
+      // Fields are usually written in order, so that each offset follows from the previous one. If a field was skipped,
+      // the offset is looked up.
       if (index !== next) offset = record.findField(index)
       checkFieldType(view, offset, type, name)
       const size = getFieldSize(view, offset)
@@ -243,7 +253,7 @@ const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: Row
   }
 }
 
-/** Compiles the writer of rows that may be of several models. */
+/** Compiles the writer for rows that may match any of several models. */
 const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format: RowFormat): RowWriter => {
   const writers = toRowModelArray(models).map((model) => ({
     model: model.identifier,
@@ -264,10 +274,10 @@ const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format
   }
 }
 
-/** Returns a function that writes a row as JSON. The record's fields are in the order of `columns`. */
+/** Returns a function that writes a row as JSON. The fields of the record must be in the order of `columns`. */
 export const makeJsonRowWriter = (models: RowModels, columns = getColumnNames(models)): RowWriter =>
   makeRowWriter(models, columns, "json")
 
-/** Returns a function that writes a row as a CSV record without a line ending. */
+/** Returns a function that writes a row as a CSV record, without a line ending. */
 export const makeCsvRowWriter = (models: RowModels, columns = getColumnNames(models)): RowWriter =>
   makeRowWriter(models, columns, "csv")

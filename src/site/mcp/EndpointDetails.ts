@@ -1,4 +1,4 @@
-/** Describes the endpoints that the tools can query, from the contract and the OpenAPI document. */
+/** Describes the endpoints that the MCP tools can query, based on the contract and the OpenAPI document. */
 import { catalogueEndpoints } from "../../api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../api/catalogue/OpenApiDocument.ts"
 import { estimatePath } from "../../contract/Authentication.ts"
@@ -14,13 +14,13 @@ import {
 
 const joinSentences = (...sentences: ReadonlyArray<string>) => sentences.filter((text) => text !== "").join(" ")
 
-/** Maximum number of rows per call of `query`. */
+/** The maximum number of rows that a single call of `query` returns. */
 export const maxRowsPerCall = 50
 
-/** Parameters that the tools set themselves. */
+/** Parameters that the tools set themselves, so models do not see them. */
 const hiddenParameters = new Set(["format", "page"])
 
-/** Returns the parameters that a model may set, with a description that states their values and range. */
+/** Returns the parameters that a model may set. Each description also states the allowed values and the range. */
 const listParameters = (operation: unknown) =>
   getListAt(operation, "parameters").flatMap((parameter) => {
     const schema = getValueAt(parameter, "schema")
@@ -40,7 +40,7 @@ const listParameters = (operation: unknown) =>
     }]
   })
 
-/** Returns the columns of the rows in `results`, from the response schema. */
+/** Returns the columns of the rows in `results`, taken from the response schema. */
 const listColumns = (operation: unknown) => {
   const body = resolveSchemaReference(
     getValueAt(operation, "responses", "200", "content", "application/json", "schema"),
@@ -58,8 +58,9 @@ const listColumns = (operation: unknown) => {
 }
 
 /**
- * Returns how a list continues. `pages` means numbered pages, in any format; `after` means a cursor, in JSON only.
- * Numbered pages may also begin at a place (`hasPlaces`) that only the link to the page states.
+ * Returns how to request more rows of a list. `pages` means numbered pages in any format, `after` means a cursor and
+ * only JSON. With `hasPlaces`, numbered pages can also start after a given row, but the position of that row is only
+ * known from the link to the next page.
  */
 const describePaging = (operation: unknown) => {
   const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
@@ -67,7 +68,7 @@ const describePaging = (operation: unknown) => {
   return { paging, hasPlaces: paging === "pages" && names.has("after") } as const
 }
 
-/** Returns the endpoints that need a key, except `/estimate` and streams. */
+/** Returns all endpoints that require a key, except `/estimate` and streams. */
 const listQueryableEndpoints = () => {
   const document = getDefaultOpenApiDocument()
   return catalogueEndpoints.flatMap((endpoint) => {
@@ -88,12 +89,12 @@ const listQueryableEndpoints = () => {
 let queryableEndpoints: ReturnType<typeof listQueryableEndpoints> | undefined
 
 /**
- * Returns the endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams. The
- * list is created when it is first needed, because it depends on the complete OpenAPI document.
+ * Returns the endpoints that `query` and `estimate` accept: all that require a key, except `/estimate` and streams. The
+ * list is created on first use, because it depends on the complete OpenAPI document.
  */
 export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
 
-/** An endpoint as the tools see it. */
+/** An endpoint as the MCP tools describe it. */
 export type McpEndpointDescription = ReturnType<typeof getQueryableEndpoints>[number]
 
 /** Finds an endpoint by its path, with or without a trailing slash. */

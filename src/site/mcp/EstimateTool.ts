@@ -1,4 +1,4 @@
-/** The tool `estimate`: what a call of `query` would cost (D28, estimates). It requests `/estimate`. */
+/** The MCP tool `estimate`, which predicts the cost of a `query` call (D28, estimates) by requesting `/estimate`. */
 import { Effect, Schema } from "effect"
 import { estimatePath } from "../../contract/Authentication.ts"
 import { CostEstimate, CostEstimates } from "../../contract/endpoints/catalogue.ts"
@@ -13,7 +13,7 @@ const EstimateResult = Schema.Struct({
   request_id: Schema.String,
 })
 
-/** The declaration of the tool. */
+/** The declaration of the tool `estimate`. */
 export const mcpEstimateTool = makeReadOnlyMcpTool("estimate", {
   title: "Price of a request",
   description: "Returns the number of rows, the size and the cost of a call of query. Send the arguments of that " +
@@ -24,7 +24,7 @@ export const mcpEstimateTool = makeReadOnlyMcpTool("estimate", {
 
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(CostEstimates))
 
-/** The function that handles calls of the tool. */
+/** Creates the function that handles calls of `estimate`. */
 export const makeEstimateToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const decode = makeToolArgumentsDecoder(QueryArguments)

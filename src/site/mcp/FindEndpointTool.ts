@@ -1,4 +1,4 @@
-/** The tool `find_endpoint`: searches the endpoints, and describes the best match. */
+/** The MCP tool `find_endpoint`, which searches the endpoints and describes the best match in detail. */
 import { Effect, Schema } from "effect"
 import { PriceLookup } from "../../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authentication.ts"
@@ -51,7 +51,7 @@ const FindEndpointResult = Schema.Struct({
   message: Schema.optionalKey(Schema.String),
 })
 
-/** The declaration of the tool. */
+/** The declaration of the tool `find_endpoint`. */
 export const mcpFindEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
   title: "Find an endpoint",
   description:
@@ -79,7 +79,7 @@ const search = (text: string): ReadonlyArray<McpEndpointDescription> => {
   return exact === undefined ? (endpointSearch ??= makeEndpointSearch())(text).slice(0, maxMatches) : [exact]
 }
 
-/** The function that handles calls of the tool. */
+/** Creates the function that handles calls of `find_endpoint`. */
 export const makeFindEndpointToolHandler = Effect.gen(function* () {
   const { getPricePerGigabyte } = yield* PriceLookup
   const decode = makeToolArgumentsDecoder(FindEndpointArguments)

@@ -1,4 +1,4 @@
-/** `POST /mcp`: the MCP server over HTTP, without sessions. It requires an API key. */
+/** `POST /mcp`: an MCP server over HTTP without sessions. It requires an API key. */
 import { Context, Effect, Layer, Option, Predicate, Result, Schema, Scope } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
@@ -62,7 +62,7 @@ const makeJsonResponse = (status: number, json: unknown): PlainResponse => ({
 const makeJsonRpcError = (status: number, code: number, message: string, id: string | number | null = null) =>
   makeJsonResponse(status, { jsonrpc: "2.0", id, error: { code, message } })
 
-/** Parses a JSON-RPC request or notification. Fails with the response to anything else. */
+/** Parses a JSON-RPC request or notification. If the body contains anything else, fails with the response to send. */
 const parseMessage = (body: string): Result.Result<typeof Message.Type, PlainResponse> => {
   const json = parseJson(body)
   if (Option.isNone(json)) return Result.fail(makeJsonRpcError(400, -32700, "Parse error: the body is not JSON."))
@@ -79,26 +79,26 @@ const parseMessage = (body: string): Result.Result<typeof Message.Type, PlainRes
 const responseTypes = ["application/json", "text/event-stream"]
 
 /**
- * Lists the response types that the client accepts. Effect's MCP server needs their names, because it does not
- * understand `*`.
+ * Returns the response types that the client accepts. They must be listed by name for Effect's MCP server, which does
+ * not support `*` in `Accept`.
  */
 const listAcceptedTypes = (accept: string | undefined) =>
   new Negotiator({ headers: { accept } }).mediaTypes(responseTypes).join(", ")
 
-/** Messages for refusals that Effect's MCP server sends without a body, by status. */
+/** Messages for error responses that Effect's MCP server sends without a body, by status. */
 const refusalMessages: Readonly<Record<number, string>> = {
   406: `Accept must allow ${responseTypes.join(" and ")}.`,
   415: "Content-Type must be application/json.",
 }
 
-/** Returns the protocol version that a message itself states. Messages before version 2026-07-28 state none. */
+/** Returns the protocol version stated in the message itself. Only messages since version 2026-07-28 state it. */
 const getOwnVersion = ({ params }: typeof Message.Type): unknown =>
   Predicate.hasProperty(params, "_meta") &&
     Predicate.hasProperty(params._meta, "io.modelcontextprotocol/protocolVersion")
     ? params._meta["io.modelcontextprotocol/protocolVersion"]
     : undefined
 
-/** Replaces the capabilities in a response of Effect's MCP server by the capabilities of this server. */
+/** Replaces the capabilities in a response from Effect's MCP server with those that this server actually has. */
 const announceInResponse = (response: PlainResponse): PlainResponse => {
   if (!(response.body instanceof Uint8Array)) return response
   const json = parseJson(new TextDecoder().decode(response.body))
@@ -107,7 +107,7 @@ const announceInResponse = (response: PlainResponse): PlainResponse => {
     : response
 }
 
-/** The origins of web pages that may use the server: those in `CORS_ORIGINS`, and the service's own. */
+/** Origins of web pages that may use the MCP server: the origins in `CORS_ORIGINS` and the service's own origin. */
 const allowedOrigins = Effect.map(
   Effect.all([CorsOriginsConfig, BaseUrl]),
   ([origins, base]) => base === "" ? origins : [...origins, new URL(base).origin],
@@ -128,7 +128,7 @@ const tooManyMessages = new RateLimitExceeded({
   },
 })
 
-/** The caller of the message that Effect's MCP server is answering. The middleware passes it on to the tools. */
+/** The caller of the message that Effect's MCP server is processing. A middleware provides it to the tools. */
 const CurrentCaller = Context.Reference<McpCaller["Service"] | undefined>("tickerline/site/CurrentCaller", {
   defaultValue: () => undefined,
 })
@@ -145,7 +145,7 @@ const callerMiddleware = HttpRouter.middleware<{ provides: McpCaller }>()(
   ),
 )
 
-/** Returns the request that is passed to Effect's MCP server. */
+/** Converts an API request to an HTTP request for Effect's MCP server. */
 const toHttpRequest = (request: ApiRequest, body: string) => {
   const headers = new Headers()
   for (const [name, value] of Object.entries(request.headers)) {
@@ -168,7 +168,7 @@ const toPlainResponse = ({ body, headers, status }: HttpServerResponse.HttpServe
   }
 }
 
-/** The MCP server as the request pipeline calls it. */
+/** Creates the MCP endpoint that the request pipeline calls. */
 const makeEndpoint = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
   const { handleRequest } = yield* SessionlessMcpServer
@@ -177,7 +177,10 @@ const makeEndpoint = Effect.gen(function* () {
   const withSlot = makeMessageSlots()
   const httpApp = router.asHttpEffect()
 
-  /** Responds to everything that is not a message: refuses web pages of other origins, and all methods but POST. */
+  /**
+   * Responds to requests that are not messages. Rejects web pages from origins that are not allowed, and methods other
+   * than POST. Returns undefined for messages.
+   */
   const respondToOther = (request: ApiRequest): EndpointResult | ErrorResult | undefined => {
     const origin = getHeader(request, "origin")
     if (origin !== undefined && !origins.includes(origin)) return originRefused
@@ -186,8 +189,8 @@ const makeEndpoint = Effect.gen(function* () {
   }
 
   /**
-   * Responds to a message that exceeds the rate limit: to a tool call with a result that a model can read, to any other
-   * with 429. Usage records 429 in both cases.
+   * Responds to a message that exceeds the rate limit. A tool call gets a result that a model can read; any other
+   * message gets a 429. The usage records 429 in both cases.
    */
   const refuseMessage = (
     { headers, request }: McpMessage,
@@ -205,7 +208,7 @@ const makeEndpoint = Effect.gen(function* () {
     return { result: response, recordedStatus: 429 }
   }
 
-  /** Passes a message to Effect's MCP server, which understands protocol version 2026-07-28. */
+  /** Passes a message to Effect's MCP server, which handles protocol version 2026-07-28. */
   const respondWithRouter = (caller: McpCaller["Service"], body: string, scope: Scope.Scope) =>
     httpApp.pipe(
       Effect.provideService(HttpServerRequest.HttpServerRequest, toHttpRequest(caller.request, body)),
@@ -215,7 +218,7 @@ const makeEndpoint = Effect.gen(function* () {
       Effect.map(toPlainResponse),
     )
 
-  /** Responds to a message in protocol version 2026-07-28, or in one that this server does not know. */
+  /** Responds to a message that uses protocol version 2026-07-28, or a version that this server does not support. */
   const respondStateless = Effect.fnUntraced(
     function* (
       { id, method }: typeof Message.Type,
@@ -232,7 +235,9 @@ const makeEndpoint = Effect.gen(function* () {
     },
   )
 
-  /** Responds to a message in a protocol version in which the client first sends `initialize`. */
+  /**
+   * Responds to a message that uses one of the older protocol versions, in which the client starts with `initialize`.
+   */
   const respondInitialized = Effect.fnUntraced(
     function* (
       { id, method, params }: typeof Message.Type,
@@ -246,7 +251,7 @@ const makeEndpoint = Effect.gen(function* () {
     },
   )
 
-  /** Responds to a message: reads it, checks it, and passes it to the server for its protocol version. */
+  /** Reads and validates a message, and passes it to the server for its protocol version. */
   const respondToMessage = Effect.fnUntraced(
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message
@@ -267,7 +272,7 @@ const makeEndpoint = Effect.gen(function* () {
       const isStateless = own === header && own === McpProtocol.v2026_07_28.protocolVersion
       const initializedVersion = own !== undefined
         ? undefined
-        // Whichever version its header names, this message negotiates one.
+        // An `initialize` message negotiates the version, so the version in the header is ignored.
         : method === "initialize"
         ? oldestVersion
         : findInitializedProtocolVersion(header)
@@ -295,7 +300,10 @@ const makeEndpoint = Effect.gen(function* () {
   return McpEndpoint.of({ respondToOther, respond })
 })
 
-/** The MCP server: Effect's for protocol version 2026-07-28, and `SessionlessMcpServer` for earlier ones. */
+/**
+ * Provides the MCP server. Effect's server handles protocol version 2026-07-28, and `SessionlessMcpServer` handles
+ * earlier versions.
+ */
 export const layer = Layer.effect(McpEndpoint, makeEndpoint).pipe(
   Layer.provide(
     Layer.unwrap(Effect.map(allowedOrigins, (origins) =>

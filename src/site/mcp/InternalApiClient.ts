@@ -1,4 +1,4 @@
-/** Calls the API for the tools, inside this process: docs/decisions/0112-mcp-server.md */
+/** Calls the API on behalf of the MCP tools, within the same process. See docs/decisions/0112-mcp-server.md. */
 import { Clock, Effect } from "effect"
 import { McpCaller } from "./McpCaller.ts"
 import { MaxResultTokensConfig } from "./ResultSize.ts"
@@ -6,7 +6,7 @@ import { failWithApiError } from "./ToolErrors.ts"
 
 const decoder = new TextDecoder()
 
-/** A function that sends a GET request with the caller's key. It fails unless the response is 200. */
+/** Returns a function that sends a GET request with the caller's key. It fails if the response status is not 200. */
 export const makeInternalApiClient = Effect.map(
   Effect.all([Clock.Clock, MaxResultTokensConfig]),
   ([clock, maxTokens]) =>
@@ -17,7 +17,7 @@ export const makeInternalApiClient = Effect.map(
         ...request,
         method: "GET",
         target: query === "" ? path : `${path}?${query}`,
-        // No other header is needed: the key is read from the raw headers.
+        // No other headers are needed, because the key is read from the raw headers.
         headers: { host: request.headers["host"] },
         startedAt: clock.currentTimeMillisUnsafe(),
         via: "mcp",

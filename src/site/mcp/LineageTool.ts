@@ -1,4 +1,7 @@
-/** The tool `lineage`: the chain of a company's symbol changes (§4.1). It requests `/v1/ticker-changes`. */
+/**
+ * The MCP tool `lineage`, which returns the chain of a company's symbol changes (§4.1) by requesting
+ * `/v1/ticker-changes`.
+ */
 import { Effect, Schema } from "effect"
 import { ChangeEvent } from "../../contract/rules/Errors.ts"
 import { makeInternalApiClient } from "./InternalApiClient.ts"
@@ -6,7 +9,7 @@ import { fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 import { TickerChangesResponse } from "../../contract/endpoints/ticker-changes.ts"
 
-/** The path of the endpoint that the tool requests. */
+/** The path of the endpoint that the tool `lineage` requests. */
 export const tickerChangesEndpointPath = "/v1/ticker-changes"
 
 const LineageArguments = Schema.Struct({
@@ -34,7 +37,7 @@ const LineageResult = Schema.Struct({
   request_id: Schema.String,
 })
 
-/** The declaration of the tool. */
+/** The declaration of the tool `lineage`. */
 export const mcpLineageTool = makeReadOnlyMcpTool("lineage", {
   title: "Symbol history of a company",
   description:
@@ -47,7 +50,7 @@ export const mcpLineageTool = makeReadOnlyMcpTool("lineage", {
 
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(TickerChangesResponse))
 
-/** The function that handles calls of the tool. */
+/** Creates the function that handles calls of `lineage`. */
 export const makeLineageToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const maxTokens = yield* MaxResultTokensConfig

@@ -1,12 +1,12 @@
-/** Tells tools who sent an MCP message. */
+/** Lets tools access the sender of an MCP message. */
 import { Context } from "effect"
 import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 
-/** The account and the HTTP request of the MCP message that a tool handles. */
+/** The account that sent the MCP message being handled, and the HTTP request that contained the message. */
 export class McpCaller extends Context.Service<
   McpCaller,
   Pick<AdmittedRequest, "account" | "request" | "run"> & {
-    /** The headers that state the rate limit. A message counts once, together with the request that its tool sends. */
+    /** The rate limit headers. A message and the API request that its tool sends count as one request. */
     readonly rateLimitHeaders: Readonly<Record<string, string>>
   }
 >()("tickerline/site/McpCaller") {}

@@ -1,10 +1,13 @@
-/** Limits how many messages of one account are in progress, so that a flood of them does not delay other accounts. */
+/**
+ * Limits the number of MCP messages in progress per account, so that many messages from one account do not delay other
+ * accounts.
+ */
 import { Effect, Semaphore } from "effect"
 
-/** Maximum number of messages of an account that the process handles at once. */
+/** The maximum number of an account's messages that the process handles concurrently. */
 const maxRunning = 8
 
-/** Maximum number of messages of an account that the process holds, both running and waiting. */
+/** The maximum number of an account's messages in the process, including those that are waiting. */
 export const maxMessagesPerAccount = 64
 
 interface AccountSlots {
@@ -12,13 +15,13 @@ interface AccountSlots {
   held: number
 }
 
-/** A message's place among the messages of its account. */
+/** A slot that is reserved for one message of an account. */
 export interface MessageSlot {
-  /** Runs an effect once fewer than `maxRunning` messages of the account are being handled. */
+  /** Runs an effect as soon as fewer than `maxRunning` messages of the account are being handled. */
   readonly run: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-/** Creates the slots of all accounts. */
+/** Returns a function that reserves slots for messages. The limits apply to each account separately. */
 export const makeMessageSlots = () => {
   const accounts = new Map<number, AccountSlots>()
 
@@ -35,7 +38,7 @@ export const makeMessageSlots = () => {
       if (slots.held === 0) accounts.delete(account_id)
     })
 
-  /** Holds a slot of the account while `use` runs. Runs `refuse` instead if the account has no slot left. */
+  /** Reserves one of the account's slots while `use` runs. If no slot is free, runs `refuse` instead. */
   return <A, E, R>(
     account_id: number,
     use: (slot: MessageSlot) => Effect.Effect<A, E, R>,
@@ -46,7 +49,7 @@ export const makeMessageSlots = () => {
       return Effect.acquireUseRelease(
         Effect.sync(() => take(account_id)),
         ({ running }) =>
-          // Yields first, so that requests of other accounts that have arrived in the meantime are not delayed.
+          // Yields first, so that requests from other accounts that have arrived in the meantime are not delayed.
           use({ run: (effect) => running.withPermit(Effect.andThen(Effect.yieldNow, effect)) }),
         (slots) => release(account_id, slots),
       )

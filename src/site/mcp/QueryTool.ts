@@ -1,4 +1,4 @@
-/** The tool `query`: rows of an endpoint as compact CSV or JSON, at most 50 per call. */
+/** The MCP tool `query`, which returns rows of an endpoint as compact CSV or JSON, at most 50 per call. */
 import { Array, Effect, Option, Order, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { makeUnknownPathError } from "../../api/UnroutedResponses.ts"
@@ -29,7 +29,7 @@ const ParameterValue = Schema.Union([
 const Format = Schema.Literals(["csv", "json"])
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** The arguments of `query` and `estimate`. */
+/** The arguments of the tools `query` and `estimate`. */
 export const QueryArguments = Schema.Struct({
   endpoint: Schema.optionalKey(
     Schema.String.annotate({ description: "A path that find_endpoint returns, such as /v1/news." }),
@@ -52,12 +52,12 @@ export const QueryArguments = Schema.Struct({
   ),
 })
 
-/** Parameters that the tools set themselves, from other parts of the request. */
+/** Parameters that the tools set themselves, based on other values in the request. */
 const ownParameters: ReadonlySet<string> = new Set(["format", "limit", "page"])
 
 /**
- * A request for rows of an endpoint, which is also the content of a cursor. A cursor is not secret and gives no access:
- * a forged one can only state what the arguments of `query` can state, too.
+ * A request for rows, which is also what a cursor contains. Cursors are not secret and grant no access: a forged cursor
+ * can request nothing that the arguments of `query` cannot request.
  */
 const RowsRequest = Schema.Struct({
   endpoint: Schema.String,
@@ -66,7 +66,7 @@ const RowsRequest = Schema.Struct({
     Schema.String,
   ),
   format: Format,
-  /** Number of rows that the client already has. */
+  /** The number of rows that the client has already received. */
   position: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxPage })),
   limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxRowsPerCall })),
 })
@@ -111,7 +111,7 @@ const QueryResult = Schema.Struct({
   results: Schema.optionalKey(Schema.Array(Schema.Json).annotate({ description: "Rows as objects." })),
 })
 
-/** The declaration of the tool. */
+/** The declaration of the tool `query`. */
 export const mcpQueryTool = makeReadOnlyMcpTool("query", {
   title: "Query an endpoint",
   description:
@@ -122,7 +122,7 @@ export const mcpQueryTool = makeReadOnlyMcpTool("query", {
   success: QueryResult,
 })
 
-/** Converts parameter values to text. List items are separated by commas, and quoted if necessary (D33). */
+/** Converts parameter values to strings. List items are separated by commas and quoted if necessary (D33). */
 export const encodeToolParameterValues = (
   parameters: NonNullable<typeof QueryArguments.Type["parameters"]> = {},
 ): Readonly<Record<string, string>> =>
@@ -133,7 +133,7 @@ export const encodeToolParameterValues = (
     ]),
   )
 
-/** Finds the endpoint at a path. An unknown path fails with the same error as in the API. */
+/** Finds an endpoint by its path. If the path is unknown, fails with the same error as the API. */
 const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
   const details = findQueryableEndpoint(path)
   if (details !== undefined) return details
@@ -148,8 +148,8 @@ const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * Returns the format to request. Endpoints with groups always use JSON: a group is one JSON object, but several CSV
- * rows.
+ * Returns the format to request. Endpoints that return groups always use JSON, because a group is a single JSON object
+ * but several CSV rows.
  */
 const chooseFormat = ({ endpoint, paging }: McpEndpointDescription, format: RowsRequest["format"]) =>
   paging === "pages" && endpoint.unit === "row" ? format : "json"
@@ -171,7 +171,7 @@ const readPage = Effect.fnUntraced(function* (text: string) {
   return page >= 1 && page <= maxPage ? page : yield* failWithInvalidArgument("page", describeRange(maxPage))
 })
 
-/** Returns the first request for rows of an endpoint, from the parameters of the call. */
+/** Returns the request for the first rows, based on the tool call's parameters. */
 const beginRows = Effect.fnUntraced(function* (
   details: McpEndpointDescription,
   format: RowsRequest["format"],
@@ -191,7 +191,7 @@ const beginRows = Effect.fnUntraced(function* (
   return { endpoint, parameters, format, position: (page - 1) * limit, limit }
 })
 
-/** Reads the request from the arguments, or from the cursor of an earlier result. */
+/** Reads the request from the tool's arguments, or from the cursor returned by an earlier call. */
 export const readQueryArguments = Effect.fnUntraced(function* (sent: typeof QueryArguments.Type) {
   const { cursor, endpoint, format = "csv", parameters } = sent
   if (cursor === undefined) {
@@ -215,9 +215,9 @@ export const readQueryArguments = Effect.fnUntraced(function* (sent: typeof Quer
 const bySkippedRows = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
 
 /**
- * Finds a page that contains the row at `position` (0 is the first row). Its size is at most `maxLimit`, at least half
- * of that, and chosen so that the fewest rows on the page precede the position. A cursor can therefore continue at any
- * row, although the API only has numbered pages.
+ * Finds a page that contains the row at `position` (counting from 0). The page size is at most `maxLimit` and at least
+ * half of it. Within this range, the size is chosen so that as few rows as possible precede `position` on the page.
+ * This allows a cursor to continue at any row, although the API only supports numbered pages.
  */
 export const choosePageContainingPosition = (position: number, maxLimit: number) => {
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()
@@ -225,7 +225,7 @@ export const choosePageContainingPosition = (position: number, maxLimit: number)
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
 }
 
-/** Returns an API request's parameters and format, and the number of rows to skip in the response. */
+/** Returns the parameters and the format for an API request, and the number of rows to skip in the response. */
 export const choosePageParameters = (details: McpEndpointDescription, request: RowsRequest) => {
   const { limit, parameters, position } = request
   const format = chooseFormat(details, request.format)
@@ -239,11 +239,11 @@ export const choosePageParameters = (details: McpEndpointDescription, request: R
 }
 
 interface Rows {
-  /** The cells of the first CSV record. */
+  /** The cells of the CSV header. */
   readonly header: ReadonlyArray<string> | undefined
   readonly rows: ReadonlyArray<unknown>
   readonly message: string | undefined
-  /** For lists with a cursor: where the next rows begin. Undefined if there are none yet. */
+  /** For lists with a cursor: the position after which the next rows start. Undefined if there are no more rows yet. */
   readonly after: string | undefined
 }
 
@@ -259,7 +259,7 @@ const readJsonRows = (text: string): Rows => {
   }
 }
 
-/** Decodes CSV, so that long cells can be shortened. */
+/** Parses CSV into cells, so that long cells can be truncated. */
 const readCsvRows = (text: string): Effect.Effect<Rows> =>
   Stream.make(text).pipe(
     Stream.pipeThroughChannel(Csv.decodeString({ ignoreEmptyLines: true, maxRecordSize: Number.POSITIVE_INFINITY })),
@@ -290,14 +290,14 @@ const describeHeaders = (headers: Readonly<Record<string, string>>) => {
   }
 }
 
-/** The function that handles calls of the tool. */
+/** Creates the function that handles calls of `query`. */
 export const makeQueryToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const { getLastChange } = yield* DatasetVersions
   const maxTokens = yield* MaxResultTokensConfig
   const decode = makeToolArgumentsDecoder(QueryArguments)
 
-  /** Requests a page, and reads its rows from the requested position on. */
+  /** Requests a page and returns its rows, starting at the requested position. */
   const requestRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const { format, parameters, skip } = choosePageParameters(details, request)
     const response = yield* send(details.path, new URLSearchParams(parameters))
@@ -307,7 +307,9 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     return { response, format, ...page, message, rows: rows.slice(skip) }
   })
 
-  /** Returns the request for the rows after the first `count` of a result; undefined if there are none. */
+  /**
+   * Returns the request for the rows that follow the first `count` rows of a result, or undefined if no rows follow.
+   */
   const continueRows = (
     { paging }: McpEndpointDescription,
     request: RowsRequest,
@@ -315,12 +317,12 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     count: number,
   ): RowsRequest | undefined => {
     const isCut = count < rows.length
-    // Later rows are probably about as long, so the next call reads only as many rows as fit this time.
+    // Later rows are probably about as long as these, so the next call only requests as many rows as fit this time.
     const limit = isCut ? Math.max(1, count) : request.limit
     if (paging === "pages") {
       const link = findLink(response.headers["link"], "next")
       const hasMore = isCut || link !== null
-      // With `as_of=now`, the next rows must show the same moment as these.
+      // With `as_of=now`, the next rows must reflect the same point in time as these rows.
       const moment = request.parameters["as_of"] === presentMoment ? response.headers["x-as-of"] : undefined
       const place = readLinkParameters(link)?.get("after") ?? undefined
       const parameters = { ...request.parameters, ...optionalText("as_of", moment), ...optionalText("after", place) }
@@ -332,8 +334,8 @@ export const makeQueryToolHandler = Effect.gen(function* () {
   }
 
   /**
-   * Requests rows, and encodes those that fit into the result. `summary` is the part of the result that does not depend
-   * on how many fit.
+   * Requests rows and encodes as many as fit into the result. `summary` contains the result fields that do not depend
+   * on how many rows fit.
    */
   const readFittingRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const page = yield* requestRows(details, request)
@@ -350,13 +352,13 @@ export const makeQueryToolHandler = Effect.gen(function* () {
         ? {}
         : { third_party_text: { columns: thirdPartyText, notice: thirdPartyNotice } }),
     }
-    // 300 tokens are reserved for `next_cursor` and `notice`, whose sizes are not known yet.
+    // 300 tokens are reserved for `next_cursor` and `notice`, because their sizes are not known yet.
     const available = maxTokens - estimateTokens({ summary, header, message, request }) - 300
     const fitted = fitRowsToTokens(rows, Math.max(200, available), format === "csv" ? encodeCsvRecord : undefined)
     return { page, summary, fitted, isCut: fitted.rows.length < rows.length }
   })
 
-  /** Returns what the result omits, and other remarks, as sentences. */
+  /** Returns sentences that describe what the result omits, and other notes. */
   const describeOmissions = (
     { endpoint: { row: { successor } }, paging }: McpEndpointDescription,
     { fitted, isCut, page: { message, rows } }: Effect.Success<ReturnType<typeof readFittingRows>>,
@@ -376,8 +378,8 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     const { details, request: first } = yield* Effect.flatMap(decode(sent), readQueryArguments)
     let request = first
     let read = yield* readFittingRows(details, request)
-    // If only the end of a page is a place at which the next one can begin, a shorter page is requested, until all of
-    // its rows fit.
+    // Some lists can only be continued from the end of a page. For these lists, shorter pages are requested until all
+    // rows of a page fit.
     while (details.hasPlaces && read.isCut) {
       request = { ...first, limit: read.fitted.rows.length }
       read = yield* readFittingRows(details, request)

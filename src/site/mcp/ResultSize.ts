@@ -1,16 +1,19 @@
-/** Limits the size of tool results, because every token takes up space in a model's context. */
+/** Limits the size of tool results, because every token takes up space in a model's context window. */
 import { Config, Schema } from "effect"
 
-/** Maximum size of a result in tokens. */
+/** The maximum size of a result, in tokens. */
 export const MaxResultTokensConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1000, maximum: 1_000_000 })),
   "MCP_RESULT_TOKENS",
 ).pipe(Config.withDefault(25_000))
 
-/** A low estimate, which overestimates sizes: a client might cut a result that the service considers small enough. */
+/**
+ * Deliberately low, so that sizes in tokens are overestimated. If they were underestimated, clients might truncate
+ * results that the service considers small enough.
+ */
 const bytesPerToken = 3
 
-/** Estimates the size of a value in a JSON result, in tokens. */
+/** Estimates how many tokens a value takes up in a JSON result. */
 export const estimateTokens = (value: unknown) => Math.ceil(Buffer.byteLength(JSON.stringify(value)) / bytesPerToken)
 
 const shorten = (value: unknown, maxLength: number): unknown => {
@@ -21,8 +24,9 @@ const shorten = (value: unknown, maxLength: number): unknown => {
 }
 
 /**
- * Shortens the strings and lists in a value until it has at most `maxTokens`. Returns null if that is impossible.
- * `encode` returns what the result contains in place of the value; the size of that counts.
+ * Truncates the strings and lists within a value until the value has at most `maxTokens`. Returns null if that is
+ * impossible. `encode` converts the value to the form in which the result contains it, and the size is measured in that
+ * form.
  */
 export const shortenToMaxTokens = (value: unknown, maxTokens: number, encode = (value: unknown) => value) => {
   if (estimateTokens(encode(value)) <= maxTokens) return value
@@ -33,7 +37,10 @@ export const shortenToMaxTokens = (value: unknown, maxTokens: number, encode = (
   return null
 }
 
-/** Encodes as many of the first rows as fit. If not even the first row fits, encodes only that row, shortened. */
+/**
+ * Encodes rows from the start of the list until no more fit. If even the first row is too large, returns only that row,
+ * truncated.
+ */
 export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number, encode = (row: unknown) => row) => {
   let tokens = 0
   const encoded = rows.map(encode)

@@ -1,21 +1,21 @@
 /**
- * Serves the protocol versions in which a client first sends `initialize`, but without sessions: each message gets a
- * new connection, which is initialized, used once and closed (docs/decisions/0112-mcp-server.md).
+ * Serves the protocol versions in which clients start with `initialize`, but without sessions. Each message gets a new
+ * connection, which is initialized, used once and then closed (docs/decisions/0112-mcp-server.md).
  */
 import { Context, Deferred, Effect, Layer, Option, Predicate, Queue } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
 import { HttpServerRequest } from "effect/http"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 
-/** Protocol versions in which a client first sends `initialize`, newest first. */
+/** Protocol versions in which clients start with `initialize`, newest first. */
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
-/** The version that is assumed if a message names none, which clients may do after the initialization. */
+/** The version to assume if a message does not state one. Clients may omit it after the initialization. */
 export const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
 /**
- * Returns the version that the header `MCP-Protocol-Version` names; undefined if it is unknown. Without the header,
- * returns the oldest version.
+ * Returns the version in the header `MCP-Protocol-Version`, or undefined if that version is not supported. If the
+ * header is missing, returns the oldest version.
  */
 export const findInitializedProtocolVersion = (header: string | undefined) =>
   header === undefined
@@ -35,7 +35,7 @@ const makeInitialization = (version: string) => ({
   params: { protocolVersion: version, capabilities: {}, clientInfo: { name: "unknown", version: "0" } },
 })
 
-/** Returns a tool's own error, which Effect wraps in an encoded `Cause`. Returns other errors unchanged. */
+/** Extracts a tool's own error from the encoded `Cause` in which Effect wraps it. Returns other errors unchanged. */
 const unwrapError = (error: unknown): unknown =>
   Predicate.isTagged(error, "Cause") && Predicate.hasProperty(error, "data") && Array.isArray(error.data) &&
     Predicate.hasProperty(error.data[0], "error")
@@ -43,16 +43,16 @@ const unwrapError = (error: unknown): unknown =>
     : error
 
 /**
- * Replaces the capabilities in a result of `initialize` or `server/discover` by those that this server has. Effect's
- * server also announces logs, completions and subscriptions, but there is nothing to complete, and notifications need a
- * session.
+ * Replaces the capabilities in an `initialize` or `server/discover` result with those that this server has. Effect's
+ * server also announces logging, completions and subscriptions. This server offers no completions, and notifications
+ * would require a session.
  */
 export const announceCapabilities = (result: unknown): unknown =>
   Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities")
     ? { ...result, capabilities: { tools: {}, resources: {} } }
     : result
 
-/** The methods that belong to these capabilities, and the methods of the protocol itself. */
+/** Methods required by the announced capabilities, plus methods that are part of the protocol itself. */
 export const servedMethods: ReadonlySet<string> = new Set([
   "initialize",
   "ping",
@@ -76,9 +76,9 @@ const serialization = RpcSerialization.jsonRpc({ controlMessages: false })
 
 type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
 
-/** Responds to messages of the protocol versions before 2026-07-28. */
+/** Responds to messages that use protocol versions before 2026-07-28. */
 export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, {
-  /** Returns the JSON-RPC response to a request of the given version. */
+  /** Returns the JSON-RPC response to a request that uses the given protocol version. */
   readonly handleRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
 }>()("tickerline/site/SessionlessMcpServer") {
   static readonly layer = (
@@ -87,7 +87,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
     Layer.effect(
       SessionlessMcpServer,
       Effect.gen(function* () {
-        /** The functions that receive the responses, by connection. */
+        /** The functions that receive responses, by connection id. */
         const connections = new Map<number, (response: unknown) => void>()
         const disconnects = yield* Queue.make<number>()
         const ready = yield* Deferred.make<WriteMessage>()
@@ -118,8 +118,8 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
         const writeMessage = yield* Deferred.await(ready)
 
         /**
-         * Passes a message to the MCP server. Hides the HTTP request from it, because Effect would start a session for
-         * that.
+         * Passes a message to the MCP server. The HTTP request is removed from the context, because Effect would start
+         * a session if it were there.
          */
         const write = (...message: Parameters<WriteMessage>) =>
           Effect.updateContext(
@@ -127,7 +127,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
             (context: Context.Context<never>) => Context.omit(HttpServerRequest.HttpServerRequest)(context),
           )
 
-        /** Sends a request over a connection, and waits for the response. */
+        /** Sends a request over a connection and waits for the response. */
         const exchange = Effect.fnUntraced(
           function* (connectionId: number, { id, method, params = {} }: JsonRpcRequest) {
             const reply = yield* Deferred.make<unknown>()

@@ -1,4 +1,4 @@
-/** Decodes the arguments of tools. The errors have the same wording as errors of query parameters (D4, D11). */
+/** Decodes tool arguments. Errors are worded like those for query parameters (D4, D11). */
 import { Effect, Schema } from "effect"
 import type { JsonSchema } from "effect"
 import { Tool } from "effect/ai"
@@ -20,7 +20,10 @@ type ArgumentsSchema = Schema.Codec<unknown, unknown> & { readonly fields: Schem
 const toJsonSchema = (schema: ArgumentsSchema): JsonSchema.JsonSchema =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema
 
-/** Declares a read-only tool. Its handler uses `makeToolArgumentsDecoder`, so that errors are worded as in the API. */
+/**
+ * Declares a read-only tool. Its handler must decode the arguments with `makeToolArgumentsDecoder`, which words errors
+ * the way the API does.
+ */
 export const makeReadOnlyMcpTool = <const Name extends string, Success extends Schema.Top>(
   name: Name,
   { arguments: schema, description, success, title }: {
@@ -38,7 +41,9 @@ export const makeReadOnlyMcpTool = <const Name extends string, Success extends S
     .annotate(Tool.Idempotent, true)
     .annotate(Tool.OpenWorld, false)
 
-/** Returns a function that decodes arguments, or fails with a `validation_error` that names each wrong argument. */
+/**
+ * Returns a function that decodes arguments. If any are invalid, it fails with a `validation_error` that lists them.
+ */
 export const makeToolArgumentsDecoder = <A, I>(
   schema: Schema.Codec<A, I> & { readonly fields: Schema.Struct.Fields },
 ): (sent: unknown) => Effect.Effect<A, McpToolError, McpCaller> => {

@@ -1,9 +1,9 @@
-/** The errors of tools, which contain the API's error and what the model should do next. */
+/** Tool errors. They consist of an API error and advice on what the model should do next. */
 import { Effect, Option, Schema } from "effect"
 import { McpCaller } from "./McpCaller.ts"
 import { shortenToMaxTokens } from "./ResultSize.ts"
 
-/** The error of a tool. */
+/** The error returned by a tool. */
 export const McpToolError = Schema.Struct({
   error: Schema.Struct({
     code: Schema.String,
@@ -14,10 +14,10 @@ export const McpToolError = Schema.Struct({
   request_id: Schema.String,
 })
 
-/** The decoded error. */
+/** The decoded type of the `McpToolError` schema. */
 export type McpToolError = typeof McpToolError.Type
 
-/** Returns what the model should do about an error. `retryAfter` is the number of seconds to wait. */
+/** Returns advice on what the model should do about an error. `retryAfter` is the number of seconds to wait. */
 const getNextStep = (code: string, retryAfter: string) => {
   switch (code) {
     case "validation_error":
@@ -49,21 +49,24 @@ const getNextStep = (code: string, retryAfter: string) => {
   }
 }
 
-/** Adds to an error in the API's format what the model should do. */
+/** Creates a tool error from an API error by adding advice on what the model should do. */
 export const makeToolError = (request_id: string, error: McpToolError["error"], retryAfter = "5"): McpToolError => ({
   error,
   next_step: getNextStep(error.code, retryAfter),
   request_id,
 })
 
-/** Fails with an error in the API's format. */
+/** Fails with a tool error. `error` has the format of API errors. */
 export const failWithToolError = (
   error: McpToolError["error"],
   retryAfter?: string,
 ): Effect.Effect<never, McpToolError, McpCaller> =>
   Effect.flatMap(McpCaller, ({ request }) => Effect.fail(makeToolError(request.id, error, retryAfter)))
 
-/** Fails with a `validation_error` for one argument. The message is the name and the reason: "endpoint is required". */
+/**
+ * Fails with a `validation_error` for a single argument. The message consists of the argument name and the reason:
+ * "endpoint is required".
+ */
 export const failWithInvalidArgument = (field: string, reason: string) =>
   failWithToolError({
     code: "validation_error",
@@ -74,7 +77,10 @@ export const failWithInvalidArgument = (field: string, reason: string) =>
 const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({ error: McpToolError.fields.error })))
 const isJson = Schema.is(Schema.Json)
 
-/** Fails with the error in an API response. Shortens its details, which may be long lists, to `maxTokens`. */
+/**
+ * Fails with the error contained in an API response. The error details may contain long lists and are truncated to
+ * `maxTokens`.
+ */
 export const failWithApiError = (body: string, retryAfter: string | undefined, maxTokens: number) =>
   Option.match(decodeApiError(body), {
     onNone: () => Effect.die(new Error("The API responded with an error of unknown format")),

@@ -1,4 +1,4 @@
-/** The tools and guides that the MCP server offers. */
+/** Registers the tools and guides that the MCP server offers. */
 import { Effect, Layer } from "effect"
 import { McpServer, Toolkit } from "effect/ai"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authentication.ts"
@@ -21,7 +21,7 @@ const canUse = (account: Account, paths: ReadonlyArray<string>) =>
 
 const canUseAny = (account: Account) => canUse(account, getQueryableEndpoints().map(({ path }) => path))
 
-/** For each tool: whether an account may see it. A tool without an entry is visible to all accounts. */
+/** Functions that decide whether an account may see a tool. Tools without an entry are visible to all accounts. */
 const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
   [mcpQueryTool.name]: canUseAny,
   [mcpLineageTool.name]: (account) => canUse(account, [tickerChangesEndpointPath]),
@@ -41,7 +41,7 @@ const handlers = tools.toLayer(
   }),
 )
 
-/** Offers every guide as a resource in Markdown. */
+/** Provides every guide as a Markdown resource. */
 const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
   Layer.mergeAll(
     Layer.empty,
@@ -58,7 +58,7 @@ const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
     ),
   )))
 
-/** Registers the tools and the guides. */
+/** Registers all tools and guides. */
 export const mcpRegistrationsLayer = Layer.merge(
   McpServer.toolkit(tools).pipe(Layer.provide(offered.layer), Layer.provide(handlers)),
   guides,

@@ -1,4 +1,6 @@
-/** What counts towards a budget, who is notified, and which requests are refused (D27, budgets). */
+/**
+ * Tests for budgets: which costs count toward a budget, who is notified, and which requests are refused (D27, budgets).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,10 +17,13 @@ import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../../support/ServiceInstances.ts"
 import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** The percentages of a budget that cause an alert when they are spent. */
+/** Percentages of a budget. When spending reaches one of them, an alert is sent. */
 const thresholds = [75, 90, 100]
 
-/** Last month, this month and next month in New York: the first day, and times of the first and last usage. */
+/**
+ * Reads three months in New York time: last month, this month and next month. Each has its first day and the times of
+ * its first and last possible usage.
+ */
 const readMonths = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
@@ -34,8 +39,9 @@ const readMonths = Effect.flatMap(
 )
 
 /**
- * Reads what an account has spent of its budget: as the account says (`spent`) and as the daily sums since the beginning
- * of the budget's month say (`daily`). An alert is a month, a budget and a percentage, such as `2026-06-01 100 75`.
+ * Reads how much of its budget an account has spent, from two sources: the account row (`spent`), and the daily sums
+ * since the start of the budget month (`daily`). Also reads the alerts, each formatted as month, budget and percentage,
+ * such as `2026-06-01 100 75`.
  */
 const readBudget = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -67,7 +73,7 @@ const readBudget = Effect.fnUntraced(function* (account_id: number) {
   return row ?? (yield* Effect.die(new Error(`no account ${account_id}`)))
 })
 
-/** Reads the cost of all requests of an account, in microdollars. */
+/** Reads the total cost of an account's requests, in microdollars. */
 const readSpent = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly cost: number }>`
@@ -76,7 +82,7 @@ const readSpent = Effect.fnUntraced(function* (account_id: number) {
   return row?.cost ?? 0
 })
 
-/** Creates an account with a webhook for the events of its budget. */
+/** Creates an account with a budget and a webhook for budget events. */
 const createBudgeted = Effect.fnUntraced(function* (name: string, budget: Budget | null = null) {
   const customer = yield* createCustomer(name)
   const webhook = { account: name, url: "https://example.com/", events: ["budget.*"] as const }
@@ -85,7 +91,7 @@ const createBudgeted = Effect.fnUntraced(function* (name: string, budget: Budget
   return { ...customer, name }
 })
 
-/** Records requests with these costs at the beginning of this month, and charges them. */
+/** Records and charges requests with the given costs at the beginning of this month. */
 const writeCosts = Effect.fnUntraced(function* (account_id: number, ...costs: ReadonlyArray<number>) {
   const { makeBatch, write } = yield* makeRecordWriter
   const [, current] = yield* readMonths
@@ -272,13 +278,13 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
       assert.match(found[1]?.subject ?? "", /^Tickerline: The budget for [A-Z][a-z]+ 20\d\d is used up$/)
       assert.include(found[1]?.text.replaceAll(/\s+/g, " "), "From now on, requests for data get 402")
       assert.strictEqual((yield* readEmails).length, 2)
-      // If the budget is changed before the email is queued, the alert about the old amount is dropped.
+      // If the budget changes before the email is queued, the alert about the old amount is dropped.
       const mistyped = yield* createBudgeted("mistyped", { microdollars: 50n, stops: true })
       yield* Accounts.updateAccount(mistyped.name, { contact_email: "mistyped@budget.example" })
       yield* writeCosts(mistyped.account_id, 60)
       yield* setBudget(mistyped.name, { microdollars: 5_000n, stops: true })
       assert.strictEqual((yield* readEmails).length, 2)
-      // An alert that was not sent within a day is not sent any more.
+      // An alert that could not be sent within a day is dropped.
       const late = yield* createBudgeted("late", { microdollars: 10n, stops: false })
       yield* writeCosts(late.account_id, 10)
       yield* sql`
@@ -289,7 +295,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
     }))
 })
 
-/** Stores enough news for a page with a cost. */
+/** Inserts enough news for a page to have a cost. */
 const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
@@ -347,7 +353,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
       yield* setBudget(name, { microdollars: 1_000_000_000n, stops: true })
       yield* sql`update accounts set budget_spent_microdollars = 1000000000 where account_id = ${account_id}`
       yield* untilStatus(402)
-      // Moves the spent amount to last month.
+      // Moves the amount spent to last month.
       yield* sql`update accounts set budget_month = budget_month - interval '1 month' where account_id = ${account_id}`
       yield* untilStatus(200)
       const [, spentThisMonth] = yield* readOverview
@@ -357,7 +363,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
       yield* setBudget(name, null)
       yield* untilStatus(200)
 
-      // The prepaid balance is less than what remains of the budget.
+      // Now the prepaid balance is lower than the remaining budget.
       yield* sql`update accounts set balance_microdollars = 0 where account_id = ${account_id}`
       yield* setBudget(name, { microdollars: 1_000_000_000n, stops: true })
       const unpaid = yield* untilStatus(402)

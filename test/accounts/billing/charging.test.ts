@@ -1,4 +1,4 @@
-/** Responses, recorded usage and charges agree to the microdollar (D27, prices; D29, usage). */
+/** Tests that responses, recorded usage and charges agree to the microdollar (D27, prices; D29, usage). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -18,18 +18,18 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
 // @module-tag slow
 
-/** A response, as its client received it. */
+/** A response as the client received it. */
 interface ReceivedResponse {
   readonly account: string
   readonly status: number
   readonly id: string
   readonly bytes: number
   readonly cost: number
-  /** Whether the service identified the account, and so must record the request. */
+  /** Whether the service identified the account and must therefore record the request. */
   readonly isAccountKnown: boolean
 }
 
-/** A PostgreSQL server that restarts on the same port after a test has killed it. */
+/** A PostgreSQL server that tests can kill. It restarts on the same port. */
 class KillableDatabase
   extends Context.Service<KillableDatabase, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
     "test/accounts/KillableDatabase",
@@ -45,7 +45,7 @@ class KillableDatabase
   )
 }
 
-/** Kills PostgreSQL with SIGKILL. The service starts it again. */
+/** Kills PostgreSQL with SIGKILL. It is then restarted automatically. */
 const killDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { home } = yield* KillableDatabase
@@ -64,7 +64,7 @@ const database = Layer.unwrap(Effect.gen(function* () {
 
 const platformLayer = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
-/** Starts an instance of the service with its own pool and port. `stop` shuts down the instance. */
+/** Starts a service instance with its own connection pool and port. `stop` shuts the instance down. */
 const startInstance = Effect.gen(function* () {
   const { url } = yield* KillableDatabase
   const scope = yield* Scope.make()
@@ -85,7 +85,7 @@ const startInstance = Effect.gen(function* () {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
-/** Sends a request over one of many persistent connections, and reads the whole response. */
+/** Sends a request over one of many persistent connections and reads the entire response. */
 const sendRequest = (port: number, account: string, key: string, path: string) =>
   Effect.callback<ReceivedResponse, Error>((resume) => {
     const request = get({ agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key } }, (response) => {
@@ -123,12 +123,15 @@ const paths = [
   "/estimate?endpoint=/v1/screener",
 ]
 
-/** Initial balances in microdollars: one covers all requests, one is used up. Null makes the account postpaid. */
+/**
+ * Initial balances in microdollars: `lasting` covers every request, `ending` runs out during the test, and null makes
+ * the account postpaid.
+ */
 const balances = { lasting: 50_000_000, ending: 10_000, later: null }
 
 const requestCount = 3_000
 
-/** Reads the balance, the usage and the daily sums of an account. */
+/** Reads an account's balance, recorded usage and daily sums. */
 const readAccount = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{
@@ -196,7 +199,7 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
           }
           if (!killed.second && receivedCount > (2 * requestCount) / 3) {
             killed.second = true
-            // The first kill may not have happened yet.
+            // Waits for the first restart of PostgreSQL.
             yield* CustomerUsage.retryUntil(withRetries(readStartTime), (at) => at !== before)
             yield* killDatabase
           }
@@ -209,7 +212,7 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
         const responses = yield* Effect.forEach(Array.from({ length: requestCount }, (_, at) => at), sendNext, {
           concurrency: "unbounded",
         })
-        // The shutdown must write all waiting rows.
+        // Shutting down must write every pending row.
         yield* Effect.forEach(instances, ({ stop }) => stop, { concurrency: 2, discard: true })
 
         const statuses = new Map<number, number>()
@@ -224,7 +227,8 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
         assert.notStrictEqual(yield* withRetries(readStartTime), before, "the database was started again")
 
         const identified = responses.filter((response) => response.isAccountKnown)
-        // The service does not record requests whose account it could not identify. Each of them must have got 503.
+        // The service does not record requests for which it could not identify the account. Those requests must have
+        // received a 503.
         assert.deepStrictEqual(responses.filter((response) => !response.isAccountKnown && response.status !== 503), [])
         const rows = yield* withRetries(sql<{
           readonly request_id: string

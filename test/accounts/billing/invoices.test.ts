@@ -1,4 +1,6 @@
-/** What an invoice contains, and that all invoices together are exactly the recorded usage (D27, invoices). */
+/**
+ * Tests what an invoice contains, and that all invoices together add up exactly to the recorded usage (D27, invoices).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Sink } from "effect"
 import { HttpClient } from "effect/http"
@@ -25,7 +27,7 @@ import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-/** Creates an account with the given time of creation. */
+/** Creates an account with the given creation time. */
 const createCustomerAt = Effect.fnUntraced(function* (name: string, created_at: string, options: CustomerOptions = {}) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* createCustomer(name, options)
@@ -39,7 +41,9 @@ const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Partia
   yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 
-/** Corrects the sums of a day, as an operator may: adds a request with a cost, or takes one back (-1). */
+/**
+ * Corrects a day's sums, as an operator might: adds a request with the given cost, or subtracts one if `sign` is -1.
+ */
 const correctSums = Effect.fnUntraced(function* (account_id: number, day: string, cost: number, sign: 1 | -1 = 1) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -51,17 +55,17 @@ const correctSums = Effect.fnUntraced(function* (account_id: number, day: string
   `
 })
 
-/** Closes a month for an account, or for all accounts if it is null. */
+/** Closes a month for one account, or for all accounts if `account` is null. */
 const close = (month: string, account: string | null, skipsEarlierUsage = false) =>
   closeMonth({ month, account, skipsEarlierUsage })
 
-/** An invoice line, as text. */
+/** An invoice line, with every value as text. */
 interface Line {
   readonly month: string
   readonly text: string
 }
 
-/** Returns the lines of all invoices as text: day, endpoint, kind, price, requests, bytes and cost. */
+/** Returns the lines of all the account's invoices as text: day, endpoint, kind, price, requests, bytes and cost. */
 const readLines = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const lines = yield* sql<Line>`
@@ -73,8 +77,8 @@ const readLines = Effect.fnUntraced(function* (account_id: number) {
 })
 
 /**
- * Reads the cost of an account from six places: its invoice lines, its invoices, the daily sums before a day, all daily
- * sums, its recorded requests, and what was taken from its balance.
+ * Reads an account's total cost from six sources: its invoice lines, its invoices, the daily sums before a given day,
+ * all daily sums, its recorded requests, and the amount deducted from its balance.
  */
 const readSums = Effect.fnUntraced(function* (account_id: number, until: string) {
   const sql = yield* SqlClient.SqlClient
@@ -93,7 +97,7 @@ const readSums = Effect.fnUntraced(function* (account_id: number, until: string)
   return sums
 })
 
-/** Reads all invoices of an account with their lines, and computes their digests again. */
+/** Reads an account's invoices with their lines, and recomputes their digests. */
 const readInvoices = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const invoices = yield* sql<{ readonly digest: string; readonly csv: string; readonly row: string }>`
@@ -108,7 +112,7 @@ const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).
 
 const months = ["2026-04", "2026-05", "2026-06", "2026-07"] as const
 
-/** The first and last millisecond of a day in New York in summer. */
+/** Returns the first and last millisecond of a summer day in New York. */
 const getDayEdges = (day: string) =>
   [Date.parse(`${day}T00:00:00.000-04:00`), Date.parse(`${day}T23:59:59.999-04:00`)] as const
 
@@ -137,7 +141,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
           expected.set(key, [requestsBefore + requests, bytesBefore + bytes, costBefore + cost])
         }
         const chooseDay = () => `${choose(months)}-${choose(["01", "02", "15", "30"])}`
-        /** The invoices after the last closing, which must never change. */
+        /** The invoices as of the most recent closing. They must never change. */
         const closedInvoices: Array<string> = []
         let [closed, throttled] = [0, 0]
         for (let step = 0; step < 20 || closed < months.length; step++) {
@@ -148,7 +152,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
               const endpoint = choose(["/v1/news", "/v1/screener"])
               const bytes = choose([0, 1, 999, 1_000_003])
               const price = choose([0, 1, 2_000_000, 123_456_789])
-              // An export whose client disconnected has a cost and the status 499.
+              // An export that the client aborts has status 499, and still has a cost.
               const status_code = choose([200, 200, 304, 404, 499])
               const cost = status_code === 200 || status_code === 499 ? computeDataCost(bytes, price) : 0
               const kind = cost > 0 ? `charged ${price}` : status_code >= 400 ? "refused 0" : "free 0"
@@ -179,7 +183,8 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             }])
             expectLine(day, "/v1/screener", "refused 0", requests, requests * 50, 0)
           } else if (action === "corrected") {
-            // Moves a request to another day, so that the sums over all days still match the recorded requests.
+            // Moves a request from one day to another, so that the total over all days still matches the recorded
+            // requests.
             const cost = choose([0, 5])
             for (const sign of [1, -1] as const) {
               const day = chooseDay()
@@ -204,7 +209,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             assert.strictEqual(lines, billed, `seed ${seed}`)
           }
         }
-        // Usage that is recorded after a month was closed becomes a correction on the next invoice.
+        // Usage recorded after a month was closed appears as a correction on the next invoice.
         yield* close("2026-08", name)
         const sums = yield* readSums(account_id, "2026-09-01")
         assert.strictEqual(new Set(Object.values(sums)).size, 1, `seed ${seed}: ${JSON.stringify(sums)}`)
@@ -290,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
       assert.deepInclude(again, { code: 0, out: "2026-05 is closed already. Nothing was changed.\n" })
       assert.match((yield* run("close", "2026-07", "--account", "ordered")).err, /but none for 2026-06/)
       assert.match((yield* run("close", "2026-04", "--account", "ordered")).err, /ordered has an invoice for 2026-05/)
-      // Late requests from before the first invoice are in no invoice.
+      // Requests from before the first invoice's month that are recorded late appear on no invoice.
       yield* writeUsage(
         { account_id, requested_at: Date.parse("2026-04-16T12:00:00Z") },
         { account_id, requested_at: Date.parse("2026-05-16T12:00:00Z") },
@@ -334,7 +339,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
         "truncate invoices, invoice_lines",
         `insert into invoice_lines select account_id, month, 2, usage_date, endpoint, kind, requests, bytes,
           price_per_gb_microdollars, cost_microdollars from invoice_lines where account_id = ${account_id}`,
-        // The account has no invoice for this month, and a line cannot exist without its invoice.
+        // The account has no invoice for this month, and every invoice line must belong to an invoice.
         `insert into invoice_lines values (${account_id}, '2026-06', 1, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)`,
       ]
       for (const statement of statements) yield* Effect.flip(sql.unsafe(statement))

@@ -1,4 +1,7 @@
-/** Rows wait in memory until PostgreSQL stores them, and each is stored only once (D29, usage). */
+/**
+ * Tests that usage rows wait in memory until PostgreSQL has stored them, and that each row is stored exactly once (D29,
+ * usage).
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -41,11 +44,11 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** Overrides settings. */
+/** Overrides the given settings. */
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
-/** The address of the test's database. */
+/** The URL of the test's database. */
 class Url extends Context.Service<Url, Redacted.Redacted>()("test/accounts/Url") {}
 
 const base = Layer.unwrap(Effect.map(
@@ -53,7 +56,10 @@ const base = Layer.unwrap(Effect.map(
   (url) => Layer.merge(makePoolableClientLayer({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-/** Starts usage metering as a process does; `stop` shuts it down. It logs nothing, because failures are expected. */
+/**
+ * Starts usage metering as a service process would. `stop` shuts it down. Logging is off, because failures are
+ * expected.
+ */
 const startMetering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
@@ -69,7 +75,7 @@ const startMetering = Effect.fnUntraced(function* (values: Record<string, string
   return { meter, stop: Scope.close(scope, Exit.void) }
 })
 
-/** Reads the number of recorded requests, their number in the daily sums, and the balance of account 1. */
+/** Reads the number of recorded requests, the number of requests in the daily sums, and the balance of account 1. */
 const readSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
@@ -80,11 +86,11 @@ const readSums = Effect.gen(function* () {
   return row
 })
 
-/** Repeats an effect until its value satisfies a condition, for at most 20 seconds. */
+/** Repeats an effect until its value satisfies the predicate, up to 1,000 times, 20 milliseconds apart. */
 const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 1_000 })
 
-/** The cost of a request from `makeUsageRecord`, in microdollars. */
+/** The cost in microdollars of a request created by `makeUsageRecord`. */
 const recordCost = 7
 
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage metering", (it) => {
@@ -124,8 +130,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const sql = yield* SqlClient.SqlClient
       const before = yield* readSums
       const { makeBatch, write } = yield* makeRecordWriter
-      // With statistics, PostgreSQL chooses the plans that it uses for tables in production. Some of them crashed
-      // PostgreSQL 18.
+      // With table statistics, PostgreSQL chooses the plans that it would use for production tables. Some of these
+      // plans crashed PostgreSQL 18.
       for (const _ of [1, 2]) {
         yield* write(
           makeBatch(Array.from({ length: 50 }, (_, index) => makeUsageRecord({ account_id: 1 + index % 3 }))),
@@ -176,7 +182,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
         const { makeBatch, write } = yield* makeRecordWriter
         for (let at = 0; at < batches; at++) {
           const batch = makeBatch(Array.from({ length: batchSize }, () => makeUsageRecord()))
-          // Sends the batch twice at the same time, as if the first attempt had lost its connection.
+          // Sends the same batch twice concurrently, as if the connection had been lost during the first attempt.
           yield* Effect.all([write(batch), write(batch)], { concurrency: "unbounded" })
           if (at % 2 === 0) yield* settleUsage
         }
@@ -208,7 +214,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
       assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
-      // Requests in progress are recorded even while the buffer is full.
+      // Requests that are already in progress are recorded even while the buffer is full.
       meter.record(makeUsageRecord())
       yield* sql`alter table usage_away rename to usage_batches`
       yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
@@ -286,7 +292,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
         countsAfter: { requests: to, bytes: 5 * to },
       })
       const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
-      /** Reads the count and the bytes of each row, then the requests, errors and bytes of each day. */
+      /** Reads the count and bytes of each row, and the requests, errors and bytes of each day. */
       const readCounts = Effect.gen(function* () {
         const rows = yield* sql<{ readonly count: number; readonly bytes: number }>`
           select request_count::int as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
@@ -368,7 +374,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
             recorded.push(row)
           }
         }
-        /** Compares requests and costs in the database and in memory with all that was recorded. */
+        /** Compares the requests and costs in the database and in memory with everything that was recorded. */
         const assertSums = Effect.forEach(accounts, (account_id) =>
           Effect.gen(function* () {
             const { isCurrent, query } = meter.makeUnwrittenSql(account_id, "2026-06-05")
@@ -482,7 +488,7 @@ layer(base, { timeout: "60 seconds" })("A shutdown without the database", (it) =
       while (ended.pollUnsafe() === undefined && seconds < 60) {
         seconds += 1
         yield* TestClock.adjust("1 second")
-        // The test clock does not advance PostgreSQL, so this query gives pending statements time to finish.
+        // The test clock does not control PostgreSQL. This query gives pending statements time to finish.
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)

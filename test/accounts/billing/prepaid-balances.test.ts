@@ -1,4 +1,7 @@
-/** How far concurrent requests can spend what is left, across processes (D13; D27, prepaid balances, budgets). */
+/**
+ * Tests by how much concurrent requests in several processes can exceed the remaining balance or budget (D13; D27,
+ * prepaid balances, budgets).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -21,8 +24,8 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 // @module-tag slow
 
 /**
- * News that is 18 MB as CSV: more than the buffers between the service and a client can hold. The texts hardly
- * compress. Those for lists that many requests read are shorter.
+ * Inserts news that takes 18 MB as CSV, which is more than the buffers between the service and a client can hold. The
+ * texts barely compress. Tickers that tests request often have shorter texts.
  */
 const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
@@ -34,10 +37,10 @@ const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     from generate_series(1, 1000) as g
   `)
 
-/** Ports of two instances that share only the database. */
+/** The ports of two service instances that share nothing but the database. */
 class Ports extends Context.Service<Ports, readonly [number, number]>()("test/accounts/Ports") {}
 
-/** Allows more concurrent exports than the tests send. */
+/** Allows more concurrent exports than the tests ever send. */
 const manyExports = { WHOLE_LISTS: "16" }
 
 const services = Layer.effect(
@@ -48,13 +51,13 @@ const services = Layer.effect(
   Layer.provideMerge(databaseWithKeysLayer),
 )
 
-/** The amounts of an account in microdollars, and the number of its recorded requests. */
+/** An account's amounts in microdollars, and its number of recorded requests. */
 interface Account {
-  /** The prepaid balance, or what remains of the budget. */
+  /** The prepaid balance or the remaining budget. */
   readonly balance: number
   readonly cost: number
   readonly daily: number
-  /** The sum of the unexpired reservations. */
+  /** The sum of all unexpired reservations. */
   readonly reserved: number
   readonly rows: number
 }
@@ -79,7 +82,9 @@ const waitForAccount = (account_id: number, holds: (account: Account) => boolean
     Effect.timeout("30 seconds"),
   )
 
-/** Waits until `rows` requests are recorded. Checks that the balance is exact and that nothing stays reserved. */
+/**
+ * Waits until `rows` requests are recorded, then checks that the balance is exact and that nothing remains reserved.
+ */
 const assertExact = Effect.fnUntraced(function* (account_id: number, initial: number, rows: number) {
   const account = yield* waitForAccount(account_id, (found) => found.rows >= rows)
   assert.strictEqual(account.rows, rows)
@@ -89,10 +94,10 @@ const assertExact = Effect.fnUntraced(function* (account_id: number, initial: nu
   return account
 })
 
-/** Returns the path of an export of all news for a ticker. */
+/** Returns the path of an export of all news for one ticker. */
 const exportOf = (format: string, ticker = "LARGE") => `/v1/news?limit=all&format=${format}&ticker=${ticker}`
 
-/** Returns the cost of a request, which must be complete. */
+/** Requests a path, checks that the response is complete, and returns its cost. */
 const measureCost = Effect.fnUntraced(function* (port: number, path: string) {
   const { ultimate } = yield* Service.TestKeys
   const { headers, isComplete, status, text, trailers } = yield* download(port, path, ultimate)
@@ -100,20 +105,22 @@ const measureCost = Effect.fnUntraced(function* (port: number, path: string) {
   return Number(trailers["x-cost-microdollars"] ?? headers["x-cost-microdollars"])
 })
 
-/** Locks the table of reservations, so that a request that reserves fails with 503. */
+/**
+ * Runs an effect while the reservations table is locked, so that every request that needs a reservation fails with 503.
+ */
 const whileNothingCanBeReserved = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) => sql.withTransaction(Effect.andThen(sql`lock table balance_reservations in share mode`, effect)),
   )
 
-/** What limits an account: its prepaid balance, or a budget of a postpaid account. */
+/** What limits an account's spending: a prepaid balance, or the budget of a postpaid account. */
 type Limit = "balance" | "budget"
 const limits = ["balance", "budget"] as const
 
 let customers = 0
 
-/** Creates an account that can spend an amount. */
+/** Creates an account that can spend the given amount. */
 const createLimitedCustomer = Effect.fnUntraced(function* (amount: number, limit: Limit = "balance") {
   const name = `prepaid ${++customers}`
   const created = yield* createCustomer(name, limit === "balance" ? { balance: amount } : {})
@@ -123,7 +130,7 @@ const createLimitedCustomer = Effect.fnUntraced(function* (amount: number, limit
 
 const page = "/v1/news?limit=100"
 
-/** Returns the amount that, according to a 402, the account can still spend. */
+/** Returns the amount that the account can still spend, as stated in a 402 response. */
 const readBalance = (text: string) => valueAt(JSON.parse(text), "error", "details", "balance_microdollars")
 
 layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurrent requests", (it) => {
@@ -163,7 +170,8 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
       Effect.gen(function* () {
         const [port] = yield* Ports
         const cost = yield* measureCost(port, `${page}&ticker=SMALL`)
-        // The second address is cached at the second request, so it is sent by the response cache.
+        // Tests two kinds of requests. The first path differs in every request. The second is always the same, so the
+        // response cache serves it after the second request.
         for (const path of [(at: number) => `${page}&page=1&ticker=SMALL,X${at}`, () => `${page}&ticker=SMALL`]) {
           const initial = Math.floor(cost * 2.5)
           const { account_id, key } = yield* createLimitedCustomer(initial, limit)
@@ -174,7 +182,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
           )
           assert.strictEqual(pages.filter(({ status }) => status === 200).length, 3)
           const refused = pages.filter(({ status }) => status === 402)
-          // On a busy machine, the others get 503.
+          // On a busy machine, the remaining requests get 503.
           assert.isAbove(refused.length, 0)
           for (const { headers, text } of refused) {
             assert.include(text, "is used up")
@@ -220,8 +228,8 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
             { concurrency: "unbounded", discard: true },
           )
           const { balance } = yield* assertExact(account_id, initial, requests.length)
-          // Exports never spend more than is left. Each process may spend that amount once more on pages, and exceed it
-          // by one page.
+          // Exports never spend more than the remaining amount. Each process may spend that amount once more on pages,
+          // and exceed it by one page.
           assert.isAtLeast(balance, hasPages ? -initial - 2 * pageCost : 0, `seed ${seed}`)
         }
       }),
@@ -237,7 +245,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
       yield* Effect.gen(function* () {
         yield* startPausedDownload(ports[0], exportOf("csv"), key)
         assert.strictEqual((yield* readAccount(account_id)).reserved, cost)
-        // The other process learns of the reservation within half a second.
+        // The second instance learns of the reservation within half a second.
         const refused = yield* Effect.repeat(requestOverWire(ports[1], "/v1/screener", key), {
           until: ({ status }) => status === 402,
           schedule: Schedule.spaced("20 millis"),
@@ -352,7 +360,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
         const killed = yield* readAccount(account_id)
         assert.isAbove(killed.reserved, 0)
         assert.strictEqual(killed.balance, balance)
-        // Instead of waiting for a minute.
+        // Expires the reservations immediately instead of waiting a minute.
         yield* sql`update balance_reservations set expires_at = now()`
         const other = yield* startServiceInstance()
         const cost = yield* measureCost(other, exportOf("csv"))

@@ -1,4 +1,4 @@
-/** The cost of data, the settings for prices, and free endpoints (D27, prices). */
+/** Tests for the cost of data, the price settings, and free endpoints (D27, prices). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, Layer, Schema } from "effect"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
@@ -11,7 +11,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt, insertRows, TestKeys } = Service
 
-/** The paths of endpoints whose data have a price, except endless streams. */
+/** Endpoints whose data has a price, except endless streams. */
 const priced = Endpoints.catalogueEndpoints.filter(({ isEndless, isPriced }) => isPriced && !isEndless)
   .map(({ row }) => row.path)
 const free = Endpoints.catalogueEndpoints.filter(({ isPriced }) => !isPriced).map(({ row }) => row.path)
@@ -19,7 +19,7 @@ const free = Endpoints.catalogueEndpoints.filter(({ isPriced }) => !isPriced).ma
 const gigabyte = 1_000_000_000n
 const maxPrice = 1_000_000_000_000
 
-/** Body sizes up to 100 MB. */
+/** Response body sizes up to 100 MB. */
 const Bytes = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000_000 }))
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxPrice }))
 
@@ -80,7 +80,7 @@ describe("computeDataCost", () => {
       [1_000_000_001, 1, 2],
       [3, 333_333_333_333, 1000],
       [3, 333_333_333_334, 1001],
-      // The products exceed 2^53, so a calculation in floating point would be off by one.
+      // These products exceed 2^53, so floating-point arithmetic would be off by one.
       [86_426_934, 157_277_910_923, 13_593_047_628],
       [99_930_314, 675_111_880_435, 67_464_142_198],
     ] as const
@@ -92,7 +92,7 @@ describe("computeDataCost", () => {
 
 type Settings = Readonly<Record<string, string>>
 
-/** Returns the function that looks up the price of a path. Fails if the settings would prevent the service's start. */
+/** Returns the price lookup function for the given settings. Fails if the service would refuse to start with them. */
 const loadPrices = (settings: Settings) =>
   PriceLookup.pipe(
     Effect.map(({ getPricePerGigabyte }) => getPricePerGigabyte),
@@ -101,7 +101,10 @@ const loadPrices = (settings: Settings) =>
     ),
   )
 
-/** Asserts that the service does not start with these settings. Returns the message, which contains `name`. */
+/**
+ * Asserts that the service does not start with these settings, and that the error message contains `name`. Returns the
+ * message.
+ */
 const assertRefused = Effect.fnUntraced(function* (settings: Settings, name: string) {
   const exit = yield* Effect.exit(loadPrices(settings))
   assert.isTrue(Exit.isFailure(exit), `${JSON.stringify(settings)} was accepted`)
@@ -187,7 +190,7 @@ describe("The service", () => {
 const generalPrice = 5_000_000_000
 const endpointPrice = 333_333_333_333
 
-/** The service with generated rows and three prices, including a price of 0. */
+/** The service with generated rows and three different prices, one of which is 0. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(120)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provide(ConfigProvider.layerAdd(
@@ -199,13 +202,13 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(120)).pipe(
   )),
 )
 
-/** Sends a request with a key for all endpoints. */
+/** Sends a request with a key that may use every endpoint. */
 const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
-/** Adds query parameters to the path of an endpoint, so that the response contains rows. */
+/** Adds query parameters to an endpoint path so that the response contains rows. */
 const addParameters = (path: string) => {
   const endpoint = DocumentedEndpoints.documentedDatasetEndpoints.find((known) => known.path === path)
   const takesTickers = endpoint?.parameters.some(({ kind }) => kind === "tickers") === true

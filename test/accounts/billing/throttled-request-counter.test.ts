@@ -1,4 +1,6 @@
-/** Requests refused with 429 are counted in memory until the counts are written (D29, usage). */
+/**
+ * Tests the in-memory counter of requests refused with 429, which is written to the database periodically (D29, usage).
+ */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as RefusalCounter from "../../../src/accounts/billing/ThrottledRequestCounter.ts"
@@ -7,7 +9,7 @@ import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 const integer = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** One step of a test: a refused request, or a write of at most `write` rows. */
+/** One test step: refuses a request, or writes at most `write` rows. */
 const Step = Schema.Union([
   Schema.Struct({ account: integer(3), endpoint: integer(2), seconds: integer(90), bytes: integer(500) }),
   Schema.Struct({ write: integer(5), isAcknowledged: Schema.Boolean }),
@@ -15,7 +17,10 @@ const Step = Schema.Union([
 
 const steps = Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(200)))
 
-/** Models the table in memory. As in the SQL statement, a row changes only if its count is still `countsBefore`. */
+/**
+ * Models the database table in memory. As in the SQL statement, a row changes only if its count still equals
+ * `countsBefore`.
+ */
 const makeTable = () => {
   const rows = new Map<string, ThrottledRequestCount>()
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {

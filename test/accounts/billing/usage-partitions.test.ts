@@ -1,4 +1,6 @@
-/** Monthly partitions are created ahead of time, and dropped after the retention period (D29, usage). */
+/**
+ * Tests that monthly usage partitions are created ahead of time and dropped after the retention period (D29, usage).
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
@@ -17,7 +19,7 @@ const base = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-/** Reads the names of all partitions, sorted. */
+/** Reads the names of all usage partitions, sorted. */
 const readPartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
@@ -27,7 +29,7 @@ const readPartitions = Effect.gen(function* () {
   return rows.map(({ name }) => name)
 })
 
-/** Returns the partition names of this month and the next two months, by PostgreSQL's clock. */
+/** Returns the expected partition names for this month and the next two, according to PostgreSQL's clock. */
 const readExpectedNames = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
@@ -57,13 +59,13 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const old = sql`timestamptz '2000-01-01T00:00:00Z'`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
-      // The writer does not know that the partition was dropped, so its first attempt fails.
+      // The writer does not know yet that the partition was dropped, so its first attempt fails.
       yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage_requests) as rows, (select sum(requests)::int from usage_totals) as requests,
           (select current_balance(accounts)::int from accounts) as balance
       `
-      // One of four requests was dropped with its partition. Each request has cost 7 microdollars.
+      // One of the four requests was dropped with its partition. Each request cost 7 microdollars.
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 4 * 7 })
     }))
 
@@ -90,7 +92,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       const { makeBatch, write } = yield* CustomerUsage.makeRecordWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
       yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
-      // Statistics may make PostgreSQL evaluate the conditions in a different order, which must not matter.
+      // With statistics, PostgreSQL may evaluate the conditions in a different order. The result must be the same.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2010-03-01T00:00:00Z'`), [
         "usage_2010_01",
@@ -110,7 +112,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
         sql`select from pg_locks where relation = 'usage'::regclass and mode = 'AccessShareLock'`,
         (rows) => rows.length > 0,
       )
-      // Without the connection's own `lock_timeout`, only the limit of the drop itself ends its wait.
+      // Disables the connection's `lock_timeout`, so that only the timeout inside the drop can end the wait for the
+      // lock.
       const dropWithoutTimeout = sql.withTransaction(
         Effect.andThen(
           sql`set local lock_timeout = 0`,

@@ -1,4 +1,4 @@
-/** Finding recorded requests by their ids: D12 (request id), D29 (usage). */
+/** Tests the search for recorded requests by request id: D12 (request id), D29 (usage). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Duration, Effect, Layer, Result } from "effect"
@@ -21,7 +21,7 @@ const dayMillis = 86_400_000
 /** Five seconds before midnight in New York. */
 const start = Date.parse("2026-06-01T03:59:55.000Z")
 
-/** Creates an account with a key. Returns the account's id and the key's id. */
+/** Creates an account with a key. Returns the ids of the account and the key. */
 const createSender = (name: string) =>
   Effect.map(createCustomer(name), ({ account_id, key_id }) => ({ account_id, key_id }))
 
@@ -33,7 +33,7 @@ const writeRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecor
 
 const madeIds = new Set<string>()
 
-/** Returns an id as the service creates it. It never returns the same id twice, although the tests go back in time. */
+/** Returns a unique request id in the service's format, even if the test's time goes backwards. */
 const makeNewId = (now: number): string => {
   const id = makeRequestId(now)
   if (madeIds.has(id)) return makeNewId(now)
@@ -41,10 +41,10 @@ const makeNewId = (now: number): string => {
   return id
 }
 
-/** Searches for a request id. */
+/** Searches for requests with an id. */
 const find = (id: string, search: Partial<Search.UsageSearch> = {}) => Search.findRequests({ id, ...search })
 
-/** Returns the error of a search that finds nothing. */
+/** Returns the error of a search that is expected to fail. */
 const findError = Effect.fnUntraced(function* (id: string, search: Partial<Search.UsageSearch> = {}) {
   const found = yield* Effect.result(find(id, search))
   return Result.isFailure(found)
@@ -52,12 +52,12 @@ const findError = Effect.fnUntraced(function* (id: string, search: Partial<Searc
     : assert.fail(JSON.stringify(found.success))
 })
 
-/** Returns the fields that recorded and found requests have in common. */
+/** Returns the fields shared by recorded requests and search results. */
 const pickFields = ({ account_id, bytes, cost_microdollars, endpoint, key_id, request_id, status_code }:
   | UsageRecord
   | Search.FoundRequest) => ({ account_id, bytes, cost_microdollars, endpoint, key_id, request_id, status_code })
 
-/** Compares requests in any order, because several requests may have the same time. */
+/** Compares requests in any order, because several may have the same time. */
 const assertSameRequests = (
   found: ReadonlyArray<Search.FoundRequest>,
   expected: ReadonlyArray<UsageRecord>,
@@ -90,7 +90,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
             endpoint: choose(["/v1/news", "/v1/screener"]),
           })
         })
-        // An id that a client has created in the service's format has the time, but not the suffix of a writer.
+        // An id that a client created in the service's format contains the time, but not a writer's suffix.
         const requested_at = start + round * 2 * dayMillis + 77
         const request_id = `${makeNewId(requested_at).slice(0, 30)}abcdef`
         const all = [...records, makeUsageRecord({ ...choose(customers), requested_at, request_id })]
@@ -105,7 +105,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
           const found = yield* find(request_id, { account, from: day, to: day })
           assertSameRequests(found.requests, sameId, `round ${round}: ${request_id}`)
           if (clientIds.includes(request_id)) continue
-          // The time in the id is enough.
+          // The time inside the id is enough to find the request.
           assert.deepStrictEqual(yield* find(request_id), found)
           assert.deepStrictEqual(yield* find(request_id, { account }), found)
           assert.strictEqual(Date.parse(found.requests[0]?.requested_at ?? ""), requested_at)
@@ -231,7 +231,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
         makeUsageRecord({ ...customer, requested_at: start - 60_000, request_id: "last" }),
         makeUsageRecord({ ...customer, requested_at: start + 8_000_000, request_id: "last" }),
       ])
-      // Three rows per millisecond, so that a statement may end between rows of the same time.
+      // Inserts three rows per millisecond, so that a statement's range may end between rows with the same time.
       yield* sql`
         insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
           records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated)

@@ -1,4 +1,4 @@
-/** The networks from which a key may be used, and the address of its last use (D2, API keys). */
+/** Tests the networks from which a key may be used, and the recorded address of its last use (D2, API keys). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -50,7 +50,7 @@ const proxied = Service.layer.pipe(
   Layer.provide(settingsLayer({ TRUSTED_PROXIES: "127.0.0.1,::1", CACHE_MEGABYTES: "16" })),
 )
 
-/** Reads the address of a key's last use, and whether it has been used. */
+/** Reads the address from which a key was last used, and whether the key was ever used. */
 const readKey = Effect.fnUntraced(function* (key_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly address: string | null; readonly used: boolean }>`
@@ -59,7 +59,7 @@ const readKey = Effect.fnUntraced(function* (key_id: number) {
   return row
 })
 
-/** Returns the header with which a trusted proxy names the client's address. */
+/** Returns the header in which a trusted proxy passes on the client address. */
 const forwardedFor = (address: string | null) => address === null ? {} : { "X-Forwarded-For": address }
 
 layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with networks", (it) => {
@@ -96,7 +96,7 @@ layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with
       const { account_id, key } = yield* createCustomer("cached", { networks })
       const sendFrom = (address: string) =>
         requestJson("/v1/screener?ticker=CACHED", { key, headers: forwardedFor(address) })
-      // The second response comes from the query cache, so it is stored.
+      // The query cache serves the second request, and the response cache stores that response.
       for (const _ of [1, 2, 3]) assert.strictEqual((yield* sendFrom("203.0.113.9")).status, 200)
       assert.strictEqual((yield* sendFrom("198.51.100.7")).status, 403)
       const usage = sql`

@@ -1,4 +1,4 @@
-/** Tests how long the service remembers the account of a key (D2, API keys). */
+/** Tests how long the service caches the account that belongs to an API key (D2, API keys). */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -17,10 +17,10 @@ const account = CurrentAccount.of({
   networks: null,
 })
 
-/** Returns the digest by which the cache finds a key. */
+/** Returns the digest under which the cache stores a key. */
 const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 
-/** Creates a cache whose `add` takes the time of the lookup from the test clock. */
+/** Creates a cache. Its `add` uses the test clock's current time as the lookup time. */
 const makeTestKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const recentKeys = yield* makeRecentKeys

@@ -1,4 +1,4 @@
-/** Authentication, API keys and tiers (§5, D2, D3). Each test creates the keys that it changes. */
+/** Tests for authentication, API keys and tiers (§5, D2, D3). Each test creates the keys that it changes. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, it, layer } from "@effect/vitest"
 import { Arbitrary, Clock, ConfigProvider, Duration, Effect, Layer, Redacted, Schedule, Schema } from "effect"
@@ -20,10 +20,10 @@ const { requestJson, valueAt, TestKeys } = Service
 
 const path = "/v1/ticker-changes?ticker=AUTH"
 
-/** Sends a request whose only credentials are in these headers. */
+/** Sends a request with no credentials other than these headers. */
 const requestWithHeaders = (headers: Readonly<Record<string, string>>) => requestJson(path, { key: null, headers })
 
-/** Asserts that a request with these headers gets 401 with this code. */
+/** Asserts that a request with these headers gets a 401 with this error code. */
 const assertRefused = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>, code: string) {
   const response = yield* requestWithHeaders(headers)
   assert.strictEqual(response.status, 401, JSON.stringify(headers))
@@ -33,13 +33,13 @@ const assertRefused = Effect.fnUntraced(function* (headers: Readonly<Record<stri
   assert.isUndefined(valueAt(response.body, "error", "details"))
 })
 
-/** Creates a key, with an account of its own if there is none with this name. */
+/** Creates a key for the named account, and the account if it does not exist. */
 const createKey = (account: string) => Service.ensureAccountWithKey(account, "basic")
 
-/** Returns the digest by which the database stores a key. */
+/** Returns the digest under which the database stores a key. */
 const hashKey = (key: string) => createHash("sha256").update(key).digest("hex")
 
-/** Reads the row of a key, by its digest. */
+/** Reads the database row of a key. */
 const readKeyRow = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<
@@ -55,7 +55,7 @@ const waitForStatus = (key: string, status: number) => Service.waitForResponseSt
 
 const readLastUse = (key: string) => Effect.map(readKeyRow(key), (row) => row.last_used_at?.getTime() ?? null)
 
-/** Waits for `last_used_at`, which is written after the response. */
+/** Waits for an update of `last_used_at`, which is written after the response. */
 const waitForLastUse = (key: string, before: number | null) =>
   readLastUse(key).pipe(
     Effect.repeat({ until: (now) => now !== before, schedule: Schedule.spaced("20 millis"), times: 2_000 }),
@@ -284,7 +284,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
         assert.isUndefined(headers["www-authenticate"])
       }
-      // The tier is checked before the list of endpoints that the key may use.
+      // The tier is checked before the key's list of allowed endpoints.
       const low = yield* Service.ensureAccountWithKey("narrow and low", "basic", { endpoints })
       const { body } = yield* requestJson("/v1/research-reports", { key: low })
       assert.strictEqual(valueAt(body, "error", "code"), "insufficient_tier")
@@ -330,7 +330,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const first = yield* waitForLastUse(key, null)
       const [before, stamp] = [yield* readRowVersion, first]
       yield* Effect.all(Array.from({ length: 30 }, () => requestJson(path, { key })), { concurrency: 30 })
-      // Updates run in order: once the update for this key is visible, all earlier updates are, too.
+      // Updates run in order: once this key's update is visible, all earlier updates are visible, too.
       const later = yield* createKey("later")
       yield* requestJson(path, { key: later })
       yield* waitForLastUse(later, null)
@@ -392,7 +392,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const sql = yield* SqlClient.SqlClient
       const key = yield* createKey("mistyped")
       yield* sql.withTransaction(Effect.gen(function* () {
-        // The lock would delay a query for seconds, and the response would be 503.
+        // With the lock, any database query would wait for seconds, and the response would be a 503.
         yield* sql`lock table api_keys, accounts in access exclusive mode`
         for (const position of [0, 7, 8, 20, 39, 40, 45]) {
           const other = key[position] === "x" ? "y" : "x"
@@ -460,11 +460,11 @@ it.effect.prop(
 const TieredQuery = Schema.Struct({ n: Schema.optionalKey(Schema.Literal("1")) })
 const TieredResponse = Schema.Struct({ tier: Schema.String })
 
-/** Declares an endpoint that requires a tier and is named after it. */
+/** Declares an endpoint that requires the given tier and has the same name as the tier. */
 const declareEndpoint = <const Name extends Tier>(tier: Name) =>
   HttpApiEndpoint.get(tier, `/v1/${tier}`, { query: TieredQuery, success: TieredResponse }).annotate(RequiredTier, tier)
 
-/** An API with an endpoint for each tier, whose response is the tier of the account. */
+/** An API with one endpoint per tier. Each responds with the tier of the caller's account. */
 class Tiered extends HttpApi.make("tiered")
   .add(HttpApiGroup.make("tiered").add(declareEndpoint("basic"), declareEndpoint("pro"), declareEndpoint("ultimate")))
   .middleware(AuthorizationMiddleware)

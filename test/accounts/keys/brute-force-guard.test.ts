@@ -1,4 +1,4 @@
-/** An address that sends too many wrong keys is blocked (D2, API keys; D18, rate limits). */
+/** Tests that an address that sends too many wrong keys is blocked (D2, API keys; D18, rate limits). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Logger, Metric, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,20 +22,22 @@ const accountPath = "/v1/account"
 
 type ReceivedResponse = Effect.Success<ReturnType<typeof requestJson>>
 
-/** Changes a character of the random part, so that the checksum is wrong. */
+/** Changes one character of a key's random part, which makes the checksum wrong. */
 const mistypeKey = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : "x"}${key.slice(21)}`
 
 const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-/** Sends a key with an `X-Forwarded-For` header, as proxies add it, or without the header if `forwarded` is null. */
+/**
+ * Sends a key with the `X-Forwarded-For` header that a proxy would add, or without the header if `forwarded` is null.
+ */
 const sendFrom = (forwarded: string | null, key: string) =>
   requestJson(accountPath, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
 
-/** Like `sendFrom`, but returns only the status. */
+/** Sends a key like `sendFrom`, but returns only the status. */
 const statusFrom = (forwarded: string | null, key: string) =>
   Effect.map(sendFrom(forwarded, key), ({ status }) => status)
 
-/** Asserts that a request was refused because its address has sent too many wrong keys. */
+/** Asserts that a request was refused because its address had sent too many wrong keys. */
 const assertBlocked = ({ body, headers, status, text }: ReceivedResponse) => {
   assert.strictEqual(status, 429, text)
   assert.strictEqual(valueAt(body, "error", "code"), "rate_limit_exceeded")
@@ -47,7 +49,7 @@ const assertBlocked = ({ body, headers, status, text }: ReceivedResponse) => {
   for (const name of ["limit", "remaining", "reset"]) assert.isUndefined(headers[`x-ratelimit-${name}`])
 }
 
-/** How many wrong keys an address may send in a minute. */
+/** The number of wrong keys that an address may send per minute. */
 const limit = 4
 const settings = { WRONG_KEYS_LIMIT: String(limit) }
 const proxied = { ...settings, TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8" }
@@ -63,7 +65,8 @@ const passTime = (seconds: number) => TestClock.adjust(Duration.seconds(seconds)
 
 const noon = Date.parse("2026-07-01T16:00:00Z")
 
-// Each case has its own clock, service and database, so that no case counts the wrong keys of another one.
+// Builds a separate clock, service and database for each case, so that wrong keys from one case do not count in
+// another.
 const serviceAtNoon = (values: Readonly<Record<string, string>>) =>
   Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(values)))
 const unproxiedService = serviceAtNoon(settings)
@@ -76,8 +79,8 @@ describe("In one process,", () => {
       const { key: unseen } = yield* createCustomer("not seen before")
       assert.strictEqual(yield* statusFrom(null, right), 200)
       yield* sendWrongKeys(null)
-      // Wrong, mistyped and valid but unused keys get the same response, so that nobody can find out which keys are
-      // valid.
+      // Wrong keys, mistyped keys and valid keys that were never used all get the same response. Otherwise an attacker
+      // could find out which keys are valid.
       for (const key of [yield* generateKey, mistypeKey(right), "nonsense", unseen]) {
         const bearer = yield* requestJson(accountPath, { key: null, headers: { Authorization: `Bearer ${key}` } })
         for (const response of [yield* sendFrom(null, key), bearer]) {
@@ -85,7 +88,7 @@ describe("In one process,", () => {
           assert.strictEqual(response.headers["retry-after"], "60")
         }
       }
-      // A key that was used before still works, and a request without a key still gets 401.
+      // A key that was used before still works from a blocked address, and a request without a key still gets 401.
       assert.strictEqual(yield* statusFrom(null, right), 200)
       const { body, status } = yield* requestJson(accountPath, { key: null })
       assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "missing_api_key"])
@@ -171,7 +174,8 @@ describe("The service behind proxies", () => {
       yield* sendWrongKeys("203.0.113.1")
       assertBlocked(yield* sendFrom("203.0.113.1", yield* generateKey))
       assertBlocked(yield* sendFrom("203.0.113.1", key))
-      // The same address: with spaces, with a port, before a second trusted proxy, and after an invented address.
+      // Different ways to write the blocked address: with spaces, with a port, before a second trusted proxy, and after
+      // a forged address.
       for (
         const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]
       ) {
@@ -231,7 +235,7 @@ describe("The service behind proxies", () => {
     }).pipe(Effect.provide(proxiedService)))
 })
 
-/** Values of X-Forwarded-For that name no client. */
+/** Values of `X-Forwarded-For` that contain no client address. */
 const withoutAddress = [
   null,
   "",
@@ -248,8 +252,8 @@ const withoutAddress = [
 ]
 
 /**
- * Starts an instance that trusts these proxies. Returns its port, the warnings about proxies that it has logged, and
- * the metric that counts requests whose proxy names no client.
+ * Starts an instance that trusts the given proxies. Returns its port, the proxy warnings that it has logged, and the
+ * metric that counts requests without a client address from the proxy.
  */
 const startWithRecordedLog = Effect.fnUntraced(function* (trusted: string) {
   const logged: Array<unknown> = []
@@ -297,7 +301,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true })("A process", (it) =>
     }))
 })
 
-/** Returns the statements that look up keys. */
+/** Returns the statements that look up API keys. */
 const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => text.includes("from api_keys"))
 
@@ -330,7 +334,7 @@ layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { exclude
   },
 )
 
-/** The service with a small limit, whose statements are recorded. */
+/** The service with a low limit and recorded SQL statements. */
 const watched = Service.layer.pipe(
   Layer.provide(CustomerUsage.settingsLayer(settings)),
   Layer.provideMerge(StatementRecorder.layer),
@@ -416,7 +420,7 @@ it.effect("the guard warns about a proxy that names no client once an hour, not 
         assert.isUndefined(yield* findSender(request))
       }
     }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])))
-    // The guard warns immediately, then after 60 minutes, and again after another 60.
+    // The guard logs a warning immediately, then another every 60 minutes.
     assert.strictEqual(logged.length, 3)
   }).pipe(Effect.provide(settingsLayer({}))))
 

@@ -1,4 +1,7 @@
-/** Changes to keys, tiers and balances take effect in all processes that share PostgreSQL (D2, D17, D18). */
+/**
+ * Tests that changes to keys, tiers and balances take effect in all processes that share a PostgreSQL database (D2,
+ * D17, D18).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,16 +22,16 @@ const accountPath = "/v1/account"
 
 const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-/** Returns request options with the header of a load balancer that forwards a request from this address. */
+/** Returns request options with the header that a load balancer adds when it forwards a request from this address. */
 const forwardedFrom = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
-/** Sends a request with a key, as if from this address, and returns its status. */
+/** Sends a request with a key as if from this address, and returns the status. */
 const statusFrom = (port: number, address: string, key: string) =>
   Effect.map(requestOverWire(port, accountPath, key, forwardedFrom(address)), ({ status }) => status)
 
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
-/** Starts two service instances that share the database. Returns their ports. */
+/** Starts two service instances that share one database. Returns their ports. */
 const startTwo = Effect.gen(function* () {
   return [
     yield* ServiceInstances.startServiceInstance(settings),
@@ -94,7 +97,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         )
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // The response cache serves all but the first requests.
+        // The response cache serves all requests but the first few.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }
@@ -115,7 +118,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         )
         yield* Effect.all(requestLoops)
         yield* holdFault("2500 millis")
-        // Requests sent before the revocation may get their responses only now, so only later requests are checked.
+        // Requests sent before the revocation may get their responses only now, so the test checks only later requests.
         yield* network.resume
         const later = (from: number) => responses.filter(([began, port]) => port === from && began > 2_500).length
         yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
@@ -138,7 +141,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         assert.deepStrictEqual(yield* readStatuses, [403, 403])
         const assertAppliedWithinSecond = (status: number) =>
           Effect.gen(function* () {
-            // Requests sent a second after the change must see it, however long their responses take.
+            // Every request sent at least a second after the change must see it, however long its response takes.
             yield* waitUntilOldDataExpires
             assert.deepStrictEqual(yield* readStatuses, [status, status])
           })

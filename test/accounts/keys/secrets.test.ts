@@ -1,4 +1,7 @@
-/** No log, trace, error or response repeats a key, no matter where a client puts it (D2, API keys; D11, errors). */
+/**
+ * Tests that no log, trace, error or response repeats an API key, wherever the client puts it (D2, API keys; D11,
+ * errors).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -17,18 +20,18 @@ const { createCustomer, findAccountAndKeyIds, retryUntil } = CustomerUsage
 /** Captured logs and traces as text. */
 const captured: Array<string> = []
 
-/** Captures logs at all levels, in all formats that the service has. */
+/** Captures logs at every level, in every format that the service supports. */
 const logger = Logger.make((options) => {
   for (const { log } of [Logger.formatJson, Logger.formatLogFmt, Logger.formatSimple]) {
     captured.push(`log: ${log(options)}`)
   }
 })
 
-/** Formats a value as JSON, with `bigint` as text. */
+/** Formats a value as JSON, with each `bigint` as text. */
 const json = (value: unknown) =>
   JSON.stringify(value, (_, part: unknown) => typeof part === "bigint" ? String(part) : part)
 
-/** Captures the parts of a span that an exporter sends: name, attributes, events and failure. */
+/** Captures the parts of a span that an exporter would send: name, attributes, events and failure. */
 class WatchedSpan extends Tracer.NativeSpan {
   override end(time: bigint, exit: Exit.Exit<unknown, unknown>) {
     super.end(time, exit)
@@ -43,7 +46,7 @@ const captureLayer = Layer.mergeAll(
   Layer.succeed(References.MinimumLogLevel, "All"),
 )
 
-/** The service with all logs and traces captured. Only the limit of the tier `pro` is low enough for tests to reach. */
+/** The service with all logs and traces captured. Only the `pro` tier has a rate limit that tests can reach. */
 const capturedService = Service.listenerLayer.pipe(
   Layer.provideMerge(Server.layer),
   Layer.provide(captureLayer),
@@ -61,16 +64,16 @@ const capturedService = Service.listenerLayer.pipe(
 const decodePercent = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** Length of the parts of a key that the tests search for: long enough that none occurs by chance. */
+/** The length of the key substrings that the tests search for. It is long enough that no match occurs by chance. */
 const partLength = 10
 
-/** Returns all parts of `partLength` characters that follow the public hint of the key, in lower case. */
+/** Returns all substrings of length `partLength` after the key's public hint, in lower case. */
 const getKeyParts = (key: string) => {
   const hidden = key.slice(12).toLowerCase()
   return Array.range(0, hidden.length - partLength).map((start) => hidden.slice(start, start + partLength))
 }
 
-/** Returns the texts that contain a part of the key in upper or lower case, percent-encoded or not. */
+/** Returns the texts that contain a part of the key, in upper or lower case, percent-encoded or not. */
 const findLeaks = (key: string, texts: ReadonlyArray<string>) => {
   const parts = getKeyParts(key)
   return texts.filter((text) => {
@@ -79,11 +82,11 @@ const findLeaks = (key: string, texts: ReadonlyArray<string>) => {
   })
 }
 
-/** Percent-encodes every character. */
+/** Percent-encodes every character of a text. */
 const percentEncoded = (text: string) =>
   Array.fromIterable(text).map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("")
 
-/** Waits for the logs and spans of earlier requests, which are written after the responses. */
+/** Waits for the logs and spans of earlier requests, which are written after their responses. */
 const waitForLogs = Effect.gen(function* () {
   const before = captured.length
   yield* requestJson("/health/live", { key: null })
@@ -93,17 +96,17 @@ const waitForLogs = Effect.gen(function* () {
   )
 })
 
-/** Makes `fetch` return redirects instead of following them, so that their headers are searched. */
+/** Makes `fetch` return redirect responses instead of following them, so that the tests can search their headers. */
 const withoutRedirects = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
-/** A request in which a client sends a key. */
+/** A request that contains a key. */
 interface SentRequest extends Service.TestRequestOptions {
   readonly path: string
-  /** Name of a header that is not searched, because the specification requires that it repeats the request. */
+  /** The name of a header that is not searched, because the specification requires it to repeat part of the request. */
   readonly excludedHeader?: string
 }
 
-/** Sends a request, and searches the response, logs and traces for the key. */
+/** Sends a request, then searches the response, logs and traces for the key. */
 const sendAndSearch = Effect.fnUntraced(function* (key: string, { excludedHeader, path, ...options }: SentRequest) {
   captured.length = 0
   const { headers, status, text } = yield* withoutRedirects(requestJson(path, options))
@@ -118,7 +121,7 @@ const sendAndSearch = Effect.fnUntraced(function* (key: string, { excludedHeader
   }
 })
 
-/** Asserts that no request leaks the key. Returns the distinct statuses, sorted. */
+/** Asserts that none of the requests leaks the key. Returns the distinct statuses, sorted. */
 const assertNoLeaks = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray<SentRequest>) {
   const found = yield* Effect.forEach(requests, (sent) => sendAndSearch(key, sent))
   assert.deepStrictEqual(found.flatMap(({ leaked }) => leaked), [])
@@ -181,7 +184,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
           { key },
           { key: null, headers: { Authorization: `Bearer ${key}` } },
           { key: "nonsense", headers: { Authorization: `Bearer ${key}` } },
-          // Headers that clients use by mistake.
+          // Headers in which clients send keys by mistake.
           { key: null, headers: { Authorization: key, Cookie: `key=${key}`, "Api-Key": key } },
         ]
         const requests = paths.flatMap((path) => ways.map((options) => ({ path, ...options })))
@@ -194,7 +197,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
       assert.includeMembers(Array.fromIterable(statuses), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
-  /** Returns spellings of a key in a URL: unchanged, percent-encoded, in upper case, and mistyped. */
+  /** Returns variants of a key for use in a URL: unchanged, percent-encoded, in upper case, and mistyped. */
   const listSpellings = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistypeKey(key)]
 
   it.effect("a key sent as the name or value of a query parameter leaks nowhere (D2, D4, D11)", () =>
@@ -243,7 +246,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
         ]
           .flatMap((path) => [{ path }, { path, key: null }, { path, method: "POST" } as const])
       )
-      // §9.1.3 (redirects): the Location of a redirect repeats the path and the query.
+      // §9.1.3 (redirects): the `Location` header repeats the path and query.
       const moved = listSpellings(key).flatMap((form) =>
         [`/enterprise/v1/${form}`, `/enterprise/v1/news?api_key=${form}`].map((path) => (
           { path, key: null, excludedHeader: "location" }
@@ -292,7 +295,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
         const link = headers["link"] ?? ""
         assert.include(link, `rel="next"`)
         assert.deepStrictEqual(findLeaks(key, [link]), [])
-        // The link works without the key.
+        // The link works although it does not contain the key.
         const next = yield* requestJson(/^<([^>]*)>/.exec(link)?.[1] ?? "")
         assert.include(next.text, "2025-01-03")
       }

@@ -1,4 +1,4 @@
-/** An account's token bucket, used by several processes that share only PostgreSQL (D18, rate limits). */
+/** Tests an account's token bucket when several processes share only PostgreSQL (D18, rate limits). */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Context, Duration, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -16,14 +16,14 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 // @module-tag waiting
 
-/** Starts the rate limiting of one process, with its own connection. */
+/** Starts rate limiting as one process would, with a separate database connection. */
 const startProcess = Effect.provide(makeSharedTokenBuckets, Layer.merge(Reactivity.layer, Logger.layer([])))
 
 type Process = Effect.Success<typeof startProcess>
 
 const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
-/** Timeouts that a busy machine does not reach. */
+/** Timeouts long enough that even a busy machine does not reach them. */
 const longTimeouts = Layer.succeed(TokenBucketStoreTimeouts, {
   query: Duration.minutes(1),
   request: Duration.minutes(2),
@@ -31,14 +31,14 @@ const longTimeouts = Layer.succeed(TokenBucketStoreTimeouts, {
 
 const database = Layer.merge(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo)), longTimeouts)
 
-/** Sends concurrent requests through one process. Returns how many of them are allowed. */
+/** Sends concurrent requests through one process. Returns the number of allowed requests. */
 const countAllowed = (process: Process, account: number, limit: number, requests: number) =>
   Effect.map(
     Effect.forEach(Array.range(1, requests), () => process.consume(account, limit), { concurrency: "unbounded" }),
     (results) => results.filter(({ isAllowed }) => isAllowed).length,
   )
 
-/** Sends one request. Returns the tokens left in the bucket, or -1 if the request was refused. */
+/** Sends one request. Returns the number of tokens left in the bucket, or -1 if the request was refused. */
 const consumeOne = (process: Process, account: number, limit: number) =>
   Effect.map(process.consume(account, limit), ({ isAllowed, tokens }) => isAllowed ? Math.floor(tokens) : -1)
 
@@ -52,8 +52,8 @@ const Steps = Schema.Array(Step).check(Schema.isMinLength(1), Schema.isMaxLength
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 400 }))
 
 /**
- * Gives the account a full bucket that is not refilled for ten minutes, so that a slow machine does not change the
- * counts.
+ * Gives the account a full bucket that is not refilled for ten minutes, so that the counts are the same on a slow
+ * machine.
  */
 const fillBucket = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -63,7 +63,7 @@ const fillBucket = Effect.fnUntraced(function* (account_id: number) {
   `
 })
 
-/** The last account number that a test has used. Buckets need no accounts. */
+/** The last account number used by a test. A bucket does not require an existing account. */
 let accounts = 1_000_000
 
 const makeAccount = Effect.gen(function* () {
@@ -72,7 +72,7 @@ const makeAccount = Effect.gen(function* () {
   return account_id
 })
 
-/** Reads how many tokens of an account's bucket are used, including those that processes have obtained in advance. */
+/** Reads how many tokens of an account's bucket are used, including tokens that processes have taken in advance. */
 const readUsedTokens = (account_id: number) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -109,7 +109,8 @@ layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" }
         }
         sum += addUp(yield* Effect.all(concurrent, { concurrency: "unbounded" }))
         assert.isAtMost(sum, limit)
-        // Repeated requests eventually get all remaining tokens, because idle processes return theirs to the bucket.
+        // Repeated requests eventually use all remaining tokens, because idle processes return unused tokens to the
+        // bucket.
         const oneEach = Effect.forEach(processes, (process) => countAllowed(process, account, limit, 1), {
           concurrency: "unbounded",
         })
@@ -146,7 +147,7 @@ it.live("a bucket that several processes share refills evenly, up to its size (D
       where account_id = ${account}::float8
     `
     assert.strictEqual(yield* countAllowed(first, account, 12, 20), 12)
-    // One token is refilled every five seconds, so 100 seconds would refill more tokens than the bucket holds.
+    // One token is refilled every five seconds. After 100 seconds the bucket is full, and the excess is discarded.
     for (const [seconds, expected] of [[26, 5], [41, 8], [100, 12]] as const) {
       yield* passTime(seconds)
       yield* retryUntil(consumeOne(second, account, 12), (left) => left >= 0)
@@ -163,7 +164,7 @@ it.live(
       const account = yield* makeAccount
       const second = yield* startProcess
       const limit = 1600
-      // When the first process dies, it still holds tokens that it obtained in advance.
+      // When the first process dies, it still holds tokens that it took in advance.
       const spent = yield* Effect.scoped(Effect.gen(function* () {
         const first = yield* startProcess
         let sum = 0
@@ -321,7 +322,8 @@ const limiterLayer = Layer.fresh(AccountRateLimiter.layer).pipe(
   Layer.provideMerge(database),
 )
 
-// A token takes four seconds, and times are multiples of 1/64 second, so that all numbers are exact.
+// A token takes four seconds to refill, and all times are multiples of 1/64 second, so every number is exact in
+// floating point.
 it.effect(
   "the numbers of one process are those of a plain bucket, for random requests at random times (D18)",
   () =>
@@ -332,7 +334,7 @@ it.effect(
         const choose = makeRandomChooser(seed)
         const account_id = yield* makeAccount
         const account = { account_id, key_id: 1, tier: "basic", endpoints: null, networks: null } as const
-        // Only this test refills the bucket.
+        // Prevents refills by the database. Only the test refills the bucket.
         yield* sql`
         update rate_limit_buckets set used = 0, refilled_at = now() + interval '1 day'
         where account_id = ${account_id}::float8

@@ -1,4 +1,4 @@
-/** The responses of one process below and above an account's limit (D18, rate limits). */
+/** Tests the responses of a single process below and above an account's rate limit (D18, rate limits). */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,7 +15,9 @@ const { requestJson, valueAt, insertRows } = Service
 
 type Response = Effect.Success<ReturnType<typeof requestJson>>
 
-/** Creates a customer whose bucket is refilled only by `passTime`, so that a slow machine does not change headers. */
+/**
+ * Creates a customer whose bucket is refilled only by `passTime`, so that the headers are the same on a slow machine.
+ */
 const createCustomer = Effect.fnUntraced(function* (...options: Parameters<typeof CustomerUsage.createCustomer>) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* CustomerUsage.createCustomer(...options)
@@ -26,7 +28,7 @@ const createCustomer = Effect.fnUntraced(function* (...options: Parameters<typeo
   return customer
 })
 
-/** Advances the clock, and refills all buckets at the rate of the limit. */
+/** Advances the clock and refills all buckets according to the limit. */
 const passTime = Effect.fnUntraced(function* (seconds: number, limit = 3) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update rate_limit_buckets set used = greatest(0, used - ${seconds * limit / 60}::float8)`
@@ -45,7 +47,7 @@ const sendRequests = (key: string, times: number, path = freePath) =>
 
 const getStatuses = (responses: ReadonlyArray<Response>) => responses.map(({ status }) => status)
 
-/** Asserts that a request was refused because its account has used up the limit. */
+/** Asserts that a request was refused because its account had reached the rate limit. */
 const assertExceeded = (response: Response, limit: number) => {
   const { body, headers, status, text } = response
   assert.strictEqual(status, 429, text)
@@ -207,13 +209,13 @@ layer(serviceAtNoon(smallLimits))("With small limits,", (it) => {
     }))
 })
 
-/** LIMA becomes two symbols, so its lineage is ambiguous. */
+/** LIMA is renamed to two different symbols, so its lineage is ambiguous. */
 const ambiguousChanges = [
   { old_ticker: "LIMA", new_ticker: "LIMB", effective_date: "2020-01-01", status: "confirmed" },
   { old_ticker: "LIMA", new_ticker: "LIMC", effective_date: "2021-01-01", status: "confirmed" },
 ]
 
-/** Causes failures: stores an ambiguous lineage (409), and removes a table (500). */
+/** Prepares requests that fail: stores an ambiguous lineage (409), and removes a table (500). */
 const makeFailures = Layer.effectDiscard(Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* insertRows("ticker_changes", ...ambiguousChanges)
@@ -262,7 +264,7 @@ layer(Layer.provideMerge(makeFailures, serviceAtNoon({ RATE_LIMIT_BASIC: "100" }
         const [, remaining, reset] = getLimitHeaders(yield* requestJson(path, options))
         assert.deepStrictEqual([remaining, reset], [
           String(99 - index),
-          // The subtraction undoes rounding: three times 0.6 is a little more than 1.8.
+          // The subtraction compensates for rounding: in floating point, three times 0.6 is slightly more than 1.8.
           String(Math.ceil((index + 1) * secondsPerToken - 1e-9)),
         ], path)
       }

@@ -1,8 +1,9 @@
 /**
- * The catalogue, the OpenAPI document and health checks: §2.5, §4.5, §9.4, D2, D24, D25.
+ * Tests for the endpoint catalogue, the OpenAPI document and the health checks: §2.5, §4.5, §9.4, D2, D24, D25.
  *
- * `test/openapi.json` is the current document, so that the diff shows every change to it, even of a description. To
- * update it: `npx vitest run test/api/catalogue/catalogue.test.ts -u`. `clients/contract/v1.json` is the released document.
+ * `test/openapi.json` is a copy of the current document, so that a diff shows every change to it, even to a
+ * description. To update it, run `npx vitest run test/api/catalogue/catalogue.test.ts -u`. `clients/contract/v1.json`
+ * is the released document.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, expect, layer } from "@effect/vitest"
@@ -28,13 +29,13 @@ const open = { key: null } as const
 
 const document = Effect.map(requestJson("/v1/openapi.json", open), ({ body }) => body)
 
-/** The `GET` operation of every path. */
+/** The `GET` operation of each path. */
 const operations = Effect.map(
   document,
   (spec) => entriesOf(valueAt(spec, "paths")).map(([path, item]) => ({ path, operation: valueAt(item, "get") })),
 )
 
-/** Resolves the `$ref` of a schema, and any further `$ref` that it leads to. Returns a schema without `$ref` as is. */
+/** Resolves the `$ref` of a schema, including nested references. Returns a schema without `$ref` unchanged. */
 const resolved = (spec: unknown, schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")
   return typeof reference === "string"
@@ -48,10 +49,10 @@ const alternatives = (spec: unknown, schema: unknown): ReadonlyArray<unknown> =>
   return Array.isArray(many) ? many.flatMap((each) => alternatives(spec, each)) : [one]
 }
 
-/** Returns the alternatives of the property `error` of a body. */
+/** Returns the alternative schemas of a body's `error` property. */
 const listErrors = (spec: unknown, body: unknown) => alternatives(spec, valueAt(body, "properties", "error"))
 
-/** Returns the documented error codes of an operation, by status. */
+/** Returns an operation's documented error codes by status. */
 const codes = (spec: unknown, operation: unknown) =>
   Object.fromEntries(
     entriesOf(valueAt(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
@@ -83,7 +84,7 @@ const keyed = {
   "403": ["address_not_allowed", "insufficient_tier", "endpoint_not_allowed"],
   "429": ["rate_limit_exceeded"],
 }
-/** The error codes of priced endpoints, whose responses may cost more than the balance: D13 (codes), D27 (prices). */
+/** The error codes of priced endpoints, where a response may cost more than the balance: D13 (codes), D27 (prices). */
 const priced = { ...keyed, "402": ["insufficient_credits"] }
 
 layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
@@ -328,7 +329,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       const { body } = yield* requestJson("/endpoints", open)
       for (const { operation, path } of yield* operations) {
         const tier = valueAt(listOf(valueAt(body, "results")).find((row) => valueAt(row, "path") === path), "tier")
-        // Two requirements with one scheme each mean that either scheme is sufficient.
+        // Two security requirements with one scheme each mean that either scheme is sufficient.
         assert.deepStrictEqual(
           listOf(valueAt(operation, "security")),
           tier === null ? [] : [{ bearer: [] }, { apiKey: [] }],
@@ -500,7 +501,7 @@ const asAdmin = (...statements: ReadonlyArray<string>) => {
 const disconnected = (name: string) =>
   `select pg_terminate_backend(pid, 30000) from pg_stat_activity where datname = '${name}'`
 
-/** Ways to make a database unreachable and reachable again. */
+/** Ways to make a database unreachable, each with the way to make it reachable again. */
 const absences = [
   {
     what: "takes no connections",
@@ -528,7 +529,7 @@ absences.forEach(({ back, go, what }) =>
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`
         const name = row?.name ?? ""
-        // A session that was about to begin may delay the change of the name.
+        // A session that is still starting may delay the renaming.
         yield* Effect.retry(asAdmin(...go(name)), { times: 10 })
         yield* Effect.gen(function* () {
           const ready = yield* requestJson("/health/ready", open).pipe(

@@ -1,4 +1,7 @@
-/** GET /estimate over HTTP: D28 (estimates), §4.5. Compares each estimate with the request itself. */
+/**
+ * Tests GET /estimate over HTTP: D28 (estimates), §4.5. Each estimate is compared with the response to the actual
+ * request.
+ */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, ConfigProvider, Context, Effect, Layer, Schedule, Schema } from "effect"
@@ -18,7 +21,7 @@ const { valueAt: at, insertRows, TestKeys } = Service
 type SentRequest = ReturnType<typeof Service.requestJson>
 type ReceivedResponse = Effect.Success<SentRequest>
 
-/** Sends a request, by default with a key for every endpoint. */
+/** Sends a request, by default with a key that may use every endpoint. */
 const send = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
@@ -29,13 +32,13 @@ const send = Effect.fnUntraced(function* (path: string, options: Service.TestReq
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * High prices, so that a single byte changes the cost. News is free, and two other endpoints have prices of their own.
+ * Prices high enough that a single byte changes the cost. News is free, and two other endpoints have individual prices.
  */
 const defaultPrice = 7_777_777_777
 const ownPrices = new Map([["/v1/news", 0], ["/v1/ownership", 1_000_000_000_000], ["/v1/ticker-changes", 123_456_789]])
 const getPrice = (path: string) => ownPrices.get(path) ?? defaultPrice
 
-/** Requests per minute of the pro tier: so few that the limit does not recover while a test counts requests. */
+/** Requests per minute in the pro tier. The rate is so low that no token is refilled while a test counts requests. */
 const proRateLimit = 20
 
 const settings = {
@@ -44,7 +47,7 @@ const settings = {
   ENDPOINT_PRICES: Array.from(ownPrices, (entry) => entry.join("=")).join(", "),
 }
 
-/** A connection of another program, outside the service's pool. */
+/** A separate database connection, outside the service's pool. */
 class OtherConnection
   extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/api/catalogue/Other") {}
 
@@ -57,8 +60,8 @@ const database = Layer.unwrap(Effect.gen(function* () {
 }))
 
 /**
- * Inserts four filings for each of forty companies. The newest filing is a placeholder. In thirty companies, the three
- * earlier filings have owners; in the other ten, they are placeholders, too.
+ * Inserts four filings for each of forty companies. The newest filing is always a placeholder. For thirty companies,
+ * the three earlier filings have owners. For the other ten, the earlier filings are placeholders, too.
  */
 const loadOwners = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -94,7 +97,7 @@ const loadDecodedValues = Effect.gen(function* () {
   yield* sql`update dilution_data set bank = 'J%26P Securities' where id in (select max(id) from dilution_data)`
 })
 
-/** Fills every table with enough rows for pages and filters, and adds tickers with an ambiguous lineage. */
+/** Fills every table with enough rows to test pages and filters, and adds tickers with an ambiguous lineage. */
 const loadData = Effect.gen(function* () {
   yield* GeneratedRows.fillAllTables(150)
   yield* loadOwners
@@ -119,10 +122,13 @@ const priced = DocumentedEndpoints.documentedTickerEndpoints
 const isList = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
   parameters.some(({ name }) => name === "page")
 const lists = priced.filter(isList)
-/** Lists that accept several symbols. The timeline accepts one symbol, and its own tests compare its estimates. */
+/**
+ * List endpoints that accept several symbols. The timeline accepts only one symbol, and timeline.test.ts compares its
+ * estimates.
+ */
 const listsOfTickers = lists.filter(({ parameters }) => parameters.some(({ kind }) => kind === "tickers"))
 
-/** Returns the URL of an estimate, with `endpoint` at the given position among the parameters. */
+/** Returns the URL of an estimate, with the `endpoint` parameter inserted at the given index. */
 const makeEstimateUrl = (path: string, query: Query, place = 0) =>
   DocumentedEndpoints.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
 
@@ -140,7 +146,7 @@ const arbitraryInteger = (minimum: number, maximum: number) =>
 const arbitraryChoice = <A>(first: A, ...others: ReadonlyArray<A>) =>
   Arbitrary.map(arbitraryInteger(0, others.length), (at) => others[at - 1] ?? first)
 
-/** Generates true in one of `cases` cases on average. */
+/** Generates true for one of `cases` cases on average. */
 const arbitraryOneIn = (cases: number) => Arbitrary.map(arbitraryInteger(1, cases), (number) => number === cases)
 
 const arbitrarySymbols = (letter: string, most: number) =>
@@ -164,7 +170,7 @@ const valuesByKind: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly 
   text: ["text", "100%", "a+b&c=d?e", "a_b'c\"d\\", "Müller 北京", "tag7"],
 }
 
-/** Values by parameter name, for parameters that need other values than their type suggests. */
+/** Values for parameters whose type alone does not suggest a useful value, by parameter name. */
 const valuesByName: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   owner_name: ["owner 1", "owner 2", "OWNER", "text"],
   page: ["1", "1", "1", "1", "2", "3", "31"],
@@ -181,7 +187,7 @@ const getSampleValues = (
   return kind === "words" ? [words.join(","), word, ...others] : [word, ...others]
 }
 
-/** Generates a parameter that is omitted or sent, sometimes with a wrong value or twice. */
+/** Generates a parameter that is omitted, sent once or sent twice, sometimes with an invalid value. */
 const arbitraryParameter = (
   parameter: DocumentedEndpoints.DocumentedParameter,
   likely: number,
@@ -201,12 +207,12 @@ const arbitraryParameter = (
     },
   )
 
-/** Unknown parameter names. Some of them are names of properties that every object has. */
+/** Unknown parameter names. Some of them are property names that every object inherits. */
 const unknownParameters = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
 
 /**
- * Generates a query of an endpoint, valid or invalid, and the position at which the estimate inserts its parameter
- * `endpoint`.
+ * Generates a valid or invalid query for an endpoint, and the index at which the estimate inserts its `endpoint`
+ * parameter.
  */
 const arbitraryEstimateQuery = (endpoint: DocumentedEndpoints.DocumentedEndpoint) => {
   const parameters = endpoint.parameters.filter((parameter) => !DocumentedEndpoints.isLineageParameter(parameter))
@@ -228,7 +234,9 @@ const arbitraryEstimateQuery = (endpoint: DocumentedEndpoints.DocumentedEndpoint
   )
 }
 
-/** D5 (ticker lists), implemented independently: the number of distinct valid symbols. */
+/**
+ * Returns the number of distinct valid symbols in a query. Implements D5 (ticker lists) independently of the service.
+ */
 const listSymbols = (query: Query) => {
   const sent = query.find(([name]) => name === "ticker")?.[1] ?? ""
   const clean = sent.split(",").map((symbol) => symbol.replace(/\s/g, "").toUpperCase())
@@ -243,13 +251,13 @@ const listSymbols = (query: Query) => {
 const countRecords = (path: string, { body }: ReceivedResponse) =>
   path === "/v1/ticker-changes" ? getResultRows(body).length : Number(at(body, "count"))
 
-/** Computes the expected cost, rounded up to microdollars, with different arithmetic from the service's. */
+/** Computes the expected cost, rounded up to microdollars. The arithmetic differs from the service's. */
 const computeCost = (bytes: number, price: number) => {
   const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
   return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)
 }
 
-/** Whether `total`, the estimated number of records, is consistent with the page in the response. */
+/** Returns whether `total`, the estimated number of records, is consistent with the page in the response. */
 const isPossibleTotal = (total: number, page: unknown, has_more: unknown, limit: unknown, count: number) => {
   if (page === undefined) return total === count
   const before = (Number(page) - 1) * Number(limit)
@@ -257,7 +265,7 @@ const isPossibleTotal = (total: number, page: unknown, has_more: unknown, limit:
   return count > 0 || before === 0 ? total === before + count : total <= before
 }
 
-/** Requests an estimate, then sends the estimated request, and checks that they agree. Returns both responses. */
+/** Requests an estimate, sends the estimated request, and checks that the two responses agree. Returns both. */
 const compareEstimate = Effect.fnUntraced(
   function* (path: string, query: Query, place = 0, options: Service.TestRequestOptions = {}) {
     const estimate = yield* send(makeEstimateUrl(path, query, place), options)
@@ -284,7 +292,7 @@ const compareEstimate = Effect.fnUntraced(
       }, message)
       assert.strictEqual(exact.estimated_cost_microdollars, computeCost(bytes, price), message)
       const { has_more, limit, page } = Object(response.body)
-      // After the cursor of /v1/changes, further changes may be known, but none of them may match.
+      // Changes may exist after the cursor of /v1/changes, but it is possible that none of them match.
       const isPossible = path === "/v1/changes"
         ? has_more ? records_total >= count : records_total === count
         : isPossibleTotal(records_total, page, has_more, limit, count)
@@ -301,7 +309,7 @@ const compareEstimate = Effect.fnUntraced(
   },
 )
 
-/** Returns the rows of all pages. */
+/** Reads all pages and returns their rows. */
 const readAllPages = Effect.fnUntraced(function* (path: string, query: Query, limit = 100) {
   const seen: Array<unknown> = []
   for (let page = 1, more = true; more; page++) {
@@ -320,7 +328,7 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-/** Returns the required parameters of an endpoint, with many symbols. Each table has some of these symbols. */
+/** Returns the required parameters of an endpoint, with many symbols. Every table contains some of these symbols. */
 const makeRequiredQuery = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint): Query =>
   parameters.filter(({ required }) => required).map((
     { name },
@@ -330,18 +338,18 @@ const makeRequiredQuery = ({ parameters }: DocumentedEndpoints.DocumentedEndpoin
 // Statements
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Returns the statements about data, without those about keys, accounts, usage and spellings of symbols. */
+/** Returns the SQL statements that read data, without those for keys, accounts, usage and symbol spellings. */
 const selectDataStatements = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => !/api_keys|usage|accounts|symbol_spellings/.test(text))
 
-/** Returns a statement on one line, with its parameters filled in. Limits that affect only the plan are simplified. */
+/** Formats a statement on one line with its parameters filled in. Limits that affect only the plan are simplified. */
 const formatStatement = ({ parameters, text }: StatementRecorder.SentStatement) =>
   text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")").trim()
     .replace(/\$(\d+)/g, (_, number) => JSON.stringify(parameters[Number(number) - 1]))
     .replace(/coalesce\((\d+)::bigint, \(select count\(\*\) from generate_series\(1, \d+\)\)\)/g, "$1")
     .replace(/ as list limit 1$/, " as list")
 
-/** Returns the expected count statement for a statement that reads a page. */
+/** Returns the count statement that should correspond to a statement that reads a page. */
 const makeExpectedCount = (page: StatementRecorder.SentStatement, path: string) => {
   const pageStatement = formatStatement(page)
     .replace(/ order by ((?! order by | limit ).)* limit (?!1\b)\d+(::bigint \+ \d+)?( offset "?\d+"?)?/g, "")
@@ -403,7 +411,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
           const others = makeRequiredQuery(endpoint).filter(([name]) => !filter.some(([other]) => name === other))
           const query: Query = [...others, ...filter]
           const estimate = yield* requestEstimate(path, [...query, ["page", "3"], ["limit", "7"]])
-          // Some values fit the type of the parameter but are invalid, such as a future day.
+          // Some values match the parameter's type but are invalid, such as a future date.
           if (estimate.status === 422) continue
           const total = Number(getField(estimate, "records_total"))
           assert.lengthOf(yield* readAllPages(path, query), total, DocumentedEndpoints.buildUrl(path, query))
@@ -436,7 +444,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       assert.deepStrictEqual(yield* counted(["limit", "100"]), [30, 30])
       assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "8"]), [2, 30])
       assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "9"]), [0, 30])
-      // A company has 1 + (number % 4) owners, so 7 of the thirty companies have a fourth owner.
+      // Each company has 1 + (number % 4) owners, so 7 of the thirty companies have a fourth owner.
       assert.deepStrictEqual(yield* counted(["owner_name", "owner 4"]), [7, 7])
       assert.deepStrictEqual(yield* counted(["owner_name", "OWNER 4"], ["limit", "3"], ["page", "3"]), [1, 7])
       assert.deepStrictEqual(yield* counted(["owner_name", "owner 5"]), [0, 0])
@@ -560,7 +568,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
             )
             compared++
           } else {
-            // For /v1/changes, the statements that count the changes on later pages follow.
+            // For /v1/changes, further statements count the changes on later pages.
             const statements = selectDataStatements(sent)
             const [first, later] = [
               selectDataStatements(estimated.sent),

@@ -1,6 +1,6 @@
 /**
- * §9.4, D14, D17, D18, D27 (headers): every response of every endpoint has the status and headers that the OpenAPI
- * document declares, and the document declares none that cannot occur.
+ * Tests that every response of every endpoint has the status and headers that the OpenAPI document declares, and that
+ * the document declares no header or status that cannot occur (§9.4, D14, D17, D18, D27).
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -21,7 +21,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt } = DocumentedEndpoints
 
-/** Headers of the connection and the content encoding, which OpenAPI does not list. */
+/** Headers for the connection and content encoding, which the OpenAPI document does not list. */
 const transport = new Set([
   "connection",
   "content-encoding",
@@ -38,16 +38,19 @@ interface ReceivedResponse {
   readonly text: string
 }
 
-/** Requests that find rows, by path. Without rows, one path would return 404, and the other no next page. */
+/**
+ * Requests that find rows, by path. Without rows, one of these paths would return 404, and the other would have no next
+ * page.
+ */
 const targets = new Map([
   ["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"],
   ["/v1/timeline", "/v1/timeline?ticker=CLASS"],
 ])
 
-/** The names of the observed headers, by path and status. */
+/** The names of all observed headers, by path and status. */
 const observedHeaders = new Map<string, Set<string>>()
 
-/** Public responses, which only change with a release or once a minute. */
+/** Public responses, which change at most once a minute or only with a release. */
 const publicCacheControl = new Map([
   ["/endpoints", "public, max-age=300"],
   ["/v1/openapi.json", "public, max-age=300"],
@@ -56,7 +59,7 @@ const publicCacheControl = new Map([
   ["/v1/corrections", "public, max-age=60"],
 ])
 
-/** Returns the `Cache-Control` that a response must have, depending on who may keep it. */
+/** Returns the expected `Cache-Control` of a response, which depends on who may store the response. */
 const expectCacheControl = (path: string, { headers, status }: ReceivedResponse) => {
   if (status !== 200 && status !== 304) return "x-ratelimit-limit" in headers ? "private, no-store" : "no-store"
   if (path.startsWith("/health/") || headers["content-type"] === "text/event-stream") return "no-store"
@@ -66,7 +69,7 @@ const expectCacheControl = (path: string, { headers, status }: ReceivedResponse)
   return "x-as-of" in headers ? "private, max-age=31536000, immutable" : "private, no-cache"
 }
 
-/** Compares a response with the declaration of its path and status. */
+/** Compares a response with the declaration for its path and status. */
 const check = (path: string, what: string, response: ReceivedResponse) => {
   const { headers, status, text } = response
   assert.strictEqual(headers["cache-control"], expectCacheControl(path, response), `${what} (${status})`)
@@ -115,7 +118,7 @@ const keyed = operations.filter((operation) => operation.keyed)
 
 const addQuery = (target: string, query: string) => `${target}${target.includes("?") ? "&" : "?"}${query}`
 
-/** Sends a raw request and checks the response. */
+/** Sends a raw HTTP request and checks the response. */
 const checkRawRequest = Effect.fnUntraced(function* (port: number, { path }: Operation, request: string) {
   const [response] = yield* RawSockets.exchangeBytes(port, request)
   if (response === undefined) return assert.fail(`${path}: no response to ${request.slice(0, 200)}`)
@@ -127,7 +130,7 @@ const line = (target: string, more = "", method = "GET") =>
 
 const symbols = Array.from({ length: 15 }, (_, index) => `T${index + 1}`).join(",")
 
-/** Ways to send a request, in addition to the plain request. */
+/** Variations of the plain request. */
 const variants: ReadonlyArray<ServiceInstances.WireRequestOptions> = [
   { headers: { "Accept-Encoding": "gzip" } },
   { headers: { Accept: "text/csv" } },
@@ -154,8 +157,8 @@ const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Ope
       : []),
   ]
   for (const [index, each] of all.entries()) {
-    // Sends the first target in all ways, and each other target plainly and in one more way. That way depends on the
-    // endpoint, so that each way occurs with each format.
+    // Sends the first target in every variation, and every other target plainly and in one variation. The choice
+    // depends on the endpoint, so that across all endpoints each format is combined with each variation.
     const place = index + operations.findIndex((one) => one.path === path)
     for (const options of index === 0 ? [{}, ...variants] : [{}, ...variants.slice(place % 3, place % 3 + 1)]) {
       const { headers: { etag }, status } = yield* wire(each, options)
@@ -166,7 +169,7 @@ const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Ope
   }
 })
 
-/** Returns the declared statuses of a path that no response has had. */
+/** Returns the declared statuses of a path that no response has had so far. */
 const listUnobservedStatuses = ({ path }: Operation) =>
   Array.from(DocumentedEndpoints.getDocumentedResponses(path).keys()).filter((status) =>
     !observedHeaders.has(`${path} ${status}`)
@@ -185,7 +188,7 @@ const asAdmin = (...statements: ReadonlyArray<string>) => {
   )
 }
 
-/** Inserts two invoices of an account, the first with two lines. */
+/** Inserts two invoices for an account, the first with two lines. */
 const insertInvoices = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.andThen(
@@ -227,7 +230,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
             narrow,
           )
         }
-        // A request is recorded about a second after its response.
+        // A request is recorded about one second after its response.
         for (const path of ["/v1/usage", "/v1/usage/daily"]) {
           yield* ServiceInstances.requestOverWire(port, `${path}?limit=1`, ultimate).pipe(
             Effect.map((response) => check(path, path, response) === 200 && response.headers["link"] !== undefined),
@@ -240,7 +243,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
               Object(valueAt(DocumentedEndpoints.getDocumentedResponses(path).get(status), "headers")),
             )
             const found = observedHeaders.get(`${path} ${status}`) ?? new Set()
-            // Short responses are not compressed, so they have no `Vary`.
+            // Short responses are not compressed and therefore have no `Vary` header.
             const unobserved = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
             assert.deepStrictEqual(unobserved, [], `${path} ${status}`)
           }
@@ -258,7 +261,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           ...change,
           new_ticker: "AMB3",
         })
-        // Started after the changes, which a running instance may notice up to a second later.
+        // This instance starts after the data changes. An instance that is already running may notice them up to a
+        // second later.
         const port = yield* ServiceInstances.startServiceInstance()
         for (const operation of operations) {
           const { keyed, path, priced, target } = operation
@@ -401,8 +405,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
     it.effect("every declared status occurs, except those that only a bug can cause (§7.2, D13)", () =>
       Effect.sync(() => {
         for (const operation of operations) {
-          // Statuses that cannot occur here: 410 outside /v1/ except for an estimate, and 500 on endpoints on which
-          // only a bug can cause it.
+          // Some statuses cannot occur here: 410 outside /v1/ (except for /estimate), and 500 on endpoints where only a
+          // bug can cause it.
           const isRead = operation.keyed && !["/v1/account", "/v1/account/api-keys"].includes(operation.path)
           const isRemovable = operation.path.startsWith("/v1/") || operation.path === "/estimate"
           const never = [...(isRemovable ? [] : ["410"]), ...(isRead ? [] : ["500"])]

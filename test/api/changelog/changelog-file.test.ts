@@ -1,4 +1,4 @@
-/** CHANGELOG.md: the changelog of the API for readers of the repository (§9.6, notification). */
+/** Tests CHANGELOG.md, the API changelog for readers of the repository (§9.6, notification). */
 import { assert, describe, expect, it } from "@effect/vitest"
 import { renderChangelogFile } from "../../../clients/contract/ChangelogFile.ts"
 import packageJson from "../../../package.json" with { type: "json" }
@@ -9,7 +9,7 @@ const headingsOf = (text: string) => text.split("\n").filter((line) => line.star
 const countEntries = (text: string) => text.split("\n").filter((line) => line.startsWith("- ")).length
 
 describe("CHANGELOG.md", () => {
-  // `npm run test:all -- changelog -u` updates the file.
+  // To update the file, run `npm run test:all -- changelog -u`.
   it("has every entry of the changelog (§9.6)", () =>
     expect(renderChangelogFile(packageJson.version)).toMatchFileSnapshot("../../../CHANGELOG.md"))
 

@@ -1,4 +1,7 @@
-/** The changelog as data, as JSON and as a feed: §9.6 (notification), D2 (credentials), D24 (lifecycle). */
+/**
+ * Tests the changelog as a data structure, as JSON and as an Atom feed: §9.6 (notification), D2 (credentials), D24
+ * (lifecycle).
+ */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -204,7 +207,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
         const { headers } = yield* requestJson(path, withoutKey)
         const etag = String(headers["etag"])
         assert.match(etag, /^"[^"]+"$/)
-        // Shared caches may store the response, and need Vary to distinguish its encodings.
+        // Shared caches may store the response and need `Vary` to distinguish its encodings.
         assert.match(String(headers["vary"]), /accept-encoding/i)
         for (const sent of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
           const again = yield* requestJson(path, { ...withoutKey, headers: { "If-None-Match": sent } })
@@ -229,7 +232,7 @@ const renderFeed = (search = "", base = "https://api.example.com") =>
 
 const findIds = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
-/** Evaluates an XPath expression with PostgreSQL's XML parser, which accepts only well-formed XML. */
+/** Evaluates an XPath expression with PostgreSQL's XML parser, which rejects XML that is not well-formed. */
 const readXPath = Effect.fnUntraced(function* (text: string, path: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly found: ReadonlyArray<string> }>`
@@ -299,7 +302,7 @@ layer(Service.layer, { excludeTestServices: true })("In GET /v1/changelog.atom,"
         renderFeed("type=added&path=%2Fv1"),
         `href="https://api.example.com/v1/changelog.atom?type=added&amp;path=`,
       )
-      // Feed readers remember ids, so an id must never change.
+      // Feed readers remember entry ids, so an id must never change.
       assert.strictEqual(findIds(renderFeed())[0], "urn:uuid:155de051-2820-8464-ae6c-aa01a67fb93e")
     }))
 })

@@ -1,4 +1,4 @@
-/** GET /v1/account and /v1/account/api-keys over HTTP (resources). Each test creates its own accounts. */
+/** Tests GET /v1/account and /v1/account/api-keys over HTTP (resources). Each test creates its own accounts. */
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,10 @@ const { createCustomer, findAccountAndKeyIds, retryUntil, readAllPages } = Custo
 
 const keysPath = "/v1/account/api-keys"
 
-/** Instants with their text: in winter, in summer, in both hours that New York calls 01:30, and with milliseconds. */
+/**
+ * Instants with their expected text: in winter, in summer, in both hours that New York clocks show as 01:30, and with
+ * milliseconds.
+ */
 const instants = [
   ["2025-01-15T02:00:00Z", "2025-01-14T21:00:00-05:00"],
   ["2025-07-15T02:00:00Z", "2025-07-14T21:00:00-05:00"],
@@ -32,7 +35,7 @@ const listed = (key: string, query = "limit=100") =>
 
 const idsIn = (rows: ReadonlyArray<unknown>) => rows.map((row) => valueAt(row, "key_id"))
 
-/** Updates columns of a key. */
+/** Updates the given columns of a key. */
 const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Record<string, string | null>>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update api_keys set ${sql.update(columns)} where key_id = ${key_id}`
@@ -201,7 +204,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       const { key, key_id } = yield* another(account)
       const statusOf = (id: number) =>
         Effect.map(listed(asking.key), (rows) => valueAt(rows.find((row) => valueAt(row, "key_id") === id), "status"))
-      /** Checks `status`, which changes immediately, and the response to the key, which changes within a second. */
+      /**
+       * Checks `status`, which changes immediately, and the status of responses to the key, which changes within a
+       * second.
+       */
       const become = Effect.fnUntraced(function* (status: string, responseStatus: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
         const response = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === responseStatus)

@@ -1,4 +1,4 @@
-/** GET /v1/afterhours-stats (resources). premarket-stats.test.ts tests what both endpoints share. */
+/** Tests GET /v1/afterhours-stats (resources). premarket-stats.test.ts covers the behavior shared by both endpoints. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { AfterhoursStat } from "../../../src/contract/endpoints/afterhours-stats.ts"

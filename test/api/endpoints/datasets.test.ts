@@ -1,4 +1,4 @@
-/** GET /v1/datasets over HTTP: D30 (tables). */
+/** Tests GET /v1/datasets over HTTP: D30 (tables). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import * as Service from "../../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
-/** All datasets, by name. */
+/** Requests all datasets and returns them by name. */
 const listed = Effect.gen(function* () {
   const { body, status, text } = yield* requestJson("/v1/datasets?limit=100")
   assert.strictEqual(status, 200, text)
@@ -28,7 +28,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
         Datasets.loadableDatasets.map(({ table }) => table).toSorted(),
       )
       const named = new Set(rows.flatMap((row) => valueAt(row, "endpoints")))
-      // The change feed reads all datasets, so no row of /v1/datasets names /v1/changes.
+      // /v1/changes covers every dataset, so no row of /v1/datasets lists it as an endpoint.
       const paths = Endpoints.pricedEndpointPaths.filter((path) => !path.startsWith("/v1/changes"))
       assert.deepStrictEqual(Array.from(named).toSorted(), paths.toSorted())
     }))
@@ -38,7 +38,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
       assert.isNull(yield* changed("ticker_changes"))
       const event = { old_ticker: "FRA", new_ticker: "FRB", effective_date: "2020-01-01", status: "confirmed" }
       const sql = yield* SqlClient.SqlClient
-      // PostgreSQL's clock, which may differ from the clock of the test.
+      // Reads PostgreSQL's clock, which may differ from the test's clock.
       const now = Effect.map(
         sql<{ readonly ms: number }>`select extract(epoch from clock_timestamp())::float8 * 1000 as ms`,
         ([row]) => row?.ms ?? 0,

@@ -7,7 +7,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** A row with the required columns only. */
+/** Builds a row with only the required columns, plus the given fields. */
 const security = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   security_type: "warrant",
@@ -23,12 +23,12 @@ const [base, more] = [ListClients.makeListClient(paths[0]), ListClients.makeList
 
 const clients = [base, more]
 
-/** Both endpoints, for tests that run on each with its own tickers. */
+/** Both endpoints, each with its own client and a number for separate tickers. */
 const each = [{ path: paths[0], client: base, number: 0 }, { path: paths[1], client: more, number: 1 }]
 
 const advanced = (query: string) => more.requestColumn("id", query)
 
-/** Returns queries that begin with the parameter `ticker`, which one of the two endpoints requires. */
+/** Returns query helpers that always send the `ticker` parameter, which one of the two endpoints requires. */
 const makeTickerQueries = (client: typeof base, ticker: string, name = "id") => ({
   find: (query: string) => client.requestColumn(name, `ticker=${ticker}&${query}`),
   requestRows: (query: string) => client.requestRows(`ticker=${ticker}&${query}`),

@@ -1,4 +1,4 @@
-/** GET /v1/float-outstanding over HTTP: §2.5 (fields). Each test has its own tickers or countries. */
+/** Tests GET /v1/float-outstanding over HTTP: §2.5 (fields). Each test has its own tickers or countries. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ const { valueAt: at, insertRows } = Service
 
 const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"] as const
 
-/** A complete row. */
+/** Builds a complete row. */
 const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
   is_adr: false,
@@ -29,7 +29,7 @@ const { requestColumn, requestRows, request, requestText, requestInvalid, readAl
 
 const tickersOf = (query: string) => requestColumn("ticker", query)
 
-/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+/** Returns a `find` that always filters by these tickers, and the unmodified `requestInvalid`. */
 const makeTickerQueries = (tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   requestInvalid,
@@ -112,7 +112,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         assert.match(String(yield* message(`ticker=${gap}`)), /insider_percent.*null/)
         assert.isString(yield* message(`ticker=${gap},${complete}`))
         assert.isUndefined(yield* message(`ticker=${complete}`))
-        // The service reads one row more than the limit, to compute has_more. That row must not cause the message.
+        // To compute `has_more`, the service reads one row more than the limit. That extra row must not trigger the
+        // message.
         assert.isUndefined(yield* message(`ticker=${complete},${other}&limit=1`))
         assert.isString(yield* message(`ticker=${complete},${other}&limit=1&page=2`))
         assert.isUndefined(yield* message(`ticker=${gap},${complete}&limit=1&page=2`))

@@ -1,4 +1,7 @@
-/** `follow_lineage` of lists over HTTP (D35): examples. `test/query/lists/followed-lists.test.ts` has the property tests. */
+/**
+ * Example tests of `follow_lineage` for lists over HTTP (D35). `test/query/lists/followed-lists.test.ts` has the
+ * property tests.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -246,7 +249,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
         assert.strictEqual(headers["x-lineage"], lineage, query)
         assert.deepStrictEqual(summarize(body), rows, query)
       })
-      // The fund never used CKC, and the company never used CKB.
+      // These queries pair symbols with the wrong company: the fund never used CKC, and the company never used CKB.
       for (const query of ["ticker=CKB&cik=8", "ticker=CKB:8,CKA:7", "ticker=CKA:7,CKB&cik=CKB:8"]) {
         assert.deepStrictEqual(yield* fieldErrors(`follow_lineage=true&${query}`), [
           "cik",
@@ -338,7 +341,7 @@ const cachingService = CustomerUsage.serviceWithSettings({ CACHE_MEGABYTES: "16"
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-/** Waits until the service has noticed a change of the symbol (D17). */
+/** Waits until the service has noticed a new change of the symbol (D17). */
 const waitForChange = (ticker: string) =>
   Effect.repeat(requestJson(`/v1/ticker-changes?ticker=${ticker}`), {
     until: ({ body }) => valueAt(body, "count") !== 0,
@@ -363,7 +366,7 @@ layer(cachingService, { excludeTestServices: true })("A company with thirteen sy
         })
       const counts = yield* Effect.forEach(symbols, (symbol) => countStatements(`ticker=${symbol}`))
       assert.deepStrictEqual(counts.map(({ pages }) => pages), symbols.map(() => 1))
-      // The service may notice the stored changes between two pages, and then resolves the company again.
+      // If the service notices the stored changes between two pages, it resolves the company again.
       assert.isAtMost(counts.filter(({ resolutions }) => resolutions > 0).length, 3)
       assert.strictEqual((yield* countStatements(`ticker=${first}&date_from=2010-01-10`)).pages, 2)
     }))
@@ -436,7 +439,7 @@ layer(Layer.fresh(cachingService), { excludeTestServices: true })("A component o
     }))
 })
 
-/** Midnights in Chicago next to clock changes. In New York, these dates began an hour earlier. */
+/** Midnights in Chicago on days next to clock changes. In New York, these dates began an hour earlier. */
 const midnights = [["2026-11-01T05:00:00Z", "2026-11-01"], ["2027-03-15T05:00:00Z", "2027-03-15"]] as const
 
 midnights.forEach(([instant, day]) =>

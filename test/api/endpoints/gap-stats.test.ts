@@ -1,4 +1,4 @@
-/** GET /v1/gap-stats and /v1/gap-stats-advanced over HTTP (resources). Each test has its own tickers. */
+/** Tests GET /v1/gap-stats and /v1/gap-stats-advanced over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as FilterAssertions from "../../support/FilterAssertions.ts"
@@ -9,7 +9,7 @@ const { valueAt, insertRows } = Service
 
 const paths = ["/v1/gap-stats", "/v1/gap-stats-advanced"] as const
 
-/** A session with the required columns only. */
+/** Builds a session with only the required columns, plus the given fields. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   date: "2025-07-01",
@@ -36,7 +36,7 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
 
 const { requestRows, requestText, requestInvalid, readAllPages } = ListClients.makePairedListClient(paths)
 
-/** The ticker and date of each row. Fails if the two endpoints returned different rows. */
+/** Returns the ticker and date of each row. Fails if the two endpoints returned different rows. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   const keys = base.map(ListClients.formatTickerAndDate)
   assert.deepStrictEqual(advanced.map(ListClients.formatTickerAndDate), keys)
@@ -47,7 +47,7 @@ const keysOf = (query: string) => Effect.map(requestRows(query), keysIn)
 
 const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+/** Returns a `find` that always filters by these tickers, and the unmodified `requestInvalid`. */
 const makeTickerQueries = (...tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   requestInvalid,

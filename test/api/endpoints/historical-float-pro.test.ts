@@ -1,4 +1,4 @@
-/** GET /v1/historical-float-pro over HTTP: §2.5 (fields), §2.6 (market_cap). Each test has its own tickers. */
+/** Tests GET /v1/historical-float-pro over HTTP: §2.5 (fields), §2.6 (market_cap). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, FileSystem, Layer, Predicate, Ref, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -105,7 +105,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const days = [
         ["2025-06-26", 100],
         ["2025-06-27", 250],
-        // Saturday and Sunday, which use the close of Friday.
+        // Saturday and Sunday use Friday's close.
         ["2025-06-28", 250],
         ["2025-06-29", 250],
         ["2025-06-30", 700],
@@ -148,7 +148,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("market_cap is null on a trading day without a close of the symbol (D32)", () =>
     Effect.gen(function* () {
-      // No other test inserts closes in April 2024.
+      // No other test inserts closes for April 2024.
       yield* insertRows("daily_prices", price("HTDA", "2024-04-01", "2"), price("HTDB", "2024-04-03", "9"))
       const filings = ["2024-03-31", "2024-04-01", "2024-04-02", "2024-04-03", "2024-04-04"]
       yield* insertRows(
@@ -158,7 +158,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const caps = () => requestColumn("market_cap", "ticker=HTDA")
       assert.deepStrictEqual(yield* caps(), [20, null, 20, 20, null])
       assert.lengthOf(yield* requestRows("ticker=HTDA&min_market_cap=20&max_market_cap=20"), 3)
-      // Makes the day a trading day for every ticker.
+      // Makes this day a trading day for every ticker.
       yield* insertRows("daily_prices", price("HTDC", "2024-04-02", "1"))
       assert.deepStrictEqual(yield* caps(), [20, null, null, 20, null])
       assert.lengthOf(yield* requestRows("ticker=HTDA&min_market_cap=0"), 2)
@@ -192,14 +192,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           requestRows(`ticker=${ticker}&limit=100`),
           (found) => found.filter((row) => valueAt(row, "cik") === cik).map((row) => valueAt(row, "market_cap")),
         )
-      // The first day of the new symbol is not a trading day, so the last close is still the one under the old symbol.
+      // The new symbol's first day is not a trading day, so the last close is still under the old symbol.
       assert.deepStrictEqual(yield* caps("HTNEW", "71"), [30, 20, 20])
-      // Without a CIK, a row from before that day may be about whoever used the symbol then.
+      // Without a CIK, a row dated before the change may belong to whichever company used the symbol at that time.
       assert.deepStrictEqual(yield* caps("HTNEW", null), [30, 20, null])
-      // Without a CIK, rows of a symbol from after the company gave it up are about whoever uses it then.
+      // Without a CIK, a row dated after the company gave up the symbol belongs to the company that used the symbol
+      // next.
       assert.deepStrictEqual(yield* caps("HTOLD", null), [800, null, 20])
       assert.deepStrictEqual(yield* caps("HTOLD", "71"), [30, 20, 20])
-      // Rows of a company that had, or has, the symbol of another one.
+      // Rows of the other company, which used one symbol before the change and the other symbol after it.
       assert.deepStrictEqual(yield* caps("HTNEW", otherCik), [null, null, 900])
       assert.deepStrictEqual(yield* caps("HTOLD", otherCik), [800, null, null])
     }))
@@ -234,11 +235,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           requestRows(`ticker=${ticker}&limit=100`),
           (found) => Object.fromEntries(found.map((row) => [`${valueAt(row, "cik")}`, valueAt(row, "market_cap")])),
         )
-      // Nobody used the symbols within 30 days of the row, so they stand for the companies that got them later.
+      // Nobody used these symbols within 30 days of the row's date, so each symbol is taken to mean the company that
+      // received it later.
       const own = { HTTOOK: 10, HTTOOKN: 20, HTHOME: 30 }
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual(yield* caps("HTTOOK"), { null: own.HTTOOK, 81: own.HTTOOK, 83: null, 99: null })
-      // Lineage does not know the company of this change.
+      // This change has no CIK, so its lineage does not identify a company.
       const anyCompany = { 81: own.HTTOOKN, 83: own.HTTOOKN, 99: own.HTTOOKN }
       assert.deepStrictEqual(yield* caps("HTTOOKN"), { null: own.HTTOOKN, ...anyCompany })
       assert.deepStrictEqual(yield* caps("HTHOME"), { null: own.HTHOME, 81: null, 83: own.HTHOME, 99: null })
@@ -252,7 +254,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         assert.deepStrictEqual(yield* caps("HTHOME"), { null: null, 81: other, 83: own.HTHOME, 99: other }, traded)
         yield* sql`delete from daily_prices where date = ${traded} and close = 70`
       }
-      // A close before or after that day says nothing about it, not even a close of the company itself.
+      // A close more than 30 days before or after the row's date is no evidence about who used the symbol on that date,
+      // not even a close of the company itself.
       for (const traded of ["2024-08-20", "2024-10-21"]) {
         for (const ticker of ["HTTOOK", "HTTOOKN", "HTHOME"]) {
           yield* insertRows("daily_prices", price(ticker, traded, "70"))
@@ -295,7 +298,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(caps(cik), [30, 2, 1])
       assert.deepStrictEqual(caps(otherCik), [300, 200, 10])
       assert.deepStrictEqual([caps(null), caps("0000000075")], [[30, null, null], [null, null, null]])
-      // An estimated change is ignored, and the next request already sees a correction.
+      // An estimated change is ignored, and the very next request reflects the correction.
       const sql = yield* SqlClient.SqlClient
       yield* sql`update ticker_changes set status = 'estimated' where cik in (${cik}, ${otherCik})`
       const all = yield* requestRows("ticker=HTUSED&limit=100")
@@ -311,11 +314,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         change("HTFBA", "HTMTB", "2020-05-11", "0000000301"),
         change("HTFBC", "HTFBA", "2022-05-11", "0000000302"),
         change("HTMTB", "HTMTD", "2023-05-11", null),
-        // Two companies say that they have the symbol.
+        // Two symbols were changed to HTBOTH, so two histories claim the symbol.
         change("HTONE", "HTBOTH", "2022-05-11", "0000000303"),
         change("HTTWO", "HTBOTH", "2022-05-11", "0000000303"),
         change("HTBOTH", "HTAWAY", "2021-05-11", "0000000303"),
-        // One change, recorded with a CIK and without.
+        // The same change, recorded once with a CIK and once without.
         change("HTONCE", "HTSAME", "2022-05-11", "0000000304"),
         change("HTONCE", "HTSAME", "2022-05-11", null),
         change("HTSAME", "HTPAST", "2021-05-11", null),
@@ -613,7 +616,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* find("reported_date_to=2024-12-31"), ["A old", "B old"])
       assert.deepStrictEqual(yield* find("filed_at_to=2025-01-02"), ["B old"])
       assert.deepStrictEqual(yield* find("min_outstanding_shares=10"), ["B new", "A new"])
-      // Without a ticker filter, `latest` applies to every ticker of the table.
+      // Without a ticker filter, `latest` applies to every ticker in the table.
       assert.deepStrictEqual(yield* requestDetails("latest=true&max_market_cap=30&min_float=40&max_float=40"), [
         "B new",
       ])
@@ -708,7 +711,7 @@ const Filing = Schema.Struct({
 
 type Closes = ReadonlyArray<typeof Close.Type>
 
-/** D32 (market_cap), implemented word for word. */
+/** A literal implementation of D32 (market_cap). */
 const computeMarketCap = ({ day, shares, ticker }: typeof Filing.Type, closes: Closes) => {
   if (day === null || shares === null) return null
   const [newest] = closes.filter((close) => close.ticker === ticker && close.day <= day).toSorted((a, b) =>
@@ -782,7 +785,7 @@ layer(Service.layer, { excludeTestServices: true })("Random closes and filings",
 // Query plans
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A node of a query plan with all of its children. */
+/** Returns a query plan node followed by all of its descendants. */
 const nodes = (plan: unknown): ReadonlyArray<unknown> => {
   const below = valueAt(plan, "Plans")
   return [plan, ...(Array.isArray(below) ? below.flatMap(nodes) : [])]
@@ -791,7 +794,7 @@ const nodes = (plan: unknown): ReadonlyArray<unknown> => {
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("A large historical_float_pro table", (it) => {
-  /** Returns the plan of the query that a request ran, from `explain analyze`. */
+  /** Returns the plan of the query that a request executed, from `explain analyze`. */
   const plan = Effect.fnUntraced(function* (query: string) {
     const row = yield* StatementRecorder.explainRequest(
       requestRows(query),
@@ -854,7 +857,7 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
       ) => valueAt(node, "Relation Name") === "daily_prices" ? valueAt(node, "Index Cond") : undefined).filter(
         Predicate.isNotUndefined,
       )
-      // PostgreSQL 15 shows the column of the outer row as a parameter.
+      // PostgreSQL 15 shows the outer row's column as a parameter.
       const isOneDay = /^[^<>]*date[^<>]* = [^<>]*(reported_date|\$\d+)[^<>]*$/
       assert.match(String(closes), isOneDay, "one row of the index, not a page")
       for (const query of ["min_market_cap=1e15", "max_market_cap=0&limit=5", "latest=true&min_market_cap=1e15"]) {
@@ -884,14 +887,15 @@ layer(Service.layer, { excludeTestServices: true })("Thousands of renamed compan
         select word || n, date, n from generate_series(1, ${companies}::int) as n
         cross join (values ('OLD', date '2025-02-03'), ('NEW', '2025-04-01')) as symbols (word, date)
       `
-      // The SEC lists both counts under the current symbol.
+      // The SEC lists both share counts under the current symbol.
       yield* sql`
         insert into historical_float_pro (ticker, filed_at, reported_date, outstanding_shares, cik, is_adr, last_updated)
         select 'NEW' || n, day + 5, day, shares, lpad(n::text, 10, '0'), false, '2025-05-05'
         from generate_series(1, ${companies}::int) as n
         cross join (values (date '2025-02-03', 10), ('2025-04-01', 20)) as counts (day, shares)
       `
-      // With the second count, companies from 3,000 on have this cap; with the first, none has.
+      // With the second share count, companies numbered 3,000 and above reach this market cap. With the first count, no
+      // company does.
       const queries = [["", 2 * companies], ["&min_market_cap=60000", companies - 2_999]] as const
       for (const [query, rows] of queries) {
         const { status, text } = yield* request(`limit=all&format=csv${query}`)

@@ -1,4 +1,4 @@
-/** GET /v1/historical-tickers over HTTP: §2.3, §4.2, D23 (historical tickers). Each test has its own symbols. */
+/** Tests GET /v1/historical-tickers over HTTP: §2.3, §4.2, D23 (historical tickers). Each test has its own symbols. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -134,7 +134,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       for (const symbol of ["HXA", "HXD", "HX23"]) {
         const { body, status } = yield* of(symbol)
         assert.strictEqual(status, 200)
-        // Two of the 17 events give up the same symbol on the same day, which is one result.
+        // Two of the 17 events give up the same symbol on the same day and count as one result.
         assert.strictEqual(valueAt(body, "count"), 16)
         assert.deepStrictEqual(valueAt(body, "historical_tickers", 0), { ticker: "HXB", date: "2000-01-01" })
         assert.deepStrictEqual(valueAt(body, "historical_tickers", 15), { ticker: "HXD", date: "2021-01-01" })
@@ -226,7 +226,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
     }))
 })
 
-/** One second before midnight in Chicago, when it is already the next day in New York. */
+/** One second before midnight in Chicago. In New York, it is already the next day. */
 const beforeMidnight = Date.parse("2026-12-02T05:59:59Z")
 
 layer(Service.layerAt(beforeMidnight))(

@@ -1,4 +1,4 @@
-/** GET /v1/intraday-runners over HTTP: §2.4, §4.3. Each test has its own tickers, or its own days. */
+/** Tests GET /v1/intraday-runners over HTTP: §2.4, §4.3. Each test has its own tickers or its own days. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -40,7 +40,9 @@ const requestTickers = (query: string) => requestColumn("ticker", query)
 
 const getTickers = (body: unknown) => ListClients.getResultRows(body).map((row) => valueAt(row, "ticker"))
 
-/** Returns symbols such as `RN001`, `RN002`: with up to three digits, alphabetical order is numeric order. */
+/**
+ * Returns symbols such as `RN001` and `RN002`. The digits are padded so that alphabetical order equals numeric order.
+ */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", (it) => {
@@ -157,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("session times are an hour earlier in summer; last_updated is unchanged all year (§2.1.4)", () =>
     Effect.gen(function* () {
       const clocks = [
-        // Days in winter, in summer and around both clock changes: stored and formatted.
+        // Timestamps in winter, in summer and around both clock changes, as stored and as formatted.
         ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
         ["2025-07-15 16:00:00", "2025-07-15T15:00:00-05:00"],
         ["2025-03-09 01:59:59", "2025-03-09T01:59:59-05:00"],
@@ -488,7 +490,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("following Link to the end shows each of 125 rows once, in order, for any limit (D8)", () =>
     Effect.gen(function* () {
-      // 25 tickers on each of five days, so that the date alone does not order them.
+      // 25 tickers on each of five days, so that the date alone does not determine the order.
       const days = ["2023-06-05", "2023-06-06", "2023-06-07", "2023-06-08", "2023-06-09"]
       const rows = days.flatMap((date) =>
         Array.from({ length: 25 }, (_, number) => runner({ ticker: symbol("RP", number), date }))
@@ -632,7 +634,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
       `
       yield* sql`drop table intraday_runners`
       yield* sql`alter table bare rename to intraday_runners`
-      // 37 and 101 have no common divisor, so this visits every number once, in no particular order.
+      // Since 37 and 101 are coprime, this visits every number exactly once, in a scrambled order.
       const rows = Array.from({ length: 101 }, (_, number) =>
         runner({
           ticker: symbol("RX", number * 37 % 101),
@@ -646,7 +648,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
     }))
 })
 
-/** Midnight in New York, in daylight and in standard time: the previous day, the new day and the next day. */
+/**
+ * Midnight in New York, in daylight and in standard time. Each case has the previous day, the new day and the next day.
+ */
 const midnights = [
   ["2026-07-01T04:00:00Z", "2026-06-30", "2026-07-01", "2026-07-02"],
   ["2027-01-01T05:00:00Z", "2026-12-31", "2027-01-01", "2027-01-02"],

@@ -1,4 +1,4 @@
-/** GET /v1/nasdaq-compliance over HTTP (resources). Each test has its own tickers. */
+/** Tests GET /v1/nasdaq-compliance over HTTP (resources). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as FilterAssertions from "../../support/FilterAssertions.ts"
@@ -7,7 +7,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** A notice with the required columns only. */
+/** Builds a notice with only the required columns, plus the given fields. */
 const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   market: "Capital Market",

@@ -1,4 +1,4 @@
-/** GET /v1/news and /v1/news-basic over HTTP (resources). Each test has its own tickers or words. */
+/** Tests GET /v1/news and /v1/news-basic over HTTP (resources). Each test has its own tickers or words. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as FilterAssertions from "../../support/FilterAssertions.ts"
@@ -10,7 +10,7 @@ const { requestJson, valueAt, insertRows } = Service
 
 const paths = ["/v1/news", "/v1/news-basic"] as const
 
-/** An item with the required columns only. */
+/** Builds an item with only the required columns, plus the given fields. */
 const item = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   form_type: "news",
@@ -22,7 +22,7 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
 
 const { requestRows, requestText, requestInvalid, readAllPages } = ListClients.makePairedListClient(paths)
 
-/** The ids of the rows. Fails if the two endpoints returned different rows. */
+/** Returns the ids of the rows. Fails if the two endpoints returned different rows. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   const ids = full.map((row) => valueAt(row, "id"))
   assert.deepStrictEqual(basic.map((row) => valueAt(row, "id")), ids)
@@ -31,7 +31,7 @@ const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<un
 
 const idsOf = (query: string) => Effect.map(requestRows(query), idsIn)
 
-/** Characters and words that PostgreSQL's full-text search or LIKE might treat specially. */
+/** Characters and words that PostgreSQL's full-text search or `LIKE` might interpret specially. */
 const signs = ["-", '"', " ", "or", "and", "the", "a", ":*", "&", "|", "!", "(", ")", "<->", "\\", "'", "%"]
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-basic", (it) => {
@@ -122,7 +122,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       const times = ["2024-05-06 09:00:00", "2024-05-06 09:00:00.001", "2024-05-05 23:59:59"]
       const rows = Array.from({ length: 25 }, (_, number) => {
         const id = `w${String((number * 7) % 25).padStart(2, "0")}`
-        // The order by filing date differs from the order by creation.
+        // The order by filing date differs from the order by creation time.
         return item({ id, ticker: "NWALK", created_at: times[number % 3], filed_at: `2024-01-${10 + number % 9}` })
       })
       yield* insertRows("news", ...rows)

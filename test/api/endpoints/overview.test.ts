@@ -1,4 +1,4 @@
-/** GET /v1/overview over HTTP (resources). Each test creates its own accounts. */
+/** Tests GET /v1/overview over HTTP (resources). Each test creates its own accounts. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -21,7 +21,7 @@ const overview = (key: string) =>
     return valueAt(body, "results", 0)
   })
 
-/** Inserts the totals of an account for a day and endpoint. */
+/** Builds a row with an account's totals for one day and endpoint. */
 const day = (account_id: number, usage_date: string, requests: number, cost_microdollars: string | number) => ({
   account_id,
   usage_date,
@@ -152,7 +152,7 @@ layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })(
       const balance = 1_000_000
       const { account_id, key } = yield* createCustomer("spender", { balance })
       assert.strictEqual(valueAt(yield* overview(key), "last_charged_at"), null)
-      // A free or refused request is counted and costs nothing.
+      // Free requests and refused requests are counted but cost nothing.
       const free = ["/v1/account", "/v1/usage", "/v1/historical-tickers?ticker=NONE", "/v1/ticker-changes"]
       for (const path of free) yield* requestJson(path, { key })
       yield* waitForRecordedRequests(account_id, 1 + free.length)
@@ -197,7 +197,7 @@ layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })(
     }))
 })
 
-/** Ten seconds before midnight in New York, in summer and in winter, when it is already the next day in UTC. */
+/** Ten seconds before midnight in New York, in summer and in winter. In UTC, it is already the next day. */
 const dayEnds = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
   "2027-01-01T04:59:50Z",
   "2026-12-31",
@@ -210,7 +210,7 @@ for (const [lastSeconds, old, nextDay] of dayEnds) {
     (it) => {
       it.effect("today ends at midnight in New York (resources: overview)", () =>
         Effect.gen(function* () {
-          // Each moment has its own account, because the test's own requests are counted, too.
+          // Uses a separate account before and after midnight, because the test's own requests are counted, too.
           const [before, after] = [yield* createCustomer("before midnight"), yield* createCustomer("after midnight")]
           for (const { account_id } of [before, after]) {
             yield* insertRows("usage_daily", day(account_id, old, 5, 50), day(account_id, nextDay, 7, 70))

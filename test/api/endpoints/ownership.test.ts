@@ -1,4 +1,4 @@
-/** GET /v1/ownership over HTTP: §2.7 (ownership). Each test has its own tickers. */
+/** Tests GET /v1/ownership over HTTP: §2.7 (ownership). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ const { valueAt, insertRows } = Service
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Builds a row, which is a placeholder unless fields are given. */
+/** Builds a row. Without fields, the row is a placeholder. */
 const row = (ticker: string, accession_number: string, fields: Fields = {}) => ({
   ticker,
   accession_number,
@@ -197,7 +197,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.deepStrictEqual(yield* shown("ticker=WEACH2,WEACH&per_holder=true"), [...all, "WEACH2 1: Ann"])
       assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=true&limit=1&page=2"), all.slice(1, 2))
       assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=true&owner_type=director"), ["WEACH 4: Bob"])
-      // The filter selects holders by their newest filing, not by an older one.
+      // The filter applies to each holder's newest filing, not to an older one.
       assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=true&owner_name=formerly"), [])
       assert.deepStrictEqual(
         yield* shown("ticker=WEACH&per_holder=true&accession_number=4"),

@@ -1,4 +1,4 @@
-/** GET /v1/premarket-stats and /v1/afterhours-stats over HTTP (resources): every test runs for both. */
+/** Tests GET /v1/premarket-stats and /v1/afterhours-stats over HTTP (resources). Every test runs for both endpoints. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as FilterAssertions from "../../support/FilterAssertions.ts"
@@ -7,7 +7,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** A session with the required columns only. */
+/** Builds a session with only the required columns, plus the given fields. */
 const session = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   date: "2025-07-01",

@@ -1,4 +1,7 @@
-/** `provenance=true`: the documents that rows come from, in every list that has them and in every format. */
+/**
+ * Tests `provenance=true`, which lists the source documents of each row, for every list that supports it and in every
+ * format.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,12 +26,14 @@ const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Recor
   return yield* download(yield* Service.servicePort, target, ultimate, headers)
 })
 
-/** Matches the field `source` in JSON text. */
+/** Matches the `source` field in JSON text. */
 const sourceField = /,"source":(?:null|\[(?:"(?:[^"\\]|\\.)*",?)*\])/g
 
 const omitCells = (row: ReadonlyArray<string>, index: number) => row.filter((_, at) => at !== index)
 
-/** Removes the sources from a response. Returns the rest, and the number of rows with a source field. */
+/**
+ * Removes the sources from a response. Returns the remaining content and the number of rows that had a `source` field.
+ */
 const removeSources = Effect.fnUntraced(function* (format: string, text: string) {
   if (format !== "csv") return { rest: text.replaceAll(sourceField, ""), count: text.match(sourceField)?.length ?? 0 }
   const { header, records } = yield* parseCsv(text)
@@ -40,7 +45,7 @@ const removeSources = Effect.fnUntraced(function* (format: string, text: string)
   }
 })
 
-/** Chooses valid values for some filters. */
+/** Chooses valid values for some of the filters. */
 const chooseFilters = ({ parameters }: typeof sourcedLists[number], seed: number) => {
   const choose = makeRandomChooser(seed)
   const symbols = choose(["T1,T2,T7,T50,T299", "T7", "T1,@@"])
@@ -94,13 +99,13 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The param
         let sourced = 0
         for (let seed = 1; seed <= getInputCount(10); seed += 1) {
           const filters = chooseFilters(list, seed)
-          // Each choice of filters is tested with every second kind of page.
+          // Tests each choice of filters with every other kind of page.
           for (const [format, paging] of pages.filter((_, index) => index % 2 === seed % 2)) {
             const target = buildUrl(list.path, [...filters, ...paging])
             const plain = yield* get(target)
             const withSources = yield* get(target.replace("?", "?provenance=true&"))
             assert.strictEqual(withSources.status, plain.status, target)
-            // The service refuses chosen bounds that contradict each other.
+            // The service refuses randomly chosen bounds that contradict each other.
             if (plain.status === 422) continue
             const { count, rest } = yield* removeSources(format, withSources.text)
             assert.deepStrictEqual(rest, format === "csv" ? yield* parseCsv(plain.text) : plain.text, target)

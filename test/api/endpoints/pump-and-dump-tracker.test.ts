@@ -6,7 +6,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** A row with the required columns only. Its key is the ticker. */
+/** Builds a row with only the required columns, plus the given fields. The ticker is the row's key. */
 const makeRow = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
   known_underwriter: false,
@@ -23,7 +23,7 @@ const { requestColumn, requestRows, request, requestText, requestInvalid, readAl
 
 const tickersOf = (query: string) => Effect.map(requestColumn("ticker", query), (tickers) => tickers.map(String))
 
-/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+/** Returns a `find` that always filters by these tickers, and the unmodified `requestInvalid`. */
 const makeTickerQueries = (tickers: ReadonlyArray<string>, name = "ticker") => ({
   find: (query: string) => requestColumn(name, `ticker=${tickers.join(",")}&${query}`),
   requestInvalid,
@@ -33,7 +33,7 @@ const loaded = (csv: string) => ListClients.loadCsv("pump-and-dump-tracker", csv
 
 const levels = ["high", "medium", "low"]
 
-/** Tickers for one test: `P0A`, `P0B`, … */
+/** Returns tickers for one test, such as `P0A` and `P0B`. */
 const symbols = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, number) => `${prefix}${String.fromCharCode(65 + number)}`)
 
@@ -226,7 +226,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     (name) =>
       Effect.gen(function* () {
         const values = ["0", "1", "75000000", "9007199254740991"]
-        // The last row has no value, unless the column cannot be null.
+        // The last row has no value in this column, unless the column cannot be null.
         const count = name === "number_liquidations" ? 4 : 5
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, count)
         yield* insertRows(

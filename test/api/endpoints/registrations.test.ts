@@ -6,7 +6,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** A row with the required columns only. */
+/** Builds a row with only the required columns, plus the given fields. */
 const registration = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   headline: "A shelf",
@@ -28,7 +28,7 @@ const idsOf = (query: string) => requestColumn("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("registrations", csv, "replace")
 
-/** Derives a ticker from the name of a column. */
+/** Derives a ticker from a column name. */
 const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {
@@ -229,7 +229,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
-        // Only a calculated amount can be negative (D34).
+        // Only the calculated amount can be negative (D34).
         const least = name === "calculated_raisable_amount" ? "-0.01" : "0.01"
         const values = [least, "0.02", "0.3", "75000000", "999999999999999999.99"]
         const keys = values.map((_, number) => `${name} ${number}`)

@@ -1,4 +1,6 @@
-/** GET /v1/research-reports and /v1/research-reports-tldr over HTTP (resources). Each test has its own tickers. */
+/**
+ * Tests GET /v1/research-reports and /v1/research-reports-tldr over HTTP (resources). Each test has its own tickers.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as FilterAssertions from "../../support/FilterAssertions.ts"
@@ -9,7 +11,7 @@ const { requestJson, valueAt, insertRows, TestKeys } = Service
 
 const paths = ["/v1/research-reports", "/v1/research-reports-tldr"] as const
 
-/** A report with the required columns only. */
+/** Builds a report with only the required columns, plus the given fields. */
 const report = (fields: Readonly<Record<string, unknown>>) => ({
   ticker: "ZYXA",
   gain_percentage: "25.5",
@@ -22,7 +24,7 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
 
 const { requestRows, requestText, requestInvalid, readAllPages } = ListClients.makePairedListClient(paths, "ultimate")
 
-/** The ids of the reports. Fails if the summaries, which have no ids, have other tickers or times than the reports. */
+/** Returns the report ids. Fails if the summaries, which have no ids, differ from the reports in ticker or time. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   for (const name of ["ticker", "created_at"]) {
     assert.deepStrictEqual(tldr.map((row) => valueAt(row, name)), full.map((row) => valueAt(row, name)))
@@ -165,7 +167,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("created_at_from and created_at_to are whole days at -05:00, even in summer (D7, §2.1)", () =>
     Effect.gen(function* () {
-      // Instants at the beginning and end of days, each with its local time at -05:00 as the id.
+      // Instants at the beginning and end of days. Each report's id is the local time at -05:00.
       const reports = {
         "06-30 23:59:59.999": "2025-07-01T04:59:59.999Z",
         "07-01 00:00:00": "2025-07-01T05:00:00Z",

@@ -1,4 +1,4 @@
-/** GET /v1/screener over HTTP: §2.5 (fields). Each test has its own tickers or sector. */
+/** Tests GET /v1/screener over HTTP: §2.5 (fields). Each test has its own tickers or sector. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -21,7 +21,7 @@ const row = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => 
   ...fields,
 })
 
-/** Columns by type, as in the specification. */
+/** Columns grouped by type, as in the specification. */
 const decimals = (
   "price market_cap volume_change_percentage short_float days_to_cover fee_rate avg_gap gain_1_day gain_2_day " +
   "gain_3_day gain_7_day gain_14_day gain_30_day gain_60_day gain_90_day gain_180_day gain_365_day ratio_debt_to_equity"
@@ -30,10 +30,13 @@ const wholes = (
   "outstanding float tradable_float average_volume median_volume_60 today_volume short_interest shares_available " +
   "num_gaps num_runners"
 ).split(" ")
-/** These columns, `website` and `ownership_source_url` support no filter (§2.5). */
+/** Number columns that have no filter. `website` and `ownership_source_url` have no filter, either (§2.5). */
 const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
 const numbers = [...decimals, ...wholes]
-/** Returns the lowest value that these tests use for a column: below zero only where the contract allows it (D42). */
+/**
+ * Returns the lowest value that these tests use for a column. It is negative only where the contract allows negative
+ * values (D42).
+ */
 const least = (name: string) => /^gain_|^avg_gap$|_change_|^fee_rate$|^ratio_/.test(name) ? "-5" : "1"
 const words = ["exchange", "sector", "industry", "country", "state"]
 
@@ -43,7 +46,7 @@ const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } 
 
 const tickersOf = (query: string) => requestColumn("ticker", query)
 
-/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+/** Returns a `find` that always filters by these tickers, and the unmodified `requestInvalid`. */
 const makeTickerQueries = (tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   requestInvalid,

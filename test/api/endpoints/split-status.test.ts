@@ -6,7 +6,7 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt, insertRows } = Service
 
-/** A row with the required columns only. */
+/** Builds a row with only the required columns, plus the given fields. */
 const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string }) => ({
   ticker: "ZYXA",
   action_type: "split_announced",
@@ -25,7 +25,7 @@ const idsOf = (query: string) => requestColumn("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("split-status", csv, "replace")
 
-/** Returns queries that begin with the parameter `ticker`, which the endpoint requires. */
+/** Returns query helpers that always send the `ticker` parameter, which the endpoint requires. */
 const makeTickerQueries = (ticker: string, name = "id") => ({
   find: (query: string) => requestColumn(name, `ticker=${ticker}&${query}`),
   requestRows: (query: string) => requestRows(`ticker=${ticker}&${query}`),

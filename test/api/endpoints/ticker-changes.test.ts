@@ -1,4 +1,4 @@
-/** GET /v1/ticker-changes over HTTP: §2.2, §4.1, D6, D19 to D22. Each test has its own symbols and chains. */
+/** Tests GET /v1/ticker-changes over HTTP: §2.2, §4.1, D6, D19 to D22. Each test has its own symbols and chains. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -45,7 +45,10 @@ const requestConflict = Effect.fnUntraced(function* (ticker: string) {
   return at(body, "error", "details")
 })
 
-/** Checks the counts in the `details` of a 409. Returns `details` without the counts and the events. */
+/**
+ * Requests a symbol that gets a 409, and checks the counts in `details`. Returns the rest of `details`, without counts
+ * and events.
+ */
 const requestConflictReason = (ticker: string) =>
   Effect.map(requestConflict(ticker), (details) => {
     const { candidate_count, event_count, events, ticker_count, ...others } = Object(details)
@@ -55,7 +58,9 @@ const requestConflictReason = (ticker: string) =>
     return others
   })
 
-/** Builds consecutive changes, one per year. With the prefix `P`, they lead from `P00` to `P01`, then to `P02`. */
+/**
+ * Builds consecutive changes, one per year. With the prefix `P`, the symbol changes from `P00` to `P01`, then to `P02`.
+ */
 const chain = (prefix: string, length: number) =>
   Array.from({ length }, (_, number) => {
     const [before, after] = [String(number).padStart(2, "0"), String(number + 1).padStart(2, "0")]
@@ -128,7 +133,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("RPB", "RPC", "2012-01-03"),
       )
       const body = makeChangedBody("RPA", event("RPA", "RPB", "2011-01-03"), event("RPB", "RPC", "2012-01-03"))
-      // A response with `as_of=now` is up to a second old.
+      // A response with `as_of=now` may be up to a second old.
       yield* Effect.repeat(requestTicker("RPA&as_of=now"), { until: (response) => at(response.body, "count") === 2 })
       for (const query of ["", "&cik=31", "&as_of=now"]) {
         assert.deepStrictEqual<unknown>((yield* requestTicker(`RPA${query}`)).body, body, query)
@@ -364,7 +369,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         field: "cik",
         reason: "must be a CIK in the history of CIKA: 0001683471 (The fund), 0001326801; not 0000000007",
       }])
-      // The company never used CIKB, and the fund never used CIKC.
+      // These queries pair symbols with the wrong company: the company never used CIKB, and the fund never used CIKC.
       for (
         const [ticker, cik, possible] of [["CIKB", "0001326801", "0001683471 (The fund)"], [
           "CIKC",
@@ -562,7 +567,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           from generate_series(1, 20000) as n
         `
         yield* skipHistory("ticker_changes", insert)
-        // Updates the statistics, as `load` does. Otherwise a connection may keep using its plan for a small table.
+        // Updates the statistics, as `load` does. Otherwise a connection may keep using a query plan that suits a small
+        // table.
         yield* sql`analyze ticker_changes`
         const leaf = hub === "HBO" ? "O777" : hub === "HBN" ? "N777" : "R777"
         for (const symbol of [hub, leaf]) {

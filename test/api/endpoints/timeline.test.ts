@@ -27,7 +27,7 @@ interface ExpectedEvent {
   readonly type: string
   readonly title: string
   readonly endpoint: string
-  /** The row of the endpoint, as JSON. */
+  /** The row from the event's endpoint, as JSON. */
   readonly row: string
 }
 
@@ -61,7 +61,10 @@ const formatOwners = (row: unknown) => {
   return `${textAt(row, "form_type")}: ${count} owner${count === 1 ? "" : "s"}`
 }
 
-/** The lists whose rows are events, with the column of the event's time, and functions for its type and title. */
+/**
+ * The lists whose rows are events. Each has the column with the event's time, and functions that return the event's
+ * type and title.
+ */
 const lists: ReadonlyArray<{
   readonly path: string
   readonly at: string
@@ -116,13 +119,13 @@ const lists: ReadonlyArray<{
 const readList = (path: string, ticker: string) =>
   ListClients.makeListClient(path).readAllPages(`ticker=${encodeURIComponent(ticker)}`, 100)
 
-/** Reads all rows of a list. Does not use `walk` for an empty list, because `walk` refuses empty pages. */
+/** Reads all rows of a list. Handles an empty list separately, because `walk` refuses empty pages. */
 const readAll = Effect.fnUntraced(function* (path: string, ticker: string) {
   const { body } = yield* requestJson(`${path}?ticker=${encodeURIComponent(ticker)}&limit=1`)
   return valueAt(body, "count") === 0 ? [] : yield* readList(path, ticker)
 })
 
-/** Returns the events of float reports that differ from the previous report. */
+/** Returns an event for each float report that differs from the previous report. */
 const readFloatChanges = Effect.fnUntraced(function* (ticker: string) {
   const reports = (yield* readAll("/v1/historical-float-pro", ticker)).filter((row) =>
     valueAt(row, "reported_date") !== null && valueAt(row, "float") !== null
@@ -161,11 +164,17 @@ const readOwnershipFilings = Effect.fnUntraced(function* (ticker: string) {
 
 const toArray = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** Formats a ticker change as JSON, with only the fields that it has in a chain. In a 409, it has more fields. */
+/**
+ * Formats a ticker change as JSON, with only the fields that occur in a chain. In a 409 response, a change has more
+ * fields.
+ */
 const formatChange = (change: unknown) =>
   JSON.stringify(["old_ticker", "new_ticker", "effective_date"].map((name) => valueAt(change, name)))
 
-/** Returns the ticker changes of a symbol as events. Reads them from its chain or, if it is ambiguous, from the 409. */
+/**
+ * Returns the ticker changes of a symbol as events. Reads them from the symbol's chain or, if the symbol is ambiguous,
+ * from the 409 response.
+ */
 const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   const { body } = yield* requestJson(`/v1/ticker-changes?ticker=${ticker}`)
   const changes = [
@@ -184,7 +193,7 @@ const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   }))
 })
 
-/** Returns all events of a symbol, from the lists themselves. */
+/** Computes all events of a symbol from the underlying lists. */
 const readExpectedEvents = Effect.fnUntraced(function* (ticker: string) {
   const ofLists = yield* Effect.forEach(
     lists,
@@ -206,7 +215,7 @@ const readExpectedEvents = Effect.fnUntraced(function* (ticker: string) {
   ]
 })
 
-/** Returns the rows that the `endpoint` and `key` of an event find. */
+/** Returns the rows found by an event's `endpoint` and `key`. */
 const readSourceRow = Effect.fnUntraced(function* (event: unknown) {
   const path = `${textAt(event, "endpoint")}?${textAt(event, "key")}`
   const { body, status } = yield* requestJson(path)
@@ -227,7 +236,10 @@ const describe = (event: unknown) =>
 // The timelines of the companies in the sample market
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A company with all kinds of events, others with some, symbols of ambiguous chains, and an unknown symbol. */
+/**
+ * One company with every kind of event, companies with some kinds, symbols with ambiguous chains, and an unknown
+ * symbol.
+ */
 const tickers = ["GAP7", "NVQ7", "QRK8", "SNK1", "BYON", "META", "GOOG", "BMR1", "NONE0"] as const
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 seconds" })("GET /v1/timeline", (it) => {
@@ -527,7 +539,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       )
       yield* insertRows(
         "news",
-        // `filed_at` decides to which period a row belongs: `late` is filed before the change, but created after it.
+        // `filed_at` determines the period of a row. `late` was filed before the change but created after it.
         newsItem("late", {
           ticker: "TLA",
           title: "Late",
@@ -631,7 +643,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       }
       const changes = yield* request("ticker=TOA&follow_lineage=true&types=ticker_change")
       assert.strictEqual(changes.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC")
-      // A report between two periods of its symbol is compared only with reports between the same periods.
+      // A report between two periods of its symbol is compared only with other reports between the same two periods.
       yield* insertRows(
         "historical_float_pro",
         report("TOA", "2024-02-01", 1, "2024-02-05"),
@@ -798,7 +810,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Th
           ServiceInstances.requestOverWire(port, "/v1/timeline?ticker=TCACHE&types=news,gap", key),
           ({ headers, text }) => [valueAt(JSON.parse(text), "count"), headers["x-omitted-types"]],
         )
-      // The second request fills the query cache, and the third the response cache.
+      // The second request fills the query cache, and the third fills the response cache.
       for (const _ of [1, 2, 3, 4]) assert.deepStrictEqual(yield* count(ultimate), [2, undefined])
       for (const _ of [1, 2, 3, 4]) assert.deepStrictEqual(yield* count(narrow), [1, "gap"])
       assert.deepStrictEqual(yield* count(ultimate), [2, undefined])

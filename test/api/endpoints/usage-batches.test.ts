@@ -1,4 +1,4 @@
-/** `/v1/usage` of packed requests, compared with a list in memory: D27 (prices), D29 (usage). */
+/** Compares `/v1/usage` for packed requests with a list in memory: D27 (prices), D29 (usage). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 const { requestJson, valueAt } = Service
 
-/** Times at the bounds of windows, hours, days at -05:00, days in New York, and months. */
+/** Times at the boundaries of windows, hours, days at -05:00, days in New York, and months. */
 const starts = [
   "2025-07-01T00:00:00Z",
   "2025-07-01T03:59:58Z",
@@ -59,7 +59,7 @@ const toListed = (hints: ReadonlyMap<number, string>) => (record: UsageRecord) =
   return { ...rest, requested_at: formatTime(requested_at), key_hint: hints.get(key_id), request_count: 1 }
 }
 
-// Keeps the partitions of past months, whatever the current date.
+// Keeps the partitions of past months regardless of the current date.
 const service = CustomerUsage.serviceWithSettings({ USAGE_RETENTION: "100000 days" })
 
 layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in batches", (it) => {
@@ -75,11 +75,11 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
         const neighbor = yield* CustomerUsage.createCustomer(`neighbor ${seed}`)
         const hints = new Map([[key_id, key.slice(0, 12)], [second, other.slice(0, 12)]])
         const writers = [yield* CustomerUsage.makeRecordWriter, yield* CustomerUsage.makeRecordWriter] as const
-        // A writer gets its number with its first batch.
+        // A writer receives its number when it writes its first batch.
         for (const { makeBatch, write } of writers) {
           yield* write(makeBatch([makeRecord(choose, neighbor.account_id, [neighbor.key_id, neighbor.key_id])]))
         }
-        /** For each of the two writers, its records in the order in which the requests ended. */
+        /** Each of the two writers' records, in the order in which the requests ended. */
         const written: [Array<UsageRecord>, Array<UsageRecord>] = [[], []]
         for (let at = 0; at < choose([1, 3, 8]); at++) {
           const which = choose([0, 1] as const)
@@ -156,7 +156,10 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
             ...makeRecord(choose, account_id, [key_id, key_id]),
             request_id: String(made++),
           }))
-        /** The rows that each writer wrote, and finally the counts of 429 responses, in the order of writing. */
+        /**
+         * The rows written by each of the two writers, followed by the counts of 429 responses, in the order of
+         * writing.
+         */
         const written: readonly [Array<UsageRecord>, Array<UsageRecord>, Array<UsageRecord>] = [[], [], []]
         const writeMore = (count: number, which: 0 | 1 | 2) =>
           Effect.gen(function* () {
@@ -171,7 +174,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
             yield* write(makeBatch(records))
             written[which].push(...records)
           })
-        // A writer gets its number with its first batch.
+        // A writer receives its number when it writes its first batch.
         yield* writeMore(1, 0)
         yield* writeMore(1, 1)
         for (let batch = 0; batch < choose([2, 6]); batch++) {
@@ -208,7 +211,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
           const seen = pages.map((row) => String(valueAt(row, "request_id")))
           const message = `seed ${seed} ?${parameters} limit ${limit}`
           assert.strictEqual(new Set(seen).size, seen.length, message)
-          // Ignores requests that were written between the pages. `known` contains them only for the next queries.
+          // Ignores requests that were written between pages. They are not in `known` until the next query.
           assert.deepStrictEqual(seen.filter((id) => known.has(id)), expected, message)
           if (between !== Effect.void) break
         }

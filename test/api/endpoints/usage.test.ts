@@ -1,4 +1,4 @@
-/** GET /v1/usage and /v1/usage/daily over HTTP: D27 (prices), D29 (usage). Each test creates its own accounts. */
+/** Tests GET /v1/usage and /v1/usage/daily over HTTP: D27 (prices), D29 (usage). Each test creates its own accounts. */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Context, DateTime, Effect, Fiber, Layer } from "effect"
@@ -22,11 +22,11 @@ const settings = {
   PRICE_PER_GB_MICRODOLLARS: String(prices.general),
   ENDPOINT_PRICES: `/v1/news=${prices.news},/v1/screener=${prices.screener},/v1/research-reports=${prices.reports}`,
   RATE_LIMIT_PRO: "3",
-  // Keeps the partitions that the tests create, whatever the current date.
+  // Keeps the partitions that the tests create regardless of the current date.
   USAGE_RETENTION: "100000 days",
 }
 
-/** A connection outside the service's pool, as another program would have. */
+/** A separate database connection, outside the service's pool. */
 class OtherConnection
   extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/api/endpoints/OtherConnection") {}
 
@@ -48,7 +48,7 @@ const readRows = Effect.fnUntraced(function* (path: string, key: string) {
 
 const getColumn = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
-/** Returns the fields of a usage row that the response determines. */
+/** Returns the usage row fields that can be derived from a response. */
 const makeExpectedUsage = ({ headers, status, text }: ReceivedResponse) => ({
   request_id: headers["x-request-id"],
   status_code: status,
@@ -65,13 +65,13 @@ const pickUsageFields = (row: unknown) => ({
 
 const computeCost = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
-/** A row of the table `usage`. */
+/** A row of the `usage` table. */
 interface StoredUsage extends Omit<UsageRecord, "requested_at" | "reservation_id" | "price_per_gb_microdollars"> {
   readonly usage_id: string
   readonly requested_at: string
 }
 
-/** Builds a row, with fixed values in the columns that the test does not set. */
+/** Builds a usage row, with fixed defaults for the columns that the test does not set. */
 const makeUsageRow = (
   row: Pick<StoredUsage, "account_id" | "key_id" | "requested_at"> & Partial<StoredUsage>,
 ): StoredUsage => ({
@@ -89,7 +89,7 @@ const makeUsageRow = (
   ...row,
 })
 
-/** Inserts rows for past days into the table, and creates their partitions. */
+/** Inserts rows for past days, and creates the partitions for them. */
 const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<StoredUsage>) {
   const sql = yield* SqlClient.SqlClient
   const months = Map.groupBy(rows, ({ requested_at }) => requested_at.slice(0, 7))
@@ -102,7 +102,7 @@ const competing = [
   { old_ticker: "USGA", new_ticker: "USGC", effective_date: "2021-01-01", status: "confirmed" },
 ]
 
-/** A report whose text has more bytes than characters. */
+/** Builds a report whose text has more bytes than characters. */
 const report = (number: number) => ({
   report_id: `usage${number}`,
   ticker: "USGE",
@@ -321,7 +321,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
           bytes::int, cost_microdollars::int, cached
         from usage_requests where account_id = ${account_id} and status_code = 429 order by requested_at
       `
-      // One row per endpoint and minute. A minute may end between the requests.
+      // There is one row per endpoint and minute. A new minute may begin between the requests.
       assert.strictEqual(new Set(rows.map(({ endpoint, minute }) => `${minute} ${endpoint}`)).size, rows.length)
       assert.isAtMost(rows.length, 3)
       assert.strictEqual(valueAt(rows[0], "request_id"), refused[0]?.headers["x-request-id"])
@@ -334,7 +334,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         select sum(requests)::int as requests, sum(errors)::int as errors from usage_totals where account_id = ${account_id}
       `
       assert.deepStrictEqual(days, [{ requests: 45, errors: 42 }])
-      // The limit is used up, so it is raised before the account reads its rows.
+      // The account has reached its rate limit. The higher tier lets it read its rows.
       yield* sql`update accounts set tier = 'ultimate' where account_id = ${account_id}`
       const shownCounts = yield* retryUntil(
         Effect.map(
@@ -479,7 +479,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
           requested_at: `2025-03-0${number + 1}T12:00:00Z`,
         })
       ))
-      // Excludes the test's own queries, which the service records under the current date.
+      // The default end date excludes the test's own queries, which are recorded under the current date.
       const find = (query: string) =>
         Effect.map(
           readRows(
@@ -562,7 +562,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
   it.effect("requested_at_from and requested_at_to are whole days at -05:00, even in summer (§2.1)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("days")
-      // Instants at the beginning and end of days, each with its local time at -05:00 as the id.
+      // Instants at the beginning and end of days. Each row's id is the local time at -05:00.
       const instants = {
         "06-30_23.59.59.999": "2025-07-01T04:59:59.999Z",
         "07-01_00.00.00": "2025-07-01T05:00:00.000Z",
@@ -601,7 +601,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("walker")
       const { account_id: other } = yield* createCustomer("another walker")
-      // Many rows share an instant, such as the start of a month in UTC, so that only their key orders them.
+      // Many rows have the same time, such as the start of a month in UTC, so only the key determines their order.
       const instants = [
         "2025-01-31T23:59:59.999Z",
         "2025-02-01T00:00:00.000Z",
@@ -621,7 +621,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         ...rows,
         ...rows.map((row) => ({ ...row, account_id: other, usage_id: row.usage_id.replace("8", "9") })),
       ])
-      // With statistics PostgreSQL knows that there are few rows, and sorts them instead of reading an index.
+      // With statistics, PostgreSQL knows that there are few rows, and sorts them instead of reading an index.
       const sql = yield* SqlClient.SqlClient
       yield* sql`analyze usage`
       const latestFirst = rows.toSorted((a, b) =>
@@ -663,7 +663,8 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
                 endpoint: "/v1/news",
               })
             )))
-            // The page's own row, too, is there before the next page is read, during which a request is in flight.
+            // The row for the page request itself is stored before the next page is read. While the next page is read,
+            // another request is in flight.
             yield* waitForRecordedRequests(account_id, times.length + 4 * read)
             yield* Effect.forkChild(requestJson("/v1/news", { key }))
           })
@@ -728,7 +729,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         const { field } = yield* requestInvalid(`after=${place}&limit=all&format=csv`)
         assert.strictEqual(field, "after")
       }
-      // The lowest and highest places that the format of the cursor allows.
+      // The lowest and highest positions that the cursor format allows.
       for (
         const place of [
           "0.0.9999999999.0.0",
@@ -835,7 +836,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         `"bytes":${bytes},"cost_microdollars":${cost}}`
       )
       assert.strictEqual(text, `{"count":5,"results":[${printed.join(",")}],"page":1,"limit":10,"has_more":false}`)
-      // Writes the batch a second time, as after a lost acknowledgement. The totals must not change.
+      // Writes the same batch again, as if the acknowledgment had been lost. The totals must not change.
       yield* write(batch)
       assert.strictEqual(
         (yield* requestJson("/v1/usage/daily?usage_date_to=2025-12-31", { key })).text.replace(/,"page".*/, ""),
@@ -917,10 +918,10 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
     }))
 })
 
-/** Checks that the stored totals, the totals of the rows, and the returned totals are equal. */
+/** Checks that the stored totals, the sums over the rows, and the totals in the response are equal. */
 const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
   const sql = yield* SqlClient.SqlClient
-  // The test's own requests to /v1/usage may be recorded between these queries, so they are excluded.
+  // Excludes the test's own requests to /v1/usage, which may be recorded between these queries.
   const kept = (ofRows: boolean) =>
     ofRows
       ? sql`
@@ -958,7 +959,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a deleted key", 
     }))
 })
 
-/** In New York, this is the evening of the previous day. */
+/** In New York, this is still the evening of the previous day. */
 const lateEvening = Date.parse("2026-07-02T03:00:00Z")
 
 layer(Service.layerAt(lateEvening).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(

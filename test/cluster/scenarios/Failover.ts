@@ -7,10 +7,10 @@ import { type DatabaseHost, databaseHosts } from "../Patroni.ts"
 import { FailedExpectation, failUnless, type Scenario, type ScenarioControls } from "../Scenario.ts"
 import { holdFault } from "../../support/Pauses.ts"
 
-/** Maximum outage, seconds: Patroni's ttl plus election, promotion and health checks. */
+/** The maximum outage in seconds: Patroni's ttl plus the time for election, promotion and health checks. */
 const maxFailoverSeconds = 35
 
-/** Waits until another host than `old` is the primary. Returns it. */
+/** Waits until a host other than `old` is the primary. Returns the new primary. */
 const waitForNewPrimary = (old: DatabaseHost) =>
   Effect.gen(function* () {
     const { postgres } = yield* Cluster
@@ -21,7 +21,7 @@ const waitForNewPrimary = (old: DatabaseHost) =>
     )
   })
 
-/** PostgreSQL dies, and its host stays. */
+/** PostgreSQL is killed on the primary, but its host stays up. */
 export const primaryKilled: Scenario = {
   name: "primary-killed",
   promise: "PostgreSQL is killed on the primary, and a standby takes over",
@@ -38,7 +38,7 @@ export const primaryKilled: Scenario = {
   }),
 }
 
-/** Commits on an isolated server, without waiting for a standby. Returns the outcome for the report. */
+/** Commits on an isolated server without waiting for a standby. Returns the outcome for the report. */
 const commitOnIsolatedServer = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { hosts, postgres } = yield* Cluster
   if (!hosts.isolated) return "not tried: the host is stopped"
@@ -49,7 +49,7 @@ const commitOnIsolatedServer = Effect.fnUntraced(function* (member: DatabaseHost
   return "accepted, and never served"
 })
 
-/** The host of the primary is isolated, with synchronous replication. */
+/** With synchronous replication, the primary's host is isolated. */
 export const primaryLost: Scenario = {
   name: "primary-lost",
   promise: "The host of the primary is isolated. Commits on it are never served, and it returns as a standby",
@@ -72,7 +72,7 @@ export const primaryLost: Scenario = {
   }),
 }
 
-/** An operator replaces the primary. */
+/** An operator switches over to a standby. */
 export const switchover: Scenario = {
   name: "switchover",
   promise: "Patroni switches over to a standby in an orderly way",
@@ -94,7 +94,7 @@ export const switchover: Scenario = {
   }),
 }
 
-/** Makes the primary commit what no standby receives, then kills it and lets a standby take over. */
+/** Makes the primary commit transactions that no standby receives, then kills it so that a standby takes over. */
 const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss }: ScenarioControls) {
   const { asOwner, counter, hosts, postgres } = yield* Cluster
   const old = yield* postgres.leader
@@ -102,7 +102,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss }: S
   allowCommitLoss()
   yield* counter.allowLoss
   yield* Effect.forEach(standbys, hosts.cut)
-  // No standby receives the commits of the next 1.5 seconds.
+  // No standby receives the commits made in the next 1.5 seconds.
   yield* holdFault("1500 millis")
   const last = counter.getLast()
   yield* hosts.cut(old)
@@ -124,7 +124,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss }: S
   return { primary: `${old} → ${now}`, "last commit before": last, "first read after": first }
 })
 
-/** The host of the primary dies, with asynchronous replication. */
+/** With asynchronous replication, the primary's host dies. */
 export const primaryLostAsynchronously: Scenario = {
   name: "primary-lost-asynchronous",
   promise:

@@ -1,11 +1,11 @@
-/** Scenarios in which processes of the service start and stop. */
+/** Scenarios in which service processes start and stop. */
 import { Effect, Schedule } from "effect"
 import { Cluster } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
 import { failUnless, type Scenario } from "../Scenario.ts"
 import { measureThroughput } from "../Throughput.ts"
 
-/** Returns how many reads each database host has served. */
+/** Returns the number of reads that each database host has served. */
 const countReads = Effect.gen(function* () {
   const { service } = yield* Cluster
   return yield* Effect.forEach(
@@ -14,7 +14,7 @@ const countReads = Effect.gen(function* () {
   )
 })
 
-/** Measures replay lags in milliseconds, as the primary reports them, while an effect runs. */
+/** Samples the replay lag in milliseconds, as the primary reports it, while an effect runs. */
 const measureLagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, E, R>) {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
@@ -30,7 +30,7 @@ const measureLagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Eff
   return lags
 })
 
-/** A run in which nothing fails, as a baseline for the other scenarios. */
+/** Nothing fails. This run is the baseline for the other scenarios. */
 export const normalOperation: Scenario = {
   name: "calm",
   promise: "In normal operation, no client is refused, and the standbys share the reads",
@@ -57,7 +57,7 @@ export const normalOperation: Scenario = {
   }),
 }
 
-/** Compares the throughput of one and two processes. */
+/** Compares the throughput of one process and two processes. */
 export const twoProcessScaling: Scenario = {
   name: "scaling",
   promise: "Two processes serve more requests than one, as far as the cores of this machine allow",
@@ -65,7 +65,7 @@ export const twoProcessScaling: Scenario = {
   run: () => measureThroughput,
 }
 
-/** A process of the service is killed, without time to finish its requests. */
+/** A service process is killed and cannot finish its requests. */
 export const processKilled: Scenario = {
   name: "process-killed",
   promise: "A killed process loses only the requests in progress",
@@ -84,7 +84,7 @@ export const processKilled: Scenario = {
   }),
 }
 
-/** A process of the service is asked to stop, as in a deployment. */
+/** A service process is asked to stop, as in a deployment. */
 export const processStopped: Scenario = {
   name: "process-stopped",
   promise: "A process is stopped and replaced, and clients see no error",

@@ -1,4 +1,4 @@
-/** Scenarios about what processes share (rate limits, revoked keys and sent emails), and about wrong keys. */
+/** Scenarios for state shared between processes (rate limits, revoked keys and sent emails), and for wrong keys. */
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
@@ -14,7 +14,7 @@ const toSeconds = (milliseconds: number) => Math.round(milliseconds / 10) / 100
 
 const path = "/v1/gap-stats?limit=1"
 
-/** Sends a request to one process, without the load balancer. */
+/** Sends a request directly to one process, bypassing the load balancer. */
 const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, localAddress?: string) {
   const { hosts } = yield* Cluster
   return yield* requestWithTimeout({
@@ -26,7 +26,7 @@ const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, loca
   })
 })
 
-/** Sends requests to a process until it refuses the key. Returns for how long it was accepted, in milliseconds. */
+/** Sends requests to a process until it refuses the key. Returns how many milliseconds after `since` that happened. */
 const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
   const response = yield* requestFrom(app, key).pipe(
     Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced("20 millis"), times: 200 }),
@@ -38,7 +38,7 @@ const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string
   return performance.now() - since
 })
 
-/** Revokes a key that all processes have in their caches. */
+/** A key that every process has cached is revoked. */
 export const keyRevoked: Scenario = {
   name: "key-revoked",
   promise: "A revoked key is refused by every process within a second",
@@ -48,7 +48,7 @@ export const keyRevoked: Scenario = {
     const { asOwner } = yield* Cluster
     const key = yield* asOwner(createCustomer("leaving", "pro"))
     for (const app of appHosts) {
-      // The first request reads the key from the database, the other two from the memory of the process.
+      // The first request looks up the key in the database. The other two find it in the process's memory.
       const statuses = yield* Effect.replicateEffect(Effect.map(requestFrom(app, key), ({ status }) => status), 3)
       yield* failUnless(
         statuses.every((status) => status === 200),
@@ -76,7 +76,7 @@ export const keyRevoked: Scenario = {
 const unknownKey = "tl_live_00000000000000000000000000000000000000"
 const guessesPerProcess = 30
 
-/** Somebody tries to guess API keys by sending many wrong ones. */
+/** A client tries to guess API keys by sending many wrong ones. */
 export const wrongKeysBlocked: Scenario = {
   name: "wrong-keys",
   promise: "Each process blocks an address after 30 wrong keys",
@@ -101,7 +101,10 @@ export const wrongKeysBlocked: Scenario = {
 
 const limitPerMinute = 200
 
-/** Sends more requests than the limit to all processes in turn, as fast as possible. Returns how many were allowed. */
+/**
+ * Sends more requests than the limit allows to all processes in turn, as fast as possible. Returns the number of
+ * allowed requests, and how many requests the bucket's refills made possible in that time.
+ */
 const sendBurst = Effect.fnUntraced(function* (key: string) {
   const began = performance.now()
   const responses = yield* Effect.forEach(
@@ -118,11 +121,12 @@ const sendBurst = Effect.fnUntraced(function* (key: string) {
     `${unexpected.length} responses were neither 200 nor 429: ${unexpected[0]?.text}`,
   )
   const allowed = responses.filter(({ status }) => status === 200).length
-  // A full bucket allows `limitPerMinute` requests at once, and gains one request every 60 / `limitPerMinute` seconds.
+  // A full bucket allows a burst of `limitPerMinute` requests, and gains one request every 60 / `limitPerMinute`
+  // seconds.
   return { allowed, refilled: Math.ceil(seconds * limitPerMinute / 60) }
 })
 
-/** An account sends more requests than its limit allows, to all processes. */
+/** An account sends more requests than its limit allows, spread over all processes. */
 export const sharedRateLimits: Scenario = {
   name: "limits",
   promise: "All processes together enforce one rate limit for an account",
@@ -140,7 +144,7 @@ export const sharedRateLimits: Scenario = {
 
 const recipients = 40
 
-/** The process that sends emails is killed while it sends them. */
+/** The process that sends emails is killed while sending. */
 export const emailSenderKilled: Scenario = {
   name: "mails",
   promise:
@@ -160,7 +164,7 @@ export const emailSenderKilled: Scenario = {
         until: (now) => now >= count,
         schedule: Schedule.spaced("10 millis"),
       }).pipe(Effect.timeout("60 seconds"))
-    // The process that has sent the first emails sends all of them.
+    // The process that sends the first emails sends all of them, until it is killed.
     yield* waitForEmails(5)
     const sender = appHosts.find((app) => hosts.addressOf(app) === received[0]?.from) ?? "app1"
     recordKill(sender)
@@ -170,7 +174,7 @@ export const emailSenderKilled: Scenario = {
     yield* waitForEmails(before + 1)
     const taken = performance.now() - since
     yield* service.start(sender)
-    // Expects one email fewer, because the email that the killed process was sending may be lost.
+    // Expects one email fewer, because the email in progress may be lost when the process is killed.
     yield* waitForEmails(recipients - 1)
     yield* clients.more(200)
     const addresses = received.flatMap(({ to }) => to)

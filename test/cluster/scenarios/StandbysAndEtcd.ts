@@ -1,4 +1,4 @@
-/** Scenarios about standbys, etcd, and replaced datasets. */
+/** Scenarios for standbys, etcd, and replaced datasets. */
 import { Duration, Effect } from "effect"
 import { Cluster, retryWithin } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
@@ -14,7 +14,7 @@ const findStandbys = Effect.gen(function* () {
   return databaseHosts.filter((member) => member !== leader)
 })
 
-/** A standby does not apply what the primary writes. */
+/** A standby stops replaying the primary's WAL. */
 export const standbyBehind: Scenario = {
   name: "standby-behind",
   promise: "A standby stops replaying. It serves no data that changed since, and is used again after it catches up",
@@ -22,7 +22,8 @@ export const standbyBehind: Scenario = {
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service } = yield* Cluster
     const [standby = "db3"] = yield* findStandbys
-    // Suspends the process that replays WAL. After `pg_wal_replay_pause()`, Patroni would resume the replay.
+    // Suspends the process that replays WAL. `pg_wal_replay_pause()` would not work, because Patroni would resume the
+    // replay.
     const replay = Number(
       yield* postgres.psql(standby, "select pid from pg_stat_activity where backend_type = 'startup'"),
     )
@@ -30,7 +31,7 @@ export const standbyBehind: Scenario = {
       Effect.sync(() => process.kill(replay, "SIGSTOP")),
       () => Effect.sync(() => process.kill(replay, "SIGCONT")),
     )
-    // The clients read a row that the commit counter updates ten times a second, so they would notice old data.
+    // The clients read a row that the commit counter updates ten times a second, so they would notice stale data.
     const before = yield* service.readsOf(standby)
     yield* clients.more(300)
     const reads = (yield* service.readsOf(standby)) - before
@@ -42,10 +43,10 @@ export const standbyBehind: Scenario = {
   }, Effect.scoped),
 }
 
-/** Returns seconds with two decimals. */
+/** Converts a duration to seconds with two decimals. */
 const toSeconds = (taken: Duration.Duration) => Math.round(Duration.toMillis(taken) / 10) / 100
 
-/** The standby for which commits wait dies. */
+/** The synchronous standby dies. */
 export const standbyKilled: Scenario = {
   name: "standby-killed",
   promise: "The host of the synchronous standby dies and comes back",
@@ -55,7 +56,7 @@ export const standbyKilled: Scenario = {
     const synchronous = (yield* postgres.members).find(({ role }) => role === "sync_standby")?.name
     const standby = databaseHosts.find((member) => member === synchronous) ?? "db3"
     yield* hosts.kill(standby)
-    // Waits for two commits, because the first may already have been acknowledged before the standby was killed.
+    // Waits for two commits, because the first may have been acknowledged before the standby was killed.
     yield* counter.nextCommit
     const [taken] = yield* Effect.timed(counter.nextCommit)
     yield* clients.more(300)
@@ -65,7 +66,7 @@ export const standbyKilled: Scenario = {
   }),
 }
 
-/** Kills etcd on both standbys, so that etcd has no majority. Returns the effect that restarts it. */
+/** Kills etcd on both standbys, so that etcd loses its majority. Returns an effect that restarts it. */
 const killEtcdMajority = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const gone = yield* findStandbys
@@ -77,7 +78,7 @@ const killEtcdMajority = Effect.gen(function* () {
   )
 })
 
-/** etcd fails, with the settings that the operations guide recommends. */
+/** etcd fails while Patroni has the settings that the operations guide recommends. */
 export const etcdLost: Scenario = {
   name: "store-lost",
   promise: "etcd loses its majority. The primary stays while all servers reach each other, and clients see no error",
@@ -89,7 +90,7 @@ export const etcdLost: Scenario = {
   }),
 }
 
-/** Kills etcd until the primary has stepped down, and then restarts it. */
+/** Kills etcd, waits until the primary has stepped down, then restarts etcd. */
 const waitUntilPrimaryStepsDown = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
@@ -104,7 +105,7 @@ const waitUntilPrimaryStepsDown = Effect.gen(function* () {
   )
 })
 
-/** etcd fails, with a setting that the operations guide does not recommend. */
+/** etcd fails while Patroni has a setting that the operations guide advises against. */
 export const etcdLostWithoutFailsafe: Scenario = {
   name: "store-lost-no-failsafe",
   promise: "etcd loses its majority without Patroni's failsafe mode. The primary steps down until etcd is back",
@@ -122,7 +123,7 @@ export const etcdLostWithoutFailsafe: Scenario = {
   }),
 }
 
-/** Counts the queries that WAL replay has cancelled on the standbys. */
+/** Counts the queries that WAL replay has canceled on the standbys. */
 const countConflicts = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const counts = yield* Effect.forEach(
@@ -171,7 +172,7 @@ export const standbyConflicts: Scenario = {
       (app) => Effect.forever(Effect.map(exportList(app), (isComplete) => void (completeLists += isComplete ? 1 : 0))),
       { concurrency: "unbounded", discard: true },
     )
-    // Replacing the table does not always conflict with a query, so the load is repeated.
+    // Replacing the table does not always conflict with a query, so the load runs repeatedly.
     const loads = service.command(["load", "gap-stats", `${hosts.folder}/samples/gap_stats.csv`]).pipe(
       Effect.andThen(countConflicts),
       Effect.repeat({ until: (count) => count > before, times: 20 }),
@@ -185,7 +186,7 @@ export const standbyConflicts: Scenario = {
   }),
 }
 
-/** The command `load` replaces whole datasets. */
+/** The `load` command replaces entire datasets. */
 export const datasetReplaced: Scenario = {
   name: "dataset-loaded",
   promise: "A dataset is replaced while clients read it, and they see no error",

@@ -1,4 +1,4 @@
-/** Times in responses (§2.1, D15), compared with computations that are independent of the service. */
+/** Compares the times in responses (§2.1, D15) with computations that are independent of the service. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../../src/contract/rows/Timestamps.ts"
@@ -12,7 +12,7 @@ const anyTime = Schema.Int.check(
 const minute = 60_000
 const hour = 60 * minute
 
-/** Returns a function that decodes the driver's `Date` and encodes it as JSON, as for a response. */
+/** Returns a function that decodes a `Date` from the driver and encodes it as a JSON value, as in a response. */
 const makePrinter = (kind: typeof FixedOffsetTimeColumn | typeof InstantColumn | typeof NewYorkTimeColumn) => {
   const decode = Schema.decodeSync(kind.schemas.select)
   const encode = Schema.encodeSync(kind.schemas.json)
@@ -23,10 +23,13 @@ const eastern = makePrinter(FixedOffsetTimeColumn)
 const utc = makePrinter(InstantColumn)
 const newYork = makePrinter(NewYorkTimeColumn)
 
-/** Returns the epoch milliseconds of the driver's `Date` for a wall-clock time, as if the time were in UTC. */
+/**
+ * Returns the epoch milliseconds of the `Date` that the driver returns for a wall-clock time. The driver treats
+ * wall-clock times as UTC.
+ */
 const toWallClockMillis = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
 
-/** Formats the UTC fields of a `Date` with the suffix -05:00, without milliseconds if they are zero. */
+/** Formats the UTC fields of a `Date` with the suffix -05:00. Milliseconds are omitted if they are zero. */
 const withSuffix = (millis: number) => new Date(millis).toISOString().replace(/(?:\.000)?Z$/, "-05:00")
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -37,13 +40,19 @@ const firstSunday = (year: number, month: number) => 1 + (7 - new Date(Date.UTC(
 
 const lastSundayOfOctober = (year: number) => 31 - new Date(Date.UTC(year, 9, 31)).getUTCDay()
 
-/** Returns the period of daylight time by law: since 2007, second Sunday of March to first Sunday of November. */
+/**
+ * Returns the legal daylight saving period of a year: since 2007, from the second Sunday of March to the first Sunday
+ * of November.
+ */
 const daylight = (year: number) =>
   year >= 2007
     ? [Date.UTC(year, 2, firstSunday(year, 3) + 7, 2), Date.UTC(year, 10, firstSunday(year, 11), 2)] as const
     : [Date.UTC(year, 3, firstSunday(year, 4), 2), Date.UTC(year, 9, lastSundayOfOctober(year), 2)] as const
 
-/** Prints a New York time by the law: an hour earlier in daylight time, except in the skipped and the repeated hour. */
+/**
+ * Prints a New York time according to the law: an hour earlier during daylight saving time, except in the skipped and
+ * the repeated hour.
+ */
 const printByLaw = (millis: number) => {
   const [start, end] = daylight(new Date(millis).getUTCFullYear())
   return withSuffix(millis >= start + hour && millis < end - hour ? millis - hour : millis)
@@ -60,10 +69,12 @@ const clock = new Intl.DateTimeFormat("en-CA", {
   second: "2-digit",
 })
 
-/** Returns the wall-clock time in New York at an instant, as the UTC fields of a `Date`. */
+/** Returns New York's wall-clock time at an instant, as epoch milliseconds whose UTC fields show that time. */
 const toNewYorkTime = (instant: number) => toWallClockMillis(clock.format(instant).replace(", ", "T")) + instant % 1000
 
-/** Prints the instant of a New York time. In the skipped and the repeated hour, the time has the standard offset. */
+/**
+ * Prints the instant of a New York time. Times in the skipped and the repeated hour are interpreted as standard time.
+ */
 const printByTimeZoneData = (millis: number) => {
   const [standard, summer] = [millis + 5 * hour, millis + 4 * hour]
   return withSuffix(
@@ -71,10 +82,10 @@ const printByTimeZoneData = (millis: number) => {
   )
 }
 
-/** Matches a date-time of RFC 3339 with the offset -05:00. */
+/** Matches an RFC 3339 date-time with the offset -05:00. */
 const grammar = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
 
-/** Returns the first five differences between the printed and the expected text. */
+/** Returns the first five differences between printed and expected texts. */
 const differences = (
   times: ReadonlyArray<number>,
   print: (millis: number) => string,
@@ -86,7 +97,10 @@ const differences = (
     return printed === right && grammar.test(printed) ? [] : [{ stored, printed, right }]
   }).slice(0, 5)
 
-/** Returns every half hour from `from` to just before `to`: clocks change on the hour, so this covers every change. */
+/**
+ * Returns every half hour from `from` to just before `to`. Clocks change on the hour, so these times cover every
+ * change.
+ */
 const halfHours = (from: number, to: number) =>
   Array.from({ length: (to - from) / (30 * minute) }, (_, at) => from + at * 30 * minute)
 
@@ -94,7 +108,7 @@ const halfHoursOf = (year: number) => halfHours(Date.UTC(year, 0, 1), Date.UTC(y
 
 // ----------------------------------------------------------------------------------------------------------------
 
-// In 2006, the previous law on daylight time applied; in 2026, the current one. Both years have 365 days.
+// In 2006, the previous daylight saving law applied; in 2026, the current one applies. Both years have 365 days.
 for (const year of [2006, 2026]) {
   const all = halfHoursOf(year)
   const times = sampleUnlessThorough(all, 11, year)
@@ -120,7 +134,8 @@ for (const year of [2006, 2026]) {
 
 describe("New York's wall-clock time", () => {
   it("agrees with the time zone database for every half hour of 2026 (D15)", () => {
-    // Another test compares the printed times with the law, so it is enough to compare the law with the database.
+    // Another test compares printed times with the law, so this test only needs to compare the law with the time zone
+    // database.
     assert.deepStrictEqual(
       differences(sampleUnlessThorough(halfHoursOf(2026), 11, 0), printByLaw, printByTimeZoneData),
       [],
@@ -270,7 +285,7 @@ describe("Times in a data file", () => {
     "2000-02-29 12:00:00",
     "1998-01-01 00:00:00",
     "2099-12-31 23:59:59.999",
-    // Times in the skipped hour and in the repeated hour are valid (D15).
+    // Times in the skipped and the repeated hour are valid (D15).
     "2026-03-08 02:30:00",
     "2026-11-01 01:30:00",
   ]
@@ -286,7 +301,7 @@ describe("Times in a data file", () => {
     "are refused: %s with a zone as a wall-clock time, and without a zone as an instant (D31)",
     (text) => {
       for (const zone of zones) {
-        // A text in the format of the API is also accepted as a wall-clock time.
+        // A text in the API's format is also accepted as a wall-clock time.
         if (zone === "-05:00" && text.includes("T")) continue
         assert.isFalse(accepts(wallClock, text + zone), zone)
         assert.isFalse(accepts(newYorkClock, text + zone), zone)

@@ -1,4 +1,4 @@
-/** Calendar dates, the current date and ranges (D7, D9, D19). */
+/** Tests calendar dates, the current date and date ranges (D7, D9, D19). */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
@@ -18,7 +18,7 @@ const isDay = Schema.is(CalendarDate)
 const written = (year: number, month: number, day: number) =>
   [String(year).padStart(4, "0"), String(month).padStart(2, "0"), String(day).padStart(2, "0")].join("-")
 
-/** Implements the Gregorian calendar independently, as a reference. There is no year 0000. */
+/** Implements the Gregorian calendar independently of the service, as a reference. There is no year 0000. */
 const inCalendar = (year: number, month: number, day: number) => {
   const leap = year % 400 === 0 || (year % 4 === 0 && year % 100 !== 0)
   const days = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0
@@ -102,7 +102,7 @@ const reasons = (schema: Schema.Codec<unknown, unknown, QueryNow>, input: unknow
     Effect.map((issues) => issues.map(({ message, path }) => ({ field: String(path?.[0] ?? ""), reason: message }))),
   )
 
-/** Midnights in winter, in summer, and on the days of both clock changes. */
+/** Midnights in winter, in summer, and on both days on which the clock changes. */
 const midnights = (midnight: (standard: boolean) => string) => [
   { last: "2026-01-14", next: "2026-01-15", midnight: `2026-01-15T${midnight(true)}Z` },
   { last: "2025-12-31", next: "2026-01-01", midnight: `2026-01-01T${midnight(true)}Z` },
@@ -280,7 +280,7 @@ describe("The check of parameter combinations", () => {
         assert.deepStrictEqual(yield* reasons(everything, { [lower]: high, [upper]: low }), [
           { field: lower, reason: `must not be greater than ${upper}` },
         ])
-        // The order of the parameters does not matter.
+        // The order in which the parameters are sent does not matter.
         assert.deepStrictEqual(yield* refusedFields({ [upper]: low, [lower]: high }), [lower])
       }),
   )
@@ -343,7 +343,7 @@ describe("The check of parameter combinations", () => {
     { query: { date: day, date_from: day, date_to: day }, refused: ["date"] },
     { query: { date_from: "2026-01-03", date_to: day }, refused: ["date_from"] },
     { query: { date: day, date_from: "2026-01-03", date_to: day }, refused: ["date", "date_from"] },
-    // `date` may be combined with the range of a different column.
+    // `date` may be combined with a range on a different column.
     { query: { date: day, filed_at_from: day, filed_at_to: day }, refused: [] },
   ]
   it.effect.each(combinations)(

@@ -1,4 +1,7 @@
-/** Deprecation headers on every response, and 410 after the sunset (§3, §9.4, D14, D24, D26). */
+/**
+ * Tests that every response has the deprecation headers, and that requests get 410 after the sunset (§3, §9.4, D14,
+ * D24, D26).
+ */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Cause, DateTime, Effect, Exit, Layer, Option, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
@@ -101,14 +104,14 @@ const handler = makeHandler(
 
 const handlers = Effect.succeed({ small: { staying: handler, leaving: handler, waning: handler } })
 
-/** Sets the test clock before anything waits for it. */
+/** Sets the test clock before any fiber waits for it. */
 const clockAt = (instant: string) => Layer.effectDiscard(TestClock.setTime(Date.parse(instant)))
 
 const smallAt = (instant: string) => Layer.provide(serveApi(Small, handlers), clockAt(instant))
 
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 
-/** Every status that an endpoint of the small API can return. */
+/** Every status that an endpoint in the small API can return. */
 const statusCases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "", {}],
   [200, "", { method: "HEAD" }],
@@ -151,7 +154,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
     Effect.gen(function* () {
       const { headers } = yield* requestJson("/v1/leaving")
       const [deprecation, sunset] = [String(headers["deprecation"]), String(headers["sunset"])]
-      // RFC 9651: `@` and an integer. RFC 9110: IMF-fixdate.
+      // `Deprecation` is `@` followed by an integer (RFC 9651), and `Sunset` is an IMF-fixdate (RFC 9110).
       assert.match(deprecation, /^@\d+$/)
       assert.match(sunset, /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/)
       assert.strictEqual(new Date(Number(deprecation.slice(1)) * 1000).toISOString().slice(0, 10), "2026-01-15")
@@ -178,7 +181,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   })
 })
 
-/** The last second of 2027-01-15 in New York. */
+/** The last second of 2027-01-15 in New York, at UTC-5. */
 layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
   it.effect("still works on the sunset date, and responds with 410 and the headers from the next day (§3, D24)", () =>
     Effect.gen(function* () {
@@ -292,7 +295,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
           assert.strictEqual(headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
         }
       }
-      // The documentation is where the 410 sends the reader.
+      // The 410 response refers to the documentation, which must therefore stay available.
       for (const path of ["/endpoints", "/health/live", "/v1/docs", "/v1/docs/", "/v1/docs/errors"]) {
         assert.strictEqual((yield* requestJson(path)).status, 200, path)
       }

@@ -1,4 +1,7 @@
-/** Compares the tables and filters that endpoints declare with the SQL that they send. New endpoints are included. */
+/**
+ * Compares the tables and filters that endpoints declare with the SQL that they execute. New endpoints are included
+ * automatically.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -23,19 +26,19 @@ import * as Service from "../../support/Service.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** Fills all tables, so that PostgreSQL calls the functions in the statements. */
+/** Fills all tables, so that PostgreSQL actually calls the functions in the statements. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-/** The endpoints that return dataset rows. They are the endpoints with a price (D27). */
+/** Returns the endpoints that return dataset rows, which are exactly the endpoints with a price (D27). */
 const declared = () => {
   const found: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, middleware }) => {
-      // The change feed reads the history of all tables, and has tests of its own.
+      // The change feed reads the history of all tables and is tested separately.
       const isFeed = endpoint.path.startsWith("/v1/changes")
       if (isFeed || !Array.from(middleware).some(({ key }) => key === BillingMiddleware.key)) return
       found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, TablesReadByEndpoint) })
@@ -44,19 +47,21 @@ const declared = () => {
   return found
 }
 
-/** The declared endpoints without their lineage parameters, which are valid only with other parameters. */
+/**
+ * The declared endpoints without their lineage parameters, which are valid only in combination with other parameters.
+ */
 const readers = declared().map((reader) => {
   const { parameters, path } = documentedEndpoints.find(({ path }) => path === reader.path) ??
     { path: reader.path, parameters: [] }
   return { ...reader, endpoint: { path, parameters: parameters.filter((one) => !isLineageParameter(one)) } }
 })
 
-/** The lists that can follow several symbols. The timeline, which follows only one, is omitted. */
+/** The lists that can follow several symbols. This excludes the timeline, which follows only one. */
 const followable = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(isLineageParameter) && parameters.some(({ kind }) => kind === "tickers")
 ).map(({ path }) => ({ path }))
 
-/** Two values of the parameter that differ from its default, or one value for a boolean. */
+/** Returns two values for a parameter that differ from its default, or one value for a boolean. */
 const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> => {
   if (words.length > 1) return words.slice(-2)
   if (kind === "boolean") return ["true"]
@@ -68,10 +73,10 @@ const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> =
 const requestOf = (endpoint: DocumentedEndpoint, name: string, value: string) =>
   buildUrl(endpoint.path, [...makeRequiredQuery(endpoint, name), [name, value]])
 
-/** Statements about keys and usage, which every request sends. */
+/** Matches statements about keys and usage, which every request executes. */
 const keyOrUsageStatement = /\b(accounts|api_keys|usage)\b/
 
-/** Sends a request and returns the statements of its endpoint, without those about keys and usage. */
+/** Sends a request and returns its SQL statements, without those about keys and usage. */
 const recordEndpointStatements = Effect.fnUntraced(function* (request: string) {
   const { ultimate } = yield* Service.TestKeys
   const { result, sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
@@ -81,7 +86,7 @@ const recordEndpointStatements = Effect.fnUntraced(function* (request: string) {
   return statements
 })
 
-/** Returns the tables and views that a statement opens, including those inside functions and views. */
+/** Returns the tables and views that a statement opens, including those opened inside functions and views. */
 const listOpenedTables = Effect.fnUntraced(function* ({ parameters, text }: StatementRecorder.SentStatement) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function* () {
@@ -116,7 +121,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
       Effect.gen(function* () {
         const plain = yield* recordEndpointStatements(buildUrl(endpoint.path, makeRequiredQuery(endpoint)))
         const found = new Map(yield* Effect.forEach(plain, withOpened))
-        // `explain` changes only the statements of lists without rows.
+        // `explain` changes the statements only if the list has no rows.
         const parameters = endpoint.parameters.filter(({ name }) => name !== "explain")
         for (const parameter of sampleUnlessThorough(parameters, 3, endpoint.path.length)) {
           const sent = yield* Effect.forEach(
@@ -126,7 +131,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
           const compared = [...(parameter.required ? [] : [plain]), ...sent].map((each) => JSON.stringify(each))
           assert.isAbove(compared.length, 1)
           assert.strictEqual(new Set(compared).size, compared.length, compared.join("\n"))
-          // Statements with the same text open the same tables.
+          // Statements with equal text open the same tables.
           for (const statement of sent.flat().filter(({ text }) => !found.has(text))) {
             found.set(...(yield* withOpened(statement)))
           }
@@ -143,7 +148,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
         const [resolution, ...others] = yield* recordEndpointStatements(`${path}?ticker=N7,O8&follow_lineage=true`)
         assert.deepStrictEqual(yield* listOpenedTables(resolution ?? { text: "", parameters: [] }), ["ticker_changes"])
         const isSnapshot = ["screener", "float_outstanding", "pump_and_dump_tracker"].includes(tables[0] ?? "")
-        // One statement reads the page, and another counts the omitted rows, which snapshots do not have.
+        // One statement reads the page, and another counts the omitted rows. Snapshots omit no rows and need no count.
         assert.lengthOf(others, isSnapshot ? 1 : 2)
         for (const statement of others) assert.includeMembers([...tables], yield* listOpenedTables(statement))
         const plain = yield* recordEndpointStatements(`${path}?ticker=N7,O8&follow_lineage=false`)

@@ -1,11 +1,11 @@
-/** The ids that the service gives to requests (D12). */
+/** Tests the request ids that the service generates (D12). */
 import { assert, describe, it } from "@effect/vitest"
 import { makeRequestId, readRequestNumber } from "../../../src/contract/rules/RequestIds.ts"
 
 describe("A request id", () => {
   it("is a version 7 UUID with the time, and differs from all others of the same millisecond (D12)", () => {
     const now = Date.parse("2026-11-27T08:00:00.123Z")
-    // As many as the twelve bits of the number can tell apart.
+    // The number of ids that the twelve-bit counter can distinguish.
     const idsPerMillisecond = 4_096
     const ids = Array.from({ length: idsPerMillisecond }, () => makeRequestId(now))
     assert.strictEqual(new Set(ids).size, idsPerMillisecond)

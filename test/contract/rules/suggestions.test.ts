@@ -1,4 +1,4 @@
-/** Suggestions for misspelled names (D4). */
+/** Tests the suggestions for misspelled names (D4). */
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
 import { findNearestName, formatNameSuggestion } from "../../../src/contract/rules/Suggestions.ts"

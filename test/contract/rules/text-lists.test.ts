@@ -1,4 +1,4 @@
-/** Lists of values in one parameter, and the same rule in the clients and in SQL (D33). */
+/** Tests that the service, the clients and SQL parse lists of values in one parameter by the same rule (D33). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -12,7 +12,7 @@ import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-/** Texts of characters that have a meaning in lists, and others. */
+/** Generates texts that contain ordinary characters and characters with a special meaning in lists. */
 const value = Arbitrary.map(
   Arbitrary.array(Arbitrary.schema(Schema.Literals([...'",,""aB é\t\'\\%_&+='])), { minLength: 1, maxLength: 8 }),
   (characters) => characters.join(""),
@@ -85,7 +85,7 @@ describe("A list of values", () => {
   })
 })
 
-/** Every filter of a dataset that takes a list of texts, with its table and column. */
+/** Every dataset filter that accepts a list of texts, with its table and column. */
 const filters = documentedDatasetEndpoints.flatMap(({ path }) => {
   const table = loadableDatasets.map((dataset) =>
     dataset.table
@@ -123,7 +123,7 @@ layer(service, { excludeTestServices: true, timeout: "60 seconds" })("A filter b
           select conname as name from pg_constraint where conrelid = ${table}::regclass and contype = 'c'
         `
         for (const check of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(check.name)}`
-        // Countries in this table are in capital letters, and file numbers have no lower-case ones.
+        // In this table, countries are stored in capital letters. File numbers contain no lower-case letters.
         const isCapital = table === "pump_and_dump_tracker" || column === "file_no"
         const values = stored.map((text) => isCapital ? text.toUpperCase() : text)
         const nth = (index: Statement.Fragment) => sql`(${values}::text[])[1 + ${index} % ${values.length}::int]`

@@ -1,4 +1,4 @@
-/** Ticker parameters (§7.3, D5, D6). */
+/** Tests ticker parameters (§7.3, D5, D6). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema, SchemaIssue } from "effect"
 import { findDroppedTickers, TickerListParameter, TickerParameter } from "../../../src/contract/rules/Tickers.ts"
@@ -9,15 +9,15 @@ const message = (error: Schema.SchemaError) =>
 interface Reading {
   /** The decoded tickers, or the error message. */
   readonly tickers: ReadonlyArray<string> | string
-  /** The decoded entries of the header `X-Dropped-Tickers`. */
+  /** The decoded entries of the `X-Dropped-Tickers` header. */
   readonly dropped: ReadonlyArray<string>
 }
 
-/** Decodes the parameter `ticker` of one request, and returns the result with the header. */
+/** Decodes the `ticker` parameter of a request. Returns the result and the header. */
 const read = Effect.fnUntraced(function* (sent: string) {
   const result = yield* Effect.result(Schema.decodeEffect(TickerListParameter)(sent))
   const header = findDroppedTickers(sent)
-  // A header value may contain only printable ASCII.
+  // A header value may contain only printable ASCII characters.
   assert.match(header ?? "", /^[!-~]*$/)
   const reading: Reading = {
     tickers: Result.isSuccess(result) ? result.success : message(result.failure),
@@ -72,7 +72,10 @@ const letters = (from: ReadonlyArray<string>, minLength: number, maxLength: numb
     (all) => all.map((at) => from[at]).join(""),
   )
 
-/** Generates entries. Some have so few letters that entries repeat; some exceed the maximum of sixteen characters. */
+/**
+ * Generates list entries. Some use so few letters that entries repeat; some exceed the maximum length of sixteen
+ * characters.
+ */
 const entry = Arbitrary.flatMap(
   int(0, 3),
   (kind) =>
@@ -177,7 +180,7 @@ describe("The parser of ticker lists", () => {
       const { dropped, tickers } = yield* read("A,B\ud83d,\ude00,C")
       assert.deepStrictEqual(tickers, ["A", "C"])
       assert.strictEqual(dropped.length, 2)
-      // Cutting the ticker to 32 characters splits a surrogate pair.
+      // Truncating the ticker to 32 characters splits a surrogate pair.
       assert.strictEqual((yield* read(`A,${"x".repeat(31)}😀`)).dropped.length, 1)
     }))
 
@@ -321,7 +324,8 @@ describe("Characters that look like ASCII", () => {
     Effect.gen(function* () {
       const points = Array.from({ length: 0x110000 }, (_, point) => point)
         .filter((point) => point < 0xd800 || point > 0xdfff)
-        // Latin, Greek and Cyrillic, and all characters that a case or compatibility mapping turns into ASCII.
+        // Keeps Latin, Greek and Cyrillic letters, and all characters that a case mapping or compatibility mapping
+        // converts to ASCII.
         .filter((point) => {
           const letter = String.fromCodePoint(point)
           const equivalents = [letter.toUpperCase(), letter.toLowerCase(), letter.normalize("NFKD")]

@@ -1,12 +1,12 @@
-/** Made XBRL instances, in the form in which the SEC extracts them from the main document of a filing. */
+/** Builds artificial XBRL instances in the format in which the SEC extracts them from a filing's main document. */
 
 export interface MadeCount {
-  /** Qualified name of the class; absent for a count of all shares. */
+  /** The qualified name of the share class. It is absent if the count covers all shares. */
   readonly member?: string
   readonly shares: number | string
-  /** `YYYY-MM-DD` */
+  /** The date of the count, as `YYYY-MM-DD`. */
   readonly date?: string
-  /** Other members of the context, by axis. */
+  /** The context's other members, by axis. */
   readonly axes?: { readonly [axis: string]: string }
   readonly cik?: string
 }
@@ -22,7 +22,7 @@ export interface MadeInstance {
   readonly cik: string
   readonly counts: ReadonlyArray<MadeCount>
   readonly listings?: ReadonlyArray<MadeListing>
-  /** XML after the facts of the cover. */
+  /** Additional XML after the cover page facts. */
   readonly more?: string
 }
 
@@ -83,7 +83,7 @@ ${contexts.join("")}  <unit id="shares"><measure>shares</measure></unit>
 `
 }
 
-/** The classes of Alphabet with made counts. Class B is not listed. */
+/** Alphabet's share classes with invented counts. Class B is not listed on an exchange. */
 export const alphabetClasses: ReadonlyArray<MadeCount> = [
   { member: "us-gaap:CommonClassAMember", shares: 5_830_000_000 },
   { member: "us-gaap:CommonClassBMember", shares: 841_000_000 },

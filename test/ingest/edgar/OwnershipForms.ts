@@ -1,11 +1,11 @@
-/** Writes Forms 3, 4 and 5 as XML, for tests of rules that no recorded filing exercises. */
+/** Builds Forms 3, 4 and 5 as XML, for testing rules that no recorded filing exercises. */
 
-/** CIK of the issuer in the forms. */
+/** The issuer's CIK in the generated forms. */
 export const formIssuerCik = "0000000042"
 
 const element = (name: string, value: string) => `<${name}><value>${value}</value></${name}>`
 
-/** A line of a table. Elements without a value are left out. */
+/** A table row in a form. Elements without a value are omitted. */
 export interface Line {
   readonly title?: string
   readonly held?: string
@@ -17,7 +17,7 @@ export interface Line {
   readonly traded?: string
   /** `A` if the shares were acquired, `D` if they were disposed of. */
   readonly direction?: string
-  /** Code of the transaction, such as `S` for a sale. */
+  /** The transaction code, such as `S` for a sale. */
   readonly code?: string
   readonly underlying?: string
   readonly underlyingTitle?: string

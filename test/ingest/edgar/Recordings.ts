@@ -1,4 +1,4 @@
-/** Recorded responses of the SEC, decoded with the code under test. */
+/** Recorded responses of the SEC, decoded by the code under test. */
 import { Result, Schema } from "effect"
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -20,10 +20,10 @@ export const listRecordings = (pattern: string) =>
 
 export const readRecording = (name: string) => readFileSync(`${recordingsFolder}/${name}`, "utf8")
 
-/** The day on which the rows are made, shortly after most recordings. */
+/** The date on which the rows are built, shortly after most of the recordings were made. */
 export const today = "2026-03-09"
 
-/** Memoizes a function, so that each recording is decoded only once. */
+/** Memoizes a function of the CIK, so that each recording is decoded only once. */
 const memoize = <A>(make: (cik: string) => A) => {
   const made = new Map<string, A>()
   return (cik: string) => {
@@ -39,7 +39,7 @@ const findRecording = (folder: string, cik: string) => {
   return name
 }
 
-/** CIKs of the recorded companies and persons. */
+/** The CIKs of the recorded companies and persons. */
 export const ciks = {
   apple: "0000320193",
   imunon: "0000749647",
@@ -86,7 +86,7 @@ export const submissionsOf = memoize((cik) =>
   Result.getOrThrow(decodeSubmissions(submissionsText(cik), buildSubmissionsUrl(cik)))
 )
 
-/** Returns the filings of a company, including those on its older page if that page was recorded. */
+/** Returns the filings of a company. Includes the company's page of older filings if it was recorded. */
 export const filingsOf = memoize((cik) =>
   cik !== ciks.imunon ? submissionsOf(cik).filings : [
     ...submissionsOf(cik).filings,
@@ -100,7 +100,10 @@ export const factsOf = memoize((cik) =>
   Result.getOrThrow(decodeCompanyFacts(factsText(cik), buildCompanyFactsUrl(cik)))
 )
 
-/** Returns the issuer in the submissions. Companies without a symbol get one, so that their filings become rows, too. */
+/**
+ * Returns the issuer described in the submissions. Gives companies without a symbol an artificial one, because
+ * otherwise their filings would yield no rows.
+ */
 export const issuerOf = (cik: string): Issuer => {
   const { exchanges, name, tickers } = decodeListedSymbols(submissionsText(cik))
   return {
@@ -112,7 +115,7 @@ export const issuerOf = (cik: string): Issuer => {
   }
 }
 
-/** Returns the recorded ticker lists of five mornings, oldest first. */
+/** Returns the ticker lists recorded on five mornings, oldest first. */
 export const tickerListCopies = () =>
   listRecordings("tickers/daily/*.json").map((name) => ({
     day: /\d{4}-\d\d-\d\d/.exec(name)?.[0] ?? "",

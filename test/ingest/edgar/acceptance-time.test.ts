@@ -1,4 +1,7 @@
-/** Acceptance times (pitfall 1 of the SEC's data: one field is in UTC in some files and in Eastern time in others). */
+/**
+ * Tests for acceptance times (pitfall 1 of the SEC's data: the same field is in UTC in some files and in Eastern time
+ * in others).
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import {
@@ -37,7 +40,7 @@ describe("The acceptance time in submissions", () => {
 
   it("agrees with the header of the filing in winter (pitfall 1)", () => {
     const { acceptedAt } = findFiling(ciks.imunon, "0001493152-25-029712")
-    // The header of the filing says <ACCEPTANCE-DATETIME>20251231081519, in Eastern time.
+    // The filing's header has <ACCEPTANCE-DATETIME>20251231081519, in Eastern time.
     assert.strictEqual(isoOf(acceptedAt), "2025-12-31T13:15:19.000Z")
   })
 
@@ -63,8 +66,8 @@ describe("The acceptance time in submissions", () => {
     const listed = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url)).filings
     const filings = assignAcceptanceTimes(listed, known)
     assert.strictEqual(isoOf(filings[1]?.acceptedAt), "2026-01-16T21:19:42.000Z")
-    // The filing was accepted at 16:19:42 Eastern time and is stamped with 16:19:42, so the file is in Eastern time.
-    // The stamp of the next filing, 18:55:38 in February, is thus 23:55:38 UTC.
+    // The filing was accepted at 16:19:42 Eastern time, and its timestamp in the file is 16:19:42, so the file uses
+    // Eastern time. The next filing's timestamp, 18:55:38 in February, is therefore 23:55:38 UTC.
     assert.strictEqual(isoOf(filings[2]?.acceptedAt), "2021-02-04T23:55:38.000Z")
   })
 })
@@ -144,7 +147,7 @@ describe("Exact times", () => {
   })
 })
 
-// Formats the time in New York with the JavaScript runtime, independently of the code under test.
+// Formats New York time with the JavaScript runtime, independently of the code under test.
 const newYorkClock = new Intl.DateTimeFormat("en-CA", {
   timeZone: "America/New_York",
   hourCycle: "h23",
@@ -158,11 +161,11 @@ const second = (from: number, until: number) =>
   Schema.Int.check(Schema.isBetween({ minimum: from / 1000, maximum: until / 1000 }))
 
 const anyTime = second(Date.UTC(1995, 0, 1), Date.UTC(2040, 0, 1))
-/** The days of 2026, in UTC, on which daylight saving time begins and ends in New York. */
+/** The UTC days in 2026 on which daylight saving time begins and ends in New York. */
 const springChange = second(Date.UTC(2026, 2, 8), Date.UTC(2026, 2, 9))
 const autumnChange = second(Date.UTC(2026, 10, 1), Date.UTC(2026, 10, 2))
 
-/** Hours that are plausible in only one of the two time zones, and an hour that is plausible in both. */
+/** Hours that are plausible in only one of the two time zones, and one hour that is plausible in both. */
 const hoursOf = { eastern: ["06", "07", "08", "09"], utc: ["23", "00", "01", "02", "03"], both: ["16"] }
 
 describe("Contradicting stamps", () => {
@@ -209,7 +212,7 @@ describe("Times in rows", () => {
 
         const fromEastern = readAcceptanceTime(`${digits.replace(" ", "T")}.000Z`, "eastern")
         if (isMidnight(digits)) return assert.isNull(fromEastern)
-        // A time in the hour that occurs twice is interpreted as its second occurrence (D15).
+        // A time in the repeated hour is interpreted as the second occurrence (D15).
         const isRepeated = newYorkDigits(millis + 3_600_000) === digits
         assert.strictEqual(isoOf(fromEastern), new Date(millis + (isRepeated ? 3_600_000 : 0)).toISOString())
       },

@@ -1,4 +1,4 @@
-/** The first load from the SEC's nightly archives (decision 0128). */
+/** Tests the initial load from the SEC's nightly archives (decision 0128). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, FileSystem } from "effect"
@@ -68,7 +68,7 @@ const all = [
   "news,registrations,float_outstanding,historical_float_pro,screener",
 ]
 
-/** Overwrites bytes in the middle of an entry's compressed data. */
+/** Overwrites bytes in the middle of a zip entry's compressed data. */
 const damageEntry = (file: string, name: string) => {
   const bytes = readFileSync(file)
   const header = bytes.indexOf(Buffer.from(name))
@@ -91,7 +91,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
         const { code, err, lists } = yield* ingest(...all, "--archives", folder)
         assert.strictEqual(code, 0, err)
         assert.deepStrictEqual(yield* readTables, requested)
-        // The archives have no company facts of these companies either, so the SEC is asked.
+        // The archives also lack company facts for these companies, so the facts are requested from the SEC.
         const withoutFacts = [imunon, siemensEnergy, snowflake, zivo].map(({ cik }) =>
           `/api/xbrl/companyfacts/CIK${cik}.json`
         )
@@ -195,7 +195,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
 
       const old = yield* writeArchives(stub, Object.values(stubCompanies), { time: new Date("2026-01-01T08:00:00Z") })
       yield* refuse(old, /submissions\.zip is too old: its newest file is dated 2026-01-01/, again)
-      // Nor is a file older than its entries, whose clock is wrong.
+      // An archive is also refused if its file is older than its entries. Here the entries were dated by a wrong clock.
       const wrong = yield* writeArchives(stub, Object.values(stubCompanies), { time: new Date("2090-01-01T08:00:00Z") })
       utimesSync(`${wrong}/submissions.zip`, new Date(), new Date("2026-01-01T08:00:00Z"))
       yield* refuse(wrong, /submissions\.zip is too old/)
@@ -262,14 +262,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("An archive", (it) => {
       const large = yield* Effect.flip(Effect.flatMap(open, (archive) => archive.read("bomb.json", 1_000_000)))
       assert.strictEqual(large.message, "is larger than 1 MB")
       const bytes = readFileSync(file)
-      // The uncompressed size in the list of entries.
+      // Overwrites the uncompressed size in the zip central directory.
       bytes.writeUInt32LE(1_000, bytes.lastIndexOf(Buffer.from("bomb.json")) - 46 + 24)
       writeFileSync(file, bytes)
       const archive = yield* open
       const lie = yield* Effect.flip(archive.read("bomb.json", 1_000_000))
       assert.match(lie.message, /^is damaged or incomplete/)
       assert.strictEqual(Buffer.from((yield* archive.read("good.json", 100)) ?? []).toString(), "{}")
-      // Overwrites the compressed size of the file, in the directory of the archive.
+      // Overwrites the compressed size in the zip central directory.
       bytes.writeUInt32LE(4_000_000_000, bytes.lastIndexOf(Buffer.from("bomb.json")) - 46 + 20)
       writeFileSync(file, bytes)
       const compressed = yield* Effect.flip(Effect.flatMap(open, (archive) => archive.read("bomb.json", 1_000_000)))

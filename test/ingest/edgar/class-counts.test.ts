@@ -1,6 +1,6 @@
 /**
- * Share counts of companies with several classes, from the XBRL instances of their filings, because the SEC's facts
- * lack them (pitfall 6, decision 0103).
+ * Tests the share counts of companies with several classes. They are read from the XBRL instances of filings, because
+ * the SEC's company facts lack them (pitfall 6, decision 0103).
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -53,12 +53,12 @@ const makeFacts = (company: Stub.ListedCompany, { balance = [], cover = [], floa
 
 interface Report {
   readonly filing: Stub.ListedFiling & { readonly primaryDocument: string }
-  /** The count of the balance sheet. */
+  /** The share count on the balance sheet. */
   readonly balance: MadeFact
   readonly path: string
 }
 
-/** Builds a quarterly report with a balance sheet a month before. */
+/** Builds a quarterly report, with a balance sheet dated about a month earlier. */
 const makeReport = (number: number, filed: string, end: string, val: number, company = alphabet): Report => {
   const accession = `${company.cik}-26-${String(number).padStart(6, "0")}`
   return {
@@ -71,7 +71,7 @@ const makeReport = (number: number, filed: string, end: string, val: number, com
 const may = makeReport(2, "2026-04-30", "2026-03-31", 12_116_000_000)
 const august = makeReport(3, "2026-07-30", "2026-06-30", 12_100_000_000)
 
-/** An instance with the three classes of Alphabet: 12,111,000,000 shares on 2026-04-22. */
+/** Builds an instance with Alphabet's three classes: 12,111,000,000 shares in total, by default on 2026-04-22. */
 const alphabetInstance = (date = "2026-04-22") =>
   makeInstance({
     cik,
@@ -89,7 +89,7 @@ const startMarket = Effect.gen(function* () {
   }
   stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([alphabet]))
 
-  /** Lists these reports, newest first, with the facts of their balance sheets. */
+  /** Publishes these reports, which must be ordered newest first, with the facts from their balance sheets. */
   const publish = (reports: ReadonlyArray<Report>, facts: MadeFacts = {}, company = alphabet) => {
     const balance = reports.map(({ balance }) => balance)
     stub.responses.set(
@@ -100,7 +100,7 @@ const startMarket = Effect.gen(function* () {
   }
   const addInstance = ({ path }: Report, xml: string) => stub.responses.set(path, Stub.makeXmlResponse(xml))
 
-  /** Runs the command, and returns the paths of its requests. */
+  /** Runs the ingest command, and returns the paths that it requested. */
   const ingest = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
     const before = stub.requests.length
     const chosen = args.includes("--all") ? [] : ["--tickers", "GOOG"]
@@ -108,7 +108,7 @@ const startMarket = Effect.gen(function* () {
     assert.strictEqual(code, 0, err)
     return stub.requests.slice(before).map(({ path }) => path)
   })
-  /** Runs the command again over all filings. */
+  /** The first year of the next run. Each run starts a year earlier, so that all filings are read again. */
   let firstYear = 2026
   const ingestAll = Effect.suspend(() => {
     firstYear -= 1
@@ -145,7 +145,7 @@ const readWork = Effect.gen(function* () {
   `
 })
 
-/** The count of the balance sheet of the newer report. */
+/** The current count if it comes from the balance sheet of the newer report. */
 const augustBalance = ["12100000000", "2026-06-30", "2026-07-30", "12100000000"]
 
 const balanceOnly = ["12116000000", "2026-03-31", "2026-04-30", "12116000000"]
@@ -210,7 +210,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         { ticker: "GOOG", date: "2026-05-01", close: "300" },
       )
       yield* sql`update screener set market_cap = 2422200000000`
-      // No symbol is known for the shares of class B.
+      // The shares of class B have no known symbol.
       yield* ingestAll
       assert.deepStrictEqual(yield* readCaps, [[null], [null]])
       publish([august, may])
@@ -222,7 +222,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       assert.deepStrictEqual(yield* readCaps, [[`${expected}.00`], [`${expected}.00`]])
     })))
 
-  /** A company whose class A share is worth 1,500 of its class B shares. */
+  /** Starts with a company in which one class A share is worth about 1,500 class B shares. */
   const startUnequalClasses = Effect.gen(function* () {
     const market = yield* startMarket
     const sql = yield* SqlClient.SqlClient
@@ -239,7 +239,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       { member: "us-gaap:CommonClassBMember", shares: 1_300_000_000 },
       { member: "us-gaap:CommonClassAMember", shares: 500_000 },
     ]
-    /** Reads the count and both market caps, and what `details` of the newest filing says. */
+    /** Reads the count, both market caps, and `details` of the newest filing. */
     const readCaps = Effect.gen(function* () {
       const [row] = yield* sql<{ readonly cells: ReadonlyArray<string | null> }>`
         select array[outstanding::text, market_cap::text, (select market_cap::text from screener),
@@ -273,7 +273,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const [count, ...caps] = yield* readCaps
       assert.deepStrictEqual([count, ...caps.slice(0, 2)], ["1300600000", null, null])
       assert.include(caps[2] ?? "", unknown)
-      // Confirms that the total on the cover is the sum of the known classes.
+      // Confirms that the total on the cover page is the sum of the known classes.
       yield* decide("confirm", String(id))
       yield* ingest()
       const [, cap, listed, details] = yield* readCaps
@@ -287,12 +287,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         yield* startUnequalClasses
       const report = { ...may, balance: { ...may.balance, val: 1_300_500_000 } }
       publish([report])
-      // The instance is not there yet.
+      // At this point, the SEC has not published the instance yet.
       yield* ingest()
       const [count, ...caps] = yield* readCaps
       assert.deepStrictEqual([count, ...caps.slice(0, 2)], ["1300500000", null, null])
       assert.include(caps[2] ?? "", unknown)
-      // One of the members may be another class.
+      // The additional member may be another share class.
       addInstance(
         report,
         makeInstance({ cik, counts: [...counts, { member: "x:SeriesZMember", shares: 5 }], listings }),
@@ -328,7 +328,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       assert.strictEqual(loaded.code, 0, loaded.err)
       yield* sql`select store_market_caps(jsonb_agg(to_jsonb(cap))) from find_market_caps('{GOOGL}', '2026-08-03') as cap`
       assert.deepStrictEqual((yield* readCaps).slice(0, 2), ["1310000000", null])
-      // Class A has been converted.
+      // All class A shares have been converted.
       const cover = [{ ...august.balance, end: "2026-07-22", val: 2_000_000_000 }]
       publish([august, may], { balance: [], floats, cover })
       yield* ingestAll
@@ -347,7 +347,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       assert.deepStrictEqual(readInstances(yield* ingestAll), [])
       assert.deepStrictEqual(yield* readCurrent, allClasses)
       assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-04-22 12111000000"])
-      // Another report without an instance: the count of its balance sheet is newer.
+      // A later report has no instance. Its balance sheet count is newer.
       publish([august, may])
       assert.deepStrictEqual(readInstances(yield* ingestAll), [august.path])
       assert.deepStrictEqual(yield* readCurrent, augustBalance)
@@ -367,7 +367,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       assert.deepStrictEqual(yield* readCurrent, balanceOnly)
       assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-03-31 12116000000"])
       assert.match((yield* readWork)[0]?.reason ?? "", /^is not well-formed XML/)
-      // Runs over other datasets leave the instance in the queue.
+      // Runs for other datasets leave the instance in the queue.
       assert.deepStrictEqual(readInstances(yield* ingest("--only", "news,ownership,registrations")), [])
       assert.strictEqual((yield* readWork).length, 1)
       addInstance(may, alphabetInstance())
@@ -432,7 +432,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         "2026-07-30 2026-07-22 12111000000",
       ])
       assert.deepStrictEqual(readInstances(yield* ingest("--since", "2025-01-01")), [old.path])
-      // The facts follow the list of filings later.
+      // The filing is listed before its facts are published.
       const november = makeReport(4, "2026-11-20", "2026-09-30", 12_000_000_000)
       addInstance(november, alphabetInstance("2026-11-12"))
       publish([november, august, may, old], { balance: [august, may, old].map(({ balance }) => balance) })
@@ -486,7 +486,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const half = (shares: number, date: string) =>
         makeInstance({ cik, counts: ["a:A", "a:B"].map((member) => ({ member, shares: shares / 2, date })) })
       const reports = [august, may]
-      // In thousands, as the balance sheet of the same filing shows.
+      // The newer count is in thousands, as the balance sheet in the same filing shows.
       addInstance(may, half(12_111_000_000, "2026-04-22"))
       addInstance(august, half(12_100_000, "2026-07-22"))
       publish(reports)
@@ -599,7 +599,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
     (sql) => sql`select from edgar_work where kind in ('form', 'instance')`,
   )
 
-  /** Interrupts a first load when it has listed two instances and a form, and requests the first instance. */
+  /**
+   * Interrupts an initial load after it has listed two instances and one form, while it requests the first instance.
+   */
   const startAndInterrupt = Effect.gen(function* () {
     const market = yield* start
     const { environment, stub } = market
@@ -642,7 +644,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
     withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startAndInterrupt
-      // A company stays for the day on which a copy of the list had it.
+      // A company is ingested for the rest of the day on which a copy of the ticker list contained it, so the copies
+      // are deleted.
       yield* sql`delete from edgar_ticker_lists`
       stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([acme], "Sat, 13 Jun 2026 10:00:00 GMT"))
       yield* ingest("--all", "--resume")

@@ -1,4 +1,4 @@
-/** The symbols of ingested rows, before and after ticker changes are confirmed (D38, decision 0126). */
+/** Tests the symbols of ingested rows before and after ticker changes are confirmed (D38, decision 0126). */
 import { assert, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { Array as Arr, Effect, Schedule } from "effect"
@@ -26,11 +26,11 @@ const peopleInc = { cik: "0001800227", name: "People Inc", tickers: ["IAC"] }
 
 interface Filings {
   readonly list: ReadonlyArray<Stub.ListedFiling>
-  /** A count of shares for each 10-Q. */
+  /** The share count in the 10-Q of each day. */
   readonly counts: ReadonlyMap<string, number>
 }
 
-/** Builds a news item, a registration, a Form 4 and a 10-Q of each day. The newest day is the first. */
+/** Builds a news item, a registration, a Form 4 and a 10-Q for each day, newest day first. */
 const makeFilings = (days: ReadonlyArray<string>): Filings => {
   const accession = (day: string, kind: number) => `0001800227-26-${day.slice(5).replace("-", "")}0${kind}`
   return {
@@ -78,7 +78,10 @@ const makeFacts = (cik: string, { counts }: Filings) => ({
   }),
 })
 
-/** Starts a stub of the SEC with one company. `publish` adds filings of these days, `ingest` runs the command. */
+/**
+ * Starts a stub of the SEC with one company. `publish` publishes filings for the given days, and `ingest` runs the
+ * command.
+ */
 const startCompany = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
@@ -107,7 +110,7 @@ const recordedList = (day: string, lastModified: string): Stub.EdgarStubResponse
   headers: { "last-modified": lastModified },
 })
 
-/** Lists symbol and date of the ingested rows of each dataset. */
+/** Lists the symbol and date of every ingested row, by dataset. */
 const readSymbols = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = ["news", "registrations", "ownership", "historical_float_pro"]
@@ -133,7 +136,7 @@ const readCurrentSymbols = Effect.gen(function* () {
   return rows.map(({ ticker }) => ticker)
 })
 
-/** Counts the results of each dataset for a symbol whose lineage is followed. */
+/** Counts each dataset's results for a symbol with `follow_lineage`. */
 const followCounts = Effect.fnUntraced(function* (ticker: string) {
   const { ultimate: key } = yield* Service.TestKeys
   return yield* Effect.forEach(
@@ -197,7 +200,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
           const expected = rows.map((row) => row.slice(4) >= changed ? row.replace("IAC", "PPLI") : row)
           assert.deepStrictEqual(after[table], expected, table)
         }
-        // A list of holders has the newest filing under each symbol.
+        // The ownership list returns the newest filing for each symbol.
         const followed = [...all.slice(0, 3), "ownership 2"]
         assert.deepStrictEqual(yield* followCounts("PPLI"), followed)
         assert.deepStrictEqual(yield* followCounts("IAC"), followed)
@@ -297,7 +300,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([second, first])
         yield* ingest("--tickers", "IAC")
-        // Copies of two ingested rows under the new symbol, as a file of another source may have them.
+        // Copies two ingested rows to the new symbol, as if they came from another source's file.
         for (const table of ["ownership", "historical_float_pro"]) {
           yield* sql.unsafe(`create table copy as select * from ${table} where filed_at = '${second}'`)
           yield* sql`update copy set ticker = 'PPLI', recorded_in = null`
@@ -373,7 +376,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
 const alphabet = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["GOOGL", "GOOG", "GOOGM-PA"] }
 const berkshire = { cik: "0001067983", name: "BERKSHIRE HATHAWAY INC", tickers: ["BRK-B", "BRK-A"] }
 
-/** Starts a stub with the list of these companies, each with one 8-K per day. */
+/** Starts a stub that publishes a ticker list of the given companies, and one 8-K per company and day. */
 const startList = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
@@ -400,7 +403,7 @@ const startList = Effect.gen(function* () {
       EDGAR_BASE_URL: stub.url,
       EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
     })
-  /** Backdates the copies of the ticker list, and the conclusions that were drawn from them. */
+  /** Backdates the stored copies of the ticker list, and what the ingest concluded from them. */
   const age = Effect.fnUntraced(function* (days: number) {
     const sql = yield* SqlClient.SqlClient
     yield* sql`update edgar_ticker_lists set day = day - ${days}::int`
@@ -458,7 +461,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         assert.strictEqual((yield* request("/v1/news?ticker=GOOG")).tickers.length, 2)
         assert.deepStrictEqual((yield* request("/v1/gap-stats?ticker=GOOG")).primary, undefined)
 
-        // A symbol keeps the rows that another source has loaded for it. EDGAR's row for it may describe its class.
+        // A symbol keeps the rows that another source has loaded for it. Rows ingested from EDGAR for the symbol may
+        // describe a share class.
         yield* insertRows("float_outstanding", {
           ticker: "GOOG",
           outstanding: "5",
@@ -501,7 +505,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         publish(berkshire, day)
         for (const symbol of ["BRK-B", "BRK.B", "BRK-A"]) {
           yield* ingest("--tickers", symbol)
-          // Long enough for the ingest to conclude that the list has dropped a symbol.
+          // Ages the data enough for the ingest to conclude that the list has dropped a symbol.
           yield* age(4)
         }
         yield* ingest("--tickers", "BRK.B")
@@ -531,7 +535,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         publish(alphabet, day)
         publish(berkshire, day)
         yield* ingest("--tickers", "GOOGL,BRK-B")
-        // The list has another symbol of Alphabet and no Berkshire, in three copies of a week.
+        // For a week, the list has another symbol for Alphabet and does not contain Berkshire.
         const seven = { cik: "0000000007", name: "Seven", tickers: ["SEVN", "SEVNW", "SEVNU"] }
         list([renamed, seven])
         for (const days of [1, 4]) {
@@ -569,7 +573,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
               { accession: `0001354457-26-${company.cik.slice(4)}`, form, filingDate: day, fileNumber: "001-39244" },
             ]),
           )
-        // Apple's notices, for example, are about its notes, so an old one explains nothing.
+        // A Form 25 may be about other securities, such as Apple's notes, so an old notice does not explain why the
+        // list lacks the company.
         const other = { cik: "0000000007", name: "Seven", tickers: ["SEVN"] }
         const silent = { cik: "0000000008", name: "Eight", tickers: ["EIGH"] }
         list([alphabet, berkshire, other, silent])
@@ -579,7 +584,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         filed(silent, "8-K", subtractDays(today, 5))
         yield* ingest("--tickers", "GOOGL,BRK-B,SEVN,EIGH", "--only", "news,screener")
         assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "EIGH", "GOOGL", "SEVN"])
-        // A list with fewer rows is refused.
+        // The list needs as many rows as before, because a shorter list is refused.
         const others = { cik: "0000000009", name: "Nine", tickers: ["NINE", "NINEW", "NINEU", "NINER"] }
         list([alphabet, others])
         yield* age(1)
@@ -721,7 +726,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const assertSymbolsLeadToRows = Effect.fnUntraced(function* (...aliases: ReadonlyArray<string>) {
           for (const alias of aliases) {
             for (const name of ["news", "screener"]) {
-              // A request sees a change a second later at the latest (D17).
+              // A request sees a change within a second (D17).
               const { primary, tickers } = yield* Effect.repeat(request(`/v1/${name}?ticker=${alias}`), {
                 until: (response) => response.primary !== undefined,
                 schedule: Schedule.spaced("100 millis"),
@@ -736,7 +741,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
             assert.deepStrictEqual(valueAt(events.body, "results"), valueAt(primary.body, "results"))
           }
         })
-        // A list with fewer rows is refused.
+        // Each list has the same number of rows, because a shorter list is refused.
         const classes = [["GOOGL", "GOOG"], ["GOOGL", "GGLC"], ["GOOGL"]]
         for (const [index, tickers] of classes.entries()) {
           const others = ["BRK-B", "BRK-A"].slice(0, 3 - tickers.length)
@@ -762,7 +767,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         yield* ingest("--tickers", "GOOGL")
         list([{ ...alphabet, tickers: ["GGL", "GGLWW", "GGLWS"] }])
         yield* insertRows("ticker_changes", { ...change("GOOGL", "GGL", changed, "confirmed"), cik: alphabet.cik })
-        // At first, GOOGL is the primary symbol that the list lacks, and later a former one.
+        // At first, GOOGL is the primary symbol although the list lacks it. Later, it is a former symbol.
         for (const days of [1, 4, 3, 1]) {
           yield* age(days)
           yield* ingest("--tickers", "GOOGL")

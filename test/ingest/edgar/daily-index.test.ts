@@ -1,4 +1,4 @@
-/** The SEC's daily and quarterly indexes of filings, in the format of `master` files. */
+/** Tests the parser for the SEC's daily and quarterly filing indexes (`master` files). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { decodeDailyIndex } from "../../../src/ingest/edgar/fetch/DailyIndex.ts"

@@ -1,4 +1,7 @@
-/** Values of the SEC's documents that are not believed, and what operators decide about them (decision 0103). */
+/**
+ * Tests doubts, which are suspicious values in SEC documents that the ingest does not accept, and the decisions of
+ * operators about them (decision 0103).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Schedule } from "effect"
@@ -18,13 +21,13 @@ const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Co
 interface MadeReport {
   readonly filed: string
   readonly form?: string
-  /** The end of the report's period, as the list of filings names it. */
+  /** The end of the report's period, according to the list of filings. */
   readonly period?: string
-  /** The count on the cover; several if the filing contradicts itself. */
+  /** The count on the cover page. There are several counts if the filing contradicts itself. */
   readonly cover?: ReadonlyArray<readonly [date: string, shares: number]>
   readonly balance?: readonly [date: string, shares: number]
   readonly float?: readonly [date: string, dollars: number]
-  /** Counts per class, in the XBRL instance. */
+  /** The counts per class in the XBRL instance. */
   readonly classes?: ReadonlyArray<MadeCount>
 }
 
@@ -40,7 +43,7 @@ const startMarket = Effect.gen(function* () {
   }
   stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([acme]))
 
-  /** Lists these reports, the oldest first, with their facts. */
+  /** Publishes these reports, which must be ordered oldest first, with their facts. */
   const publish = (reports: ReadonlyArray<MadeReport>) => {
     const filings = reports.map(({ filed, form = "10-Q", period = "" }, index) => ({
       accession: accessionOf(index),
@@ -61,7 +64,7 @@ const startMarket = Effect.gen(function* () {
           filed: report.filed,
         }))
       )
-    // The facts name each filing, even one whose counts they lack.
+    // The facts contain every filing, even filings without share counts.
     const others = listFacts(() => [["2000-01-01", 1]])
     const facts = {
       dei: {
@@ -108,7 +111,7 @@ const startMarket = Effect.gen(function* () {
   return { stub, environment, publish, run, ingest, listDoubts }
 })
 
-/** Reads the current count, its date, and the count of the screener. */
+/** Reads the current count, its date, and the screener's count. */
 const readCurrent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly counts: ReadonlyArray<string | null> }>`
@@ -243,7 +246,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
           yield* ingest()
           assert.deepStrictEqual(yield* listDoubts(), [])
           assert.deepStrictEqual(yield* readCurrent, ["1000000", "2026-02-15", "1000000"])
-          // Another error is not explained by the split.
+          // The split does not explain this other error.
           publish([...reports.slice(0, -1), { ...split[1], filed: "2026-03-10", cover: [["2026-02-15", 50_000]] }])
           yield* ingest("--since", "2019-01-01")
           const [doubt] = yield* listDoubts()
@@ -298,14 +301,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
       })
       assert.deepStrictEqual(yield* readReasons(5_000_000, "2020-01-01"), [])
       assert.deepStrictEqual(yield* readReasons(60_000, "2019-01-01"), [])
-      // Twenty receipts are one share.
+      // Twenty receipts represent one share.
       yield* sql`update float_outstanding set ads_ratio = 0.05`
       assert.deepStrictEqual(yield* readReasons(5_000_001, "2018-01-01"), [])
       assert.deepStrictEqual(yield* readReasons(60_001, "2017-01-01"), [
         "gives a price of 8333.2 USD per share with the public float of 500000000 USD, but the close on 2025-06-30 " +
         "was 100 USD",
       ])
-      // The split may be one of the shares, or another number of shares per receipt.
+      // The split may be a share split, or a change in the number of shares per receipt.
       yield* storeSplit("ACME", "2025-10-01", 1, 2)
       assert.deepStrictEqual(yield* readReasons(60_002, "2016-01-01"), [])
     })))
@@ -330,16 +333,16 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
         { ticker: "ACMO", date: "2025-06-30", close: "0.25" },
       )
       assert.deepStrictEqual(yield* readReasons("2020-01-01"), ["but the close on 2025-06-30 was 0.5 USD"])
-      // Another company had the symbol then.
+      // On the day of the close, the symbol belonged to another company.
       yield* storeChange("ACME", "ACMX", "2025-11-01", { cik: "0009999999" })
       assert.deepStrictEqual(yield* readReasons("2019-01-01"), [])
       yield* sql`update ticker_changes set cik = null`
       assert.deepStrictEqual(yield* readReasons("2018-01-01"), [])
-      // The company had another symbol then.
+      // On the day of the close, the company had another symbol.
       yield* sql`delete from ticker_changes`
       yield* storeChange("ACMO", "ACME", "2025-12-10", { cik: acme.cik })
       assert.deepStrictEqual(yield* readReasons("2017-01-01"), ["but the close on 2025-06-30 was 0.25 USD"])
-      // It is not known which company had it.
+      // It is not known which company had the symbol on that day.
       yield* storeChange("ACMO", "ACMY", "2025-03-10", { cik: "0009999999" })
       assert.deepStrictEqual(yield* readReasons("2016-01-01"), [])
     })))
@@ -527,7 +530,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
         operation: "ingest doubts confirm",
         after: { decision: "confirmed", value: "1200000000" },
       })
-      // Another value is another doubt.
+      // A different value is a new doubt.
       publish([reports[0] ?? { filed: "" }, { filed: "2026-02-10", cover: [["2026-02-01", 1_300_000_000]] }])
       yield* ingest("--since", "2017-01-01")
       assert.deepInclude((yield* listDoubts())[0], { read: "1300000000" })
@@ -559,7 +562,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
         `${cover} Corrected by an operator; the filing states 1200000000.`,
       )
       assert.deepStrictEqual(yield* listDoubts(), [])
-      // Also the second of two operators who decide at the same time is told so.
+      // When two operators decide at the same time, the second one is told that the decision replaces an earlier one.
       const replacing = yield* Effect.forEach(
         ["121000000", "122000000"],
         (value) => run("ingest", "doubts", "correct", id, value),
@@ -796,7 +799,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A symbol that the SEC 
               `${owner?.cik}), not those of ${other?.name} (CIK ${other?.cik}).`,
           )
           assert.deepStrictEqual((yield* readCompanies).map(({ name }) => name), [owner?.name])
-          // The order of the list changes from day to day.
+          // The order of companies in the list changes from day to day.
           list(companies.toReversed(), 2)
           yield* ingest(...option, "--since", "2019-01-01")
           assert.deepStrictEqual((yield* readCompanies).map(({ name }) => name), [owner?.name])

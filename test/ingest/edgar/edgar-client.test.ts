@@ -1,4 +1,7 @@
-/** Requests to the SEC: User-Agent, rate limit of all processes, conditional requests and retries (decision 0104). */
+/**
+ * Tests requests to the SEC: the User-Agent header, the rate limit shared by all processes, conditional requests and
+ * retries (decision 0104).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Logger, Option } from "effect"
@@ -14,7 +17,7 @@ const userAgent = "Acme Inc ops@acme.example"
 
 const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, Option.some(url))
 
-/** Creates a rate limiter that never waits, but counts requests and pauses. */
+/** Creates a rate limiter that never waits. It counts requests and pauses. */
 const makeOpenAccess = () => {
   const counts = { pauses: 0, requests: 0 }
   const access = Layer.succeed(EdgarRateLimiter, {
@@ -179,7 +182,7 @@ describe("The client for the SEC", () => {
       yield* advanceUntilDone(Effect.flip(Effect.retry(attempt, edgarRetrySchedule)))
       assert.strictEqual(times.length, 6)
       const delays = times.slice(1).map((time, index) => (time - (times[index] ?? 0)) / 1000)
-      // The test clock advances in steps of half a second, so a measured delay may be off by as much.
+      // The test clock advances in steps of half a second, so a measured delay may be off by that much.
       for (const [index, delay] of delays.entries()) {
         assert.isAtLeast(delay, 2 ** index * 0.8 - 0.5)
         assert.isAtMost(delay, 2 ** index * 1.2 + 0.5)

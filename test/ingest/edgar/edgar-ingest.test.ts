@@ -1,4 +1,4 @@
-/** Runs of `ingest edgar` against a server that replays the SEC's responses (decision 0105). */
+/** Runs `ingest edgar` against a server that replays the SEC's responses (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
@@ -17,7 +17,7 @@ import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 
 const { stubCompanies } = Stub
 
-/** Starts a stub of the SEC with several companies. `ingest` runs the command, and also returns the requested paths. */
+/** Starts a stub of the SEC with several companies. `ingest` runs the command and also returns the requested paths. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
@@ -41,7 +41,7 @@ const assertSuccess = <Ended extends { readonly code: number | null; readonly er
   return ended
 }
 
-/** Reads all rows of the ingested tables. */
+/** Reads all rows of all ingested tables. */
 const readTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = yield* Effect.forEach(ingestedDatasets, (table) =>
@@ -97,7 +97,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.include(err, `${rejection?.url}: ${rejection?.reason}`)
       const [run] = yield* readRuns
       const loaded = Object.values(counts).reduce((sum, count) => sum + count, 0)
-      // The server has few of Apple's forms.
+      // The server lacks most of Apple's forms.
       assert.strictEqual(code, 1)
       assert.match(err, /The data is incomplete, because \d+ of \d+ documents were set aside\./)
       assert.deepInclude(run, { status: "incomplete", rows: loaded })
@@ -207,7 +207,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         `/submissions/CIK${stubCompanies.snowflake.cik}.json`,
         "/submissions/CIK0000000042.json",
       ])
-      // The index has not changed since the second run, so no company is visited.
+      // The index has not changed since the second run, so the run requests no company's submissions.
       const third = assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(third.paths.filter((path) => path.startsWith("/submissions/")), [])
     })))
@@ -284,7 +284,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.isAbove(loaded["ownership"]?.length ?? 0, 0)
       assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(yield* readTables, loaded)
-      // Another run with the same folder replaces the files of the earlier run.
+      // Another run with the same output folder replaces the files of the previous run.
       const size = (yield* fs.stat(`${folder}/news.ndjson`)).size
       assertSuccess(yield* ingest(...options, "--out", folder))
       assert.strictEqual((yield* fs.stat(`${folder}/news.ndjson`)).size, size)
@@ -364,7 +364,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       }
       const error = yield* Effect.flip(Effect.provide(runIngest(options, new IngestReport()), client))
       assert.strictEqual(error._tag, "EdgarUnavailable")
-      // All five companies are visited at the same time.
+      // At most, all five companies are requested concurrently before the run fails.
       assert.isAtMost(urls.length, 6)
       const [run] = yield* readRuns
       assert.deepInclude(run, { status: "failed", error: error.message })
@@ -398,7 +398,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         values (false, '{news}', '2026-01-01', now(), now(), 'succeeded')
       `
       assert.strictEqual(yield* check, "ok ingest: last succeeded 0 hours ago")
-      // If the ingest is scheduled, a run by hand does not hide that the scheduled runs do not succeed.
+      // If the ingest is scheduled, a successful manual run does not hide that the scheduled runs fail.
       const { out } = yield* runCommandInProcess(["doctor"], { ...environment, INGEST_EDGAR: "daily 22:15 UTC" })
       assert.match(out, /ok ingest: last succeeded 60 hours ago; a run is in progress/)
     })))

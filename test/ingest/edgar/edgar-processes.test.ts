@@ -1,4 +1,7 @@
-/** Processes that ingest: their common rate limit and pause, and their interruption (decisions 0104 and 0105). */
+/**
+ * Tests ingest processes: the rate limit and the pause that they share, and their interruption (decisions 0104 and
+ * 0105).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
@@ -41,7 +44,7 @@ const waitUntil = (expectation: string, condition: () => boolean) =>
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4_000 }),
   )
 
-/** Kills the child of the process that writes to the pipe. */
+/** Kills the child process that holds the write end of the pipe. */
 const killWriter = (pid: number) => {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number)
   const writer = children.find((child) => readFileSync(`/proc/${child}/comm`, "utf8").trim() === "sleep")
@@ -111,14 +114,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       const args = ingest("--tickers", "IMNN,SNOW", "--since", "2000-01-01", "--only", "news")
       const interrupted = yield* startCommandProcess(args, environment)
       yield* waitUntil("the last company is requested", isHanging)
-      // Rows that wait until other companies have been read are loaded within a few seconds.
+      // Imunon's rows wait for other companies to be read, but are loaded after a few seconds at the latest.
       yield* Effect.retry(
         Effect.filterOrFail(readState, ([state]) => (state?.imunon ?? 0) > 0, () => "Imunon is not loaded"),
         { schedule: Schedule.spaced("200 millis"), times: 400 },
       )
       const { code, err } = yield* endProcess(interrupted, "SIGINT")
       assert.strictEqual(code, 130)
-      // The rows may be visible before the process has the reply to its commit.
+      // The rows may become visible before the process receives the response to its commit.
       assert.match(
         err,
         /Interrupted\. Loaded: [01] of 2 companies\. To continue, run npm run tickerline -- ingest edgar --resume\./,
@@ -162,7 +165,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       assert.match((yield* doctor) ?? "", /ok ingest: never succeeded; a run is in progress$/)
 
       yield* endProcess(running, "SIGKILL")
-      // The test does not wait for the two minutes after which a run without a heartbeat is dead.
+      // Backdates the heartbeat. Otherwise the test would have to wait for the two minutes after which a run without a
+      // heartbeat counts as dead.
       yield* withDatabase(
         url,
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`update edgar_runs set seen_at = now() - interval '3 minutes'`),
@@ -200,7 +204,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       const args = ingest("--all", "--archives", folder, "--since", "2026-05-01")
       const killed = yield* startCommandProcess(args, environment)
       yield* waitUntil("the oldest form is requested", () => stub.requests.some(({ path }) => path === oldest))
-      // The other forms are loaded although this one gets no response.
+      // The other forms are loaded even though this one gets no response.
       yield* Effect.retry(
         Effect.filterOrFail(readState, ([state]) => state?.waiting === 1, () => "the forms are not loaded"),
         { schedule: Schedule.spaced("200 millis"), times: 400 },
@@ -240,7 +244,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
             `,
         ),
       )
-      // A shell that is killed stands for the service: only the pipe tells the process.
+      // Simulates a killed service. The process can notice it only because its standard input, a pipe, is closed.
       const settings = { ...environment, EDGAR_TICKERS: "SNOW" }
       const program = `sleep 600 | exec "$0" ${commandFile} ingest edgar --scheduled`
       const service = yield* startProgram("bash", ["-c", program, process.execPath], settings)

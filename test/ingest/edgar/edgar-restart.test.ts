@@ -1,4 +1,4 @@
-/** A restart of PostgreSQL during a run of `ingest edgar` (decision 0105). */
+/** Restarts PostgreSQL during a run of `ingest edgar` (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schedule } from "effect"
@@ -77,7 +77,7 @@ layer(Layer.provideMerge(migratedDedicatedLayer, Layer.merge(NodeServices.layer,
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate news, edgar_runs, edgar_progress, edgar_work`
         const { running } = yield* startMarket
-        // The batch waits for this lock within its transaction.
+        // The batch waits for this lock inside its transaction.
         const lock = yield* Effect.forkChild(
           Effect.exit(sql.withTransaction(Effect.andThen(sql`lock table news in share mode`, Effect.never))),
         )

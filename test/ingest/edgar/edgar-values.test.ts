@@ -1,4 +1,4 @@
-/** Values that depend on what earlier runs stored, from runs against a server that replays the SEC's responses. */
+/** Tests values that depend on what earlier runs stored, against a server that replays the SEC's responses. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -15,7 +15,7 @@ import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
 const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Corp.", tickers: ["ACME"] }
 
-/** Builds the accession number of a filing from a number. */
+/** Builds an accession number from a sequence number. */
 const accessionOf = (number: number) => `0000000042-26-${String(number).padStart(6, "0")}`
 
 interface MadeFact {
@@ -35,7 +35,7 @@ const makeFacts = ({ cik }: Stub.ListedCompany, counts: ReadonlyArray<MadeFact>)
   }),
 })
 
-/** Starts a stub of the SEC without companies. `ingest` runs the command for ACME and asserts that it succeeds. */
+/** Starts a stub of the SEC without companies. `ingest` runs the command for ACME and asserts success. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
@@ -46,7 +46,7 @@ const startMarket = Effect.gen(function* () {
   }
   let lists = 0
 
-  /** Makes the stub of EDGAR serve this one company, with its filings (newest first) and its XBRL facts, if any. */
+  /** Makes the SEC stub serve one company, with its filings (newest first) and, if given, its XBRL facts. */
   const publish = (
     company: Stub.ListedCompany,
     filings: ReadonlyArray<Stub.ListedFiling>,
@@ -228,7 +228,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A registration", (it) 
         headline: "S-3ASR of Acme Corp.: expired on 2024-06-01",
         last_updated: "2024-06-02 00:00:00",
       })
-      // Restores the row to what it was before the registration expired.
+      // Restores the row to its state before the registration expired.
       yield* sql`
         update registrations set effective_status = true, last_updated = '2021-06-01 08:05:00',
           headline = 'S-3ASR of Acme Corp.: effective since 2021-06-01'
@@ -268,7 +268,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
       const filings = [undecided(2, "2026-02-10"), undecided(1, "2026-02-03")]
       publish(acme, filings)
       assert.include(yield* ingest(), indexPath(2))
-      // The page is not there yet, so the times stay unknown.
+      // The index page does not exist yet, so the times remain unknown.
       assert.deepStrictEqual(yield* readTimes, [
         [accessionOf(1), null, "2026-02-03 00:00:00"],
         [accessionOf(2), null, "2026-02-10 00:00:00"],

@@ -1,4 +1,4 @@
-/** Amounts of registrations from the fee exhibits of their statements (decisions 0103 and 0128). */
+/** Tests registration amounts that are read from fee exhibits (decisions 0103 and 0128). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
 import { Effect, FileSystem, Result } from "effect"
@@ -25,7 +25,7 @@ interface Exhibit {
   readonly lines?: ReadonlyArray<OfferingLine>
   readonly total?: string
   readonly fileNumber?: string
-  /** Further facts. */
+  /** Additional facts, as XML. */
   readonly facts?: string
 }
 
@@ -54,7 +54,7 @@ const writeLine = (line: OfferingLine, index: number) => {
     writeFact("MaxAggtOfferingPric", context, price, priceUnit)
 }
 
-/** Writes an instance as the public descriptions of the format show it. No real one was recorded. */
+/** Builds an instance according to public descriptions of the format. No real instance was recorded. */
 const writeExhibit = ({ facts = "", fileNumber, lines = [], total }: Exhibit) =>
   `<?xml version="1.0" encoding="utf-8"?>
 <xbrl xmlns="http://www.xbrl.org/2003/instance" xmlns:dei="http://xbrl.sec.gov/dei/2025"
@@ -119,7 +119,7 @@ describe("A fee exhibit", () => {
     assert.isNull(sharesOf({ shares: "7" }, {}))
     assert.isNull(sharesOf({ shares: "7" }, { shares: "8", sharesUnit: "USD" }))
     assert.isNull(sharesOf({ shares: "0" }))
-    // The principal of a debt, and obligations that are counted in shares.
+    // Debt has no number of shares, whether its amount is a principal in USD or is stated in shares.
     assert.isNull(sharesOf({ shares: "3000000000", sharesUnit: "USD", type: "Debt", title: "Notes" }))
     assert.isNull(sharesOf({ shares: "1200000000", type: "Debt", title: "Deferred Compensation Obligations" }))
     assert.strictEqual(sharesOf({ shares: "7" }, { shares: "5", sharesUnit: "USD", type: "Debt", title: "Notes" }), "7")
@@ -252,7 +252,10 @@ const listFiling = (number: number, form: string, filingDate: string, fileNumber
   primaryDocument: `form${number}.htm`,
 })
 
-/** A registration with two amendments, an older one, one from before fee exhibits, and an ownership form. */
+/**
+ * One registration with two amendments, an older registration with a prospectus, a registration from before fee
+ * exhibits existed, and an ownership form.
+ */
 const filings: ReadonlyArray<Stub.ListedFiling> = [
   listFiling(17, "S-1/A", "2026-06-05", "333-100001"),
   { accession: accessionOf(16), form: "4", filingDate: "2026-06-03", primaryDocument: "xslF345X05/form4.xml" },
@@ -306,7 +309,7 @@ const startMarket = Effect.gen(function* () {
 const sourceOf = (number: number, element: string) =>
   `https://www.sec.gov${pathOf(number, "ex107_htm.xml")}#ffd:${element}`
 
-/** Reads the amounts of the registrations, oldest first, with the sources that name exhibits. */
+/** Reads the amounts of the registrations, oldest first, with the source URLs that point into fee exhibits. */
 const readAmounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{
@@ -351,7 +354,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
       const submissions = stub.requests.findLastIndex(({ path }) => path.startsWith("/submissions/"))
       const first = stub.requests.findIndex(({ path }) => path.startsWith("/Archives/edgar/data/"))
       assert.isAbove(first, submissions)
-      // The documents are requested several at a time.
+      // Documents are requested concurrently, so their order may vary.
       assert.sameMembers(documents, [
         pathOf(17, "index.json"),
         pathOf(16, "form4.xml"),
@@ -373,7 +376,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
       assert.deepStrictEqual(yield* readAmounts, amounts)
       assert.match(first.out, /1 company, 9 documents, 0 set aside/)
 
-      // An amount of another source stays, also when the row changes.
+      // An amount from another source is kept, even when the row changes.
       yield* sql`update registrations set offering_amount = 77, shares_registered = 7 where file_no = '333-100003'`
       yield* sql`update registrations set shares_registered = 9 where file_no = '333-100002'`
       addExhibit(18, { total: "0", lines: [{}] })

@@ -1,6 +1,7 @@
 /**
- * Rows of share counts and public floats from recorded company facts, with expectations written by hand. Pitfalls of
- * the data: companies with several classes of shares (6), wrong numbers (7), facts in several filings (8).
+ * Tests rows of share counts and public floats that are built from recorded company facts. The expected values were
+ * written by hand. The tests cover these pitfalls of the data: companies with several share classes (6), wrong numbers
+ * (7), and facts in several filings (8).
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
@@ -13,7 +14,7 @@ import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissi
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
-/** Apple's submissions. They stand in for the submissions of the other companies, which were not recorded. */
+/** Apple's submissions. They stand in for those of other companies, which were not recorded. */
 const submissions: CompanySubmissions = submissionsOf(ciks.apple)
 
 const makeIssuer = (cik: string) => ({ cik, ticker: "ZYXA", tickers: ["ZYXA"], name: "Company", exchange: "Nasdaq" })
@@ -33,7 +34,7 @@ interface MadeFact {
   readonly form?: string
 }
 
-/** Writes company facts with these counts and floats, each in a filing of its own. */
+/** Builds company facts with the given counts and floats. Each fact has its own filing. */
 const makeText = (
   counts: ReadonlyArray<MadeFact>,
   floats: ReadonlyArray<MadeFact> = [],
@@ -290,7 +291,7 @@ describe("A share count", () => {
     const rows = rowsOfText(makeText(inThousands, [], balances))
     assert.strictEqual(rows.float_outstanding[0]?.["outstanding"], "51400000")
     assert.isTrue(detailsOf(rows.historical_float_pro).every((details) => details.endsWith(unit)))
-    // Apple's first balance sheets in XBRL were in thousands, its cover pages were not.
+    // Apple's first XBRL balance sheets were in thousands, but its cover pages were not.
     assert.include(factsText(ciks.apple), `"val":899213`)
     assert.deepStrictEqual(detailsOf(historyOf(ciks.apple)).filter((details) => /Unconfirmed/.test(details)), [])
   })
@@ -427,7 +428,7 @@ const growth = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -30, ma
 )
 const index = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))
 
-/** Generates quarterly counts that grow by these percentages. */
+/** Generates quarterly counts that grow by the given percentages. */
 const makeSeries = (percentages: ReadonlyArray<number>): ReadonlyArray<MadeFact> => {
   let val = 40_000_000
   return percentages.map((percentage, quarter) => {
@@ -436,7 +437,7 @@ const makeSeries = (percentages: ReadonlyArray<number>): ReadonlyArray<MadeFact>
   })
 }
 
-/** Assesses a series without a list of filings, in which no count is outdated. */
+/** Assesses a series of counts without a list of filings, so that no count is outdated. */
 const currentOfSeries = (counts: ReadonlyArray<MadeFact>) =>
   assessCounts({ facts: decode(makeText(counts)), filings: [] }).current
 const valueOf = (count: ReturnType<typeof currentOfSeries>) => typeof count === "string" ? count : count.val
@@ -495,7 +496,7 @@ const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.is
 
 const TrueHistory = Schema.Struct({
   percentages: growth,
-  /** The quarter of a split or an offering, its factor, and whether it makes the count smaller. */
+  /** A split or an offering: its quarter, its factor, and whether it reduces the count. */
   event: Schema.Struct({ at: index, factor: between(1, 6), isReverse: Schema.Boolean }),
   price: between(1, 300),
   hasBalanceSheets: Schema.Boolean,
@@ -506,7 +507,7 @@ const accessionOf = (quarter: number) => `0000000001-26-${String(quarter).padSta
 
 const addDays = (day: string, days: number) => new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10)
 
-/** The reports of a company: every fourth one is an annual report with a public float. */
+/** Builds a company's quarterly reports. Every fourth report has a public float, as an annual report would. */
 const makeTrueHistory = ({ event, hasBalanceSheets, hasFloats, percentages, price }: typeof TrueHistory.Type) => {
   const series = makeSeries(percentages)
   const factor = event.isReverse ? 1 / event.factor : event.factor
@@ -560,7 +561,7 @@ const errors = {
   ancient: (count: MadeFact) => ({ ...count, end: `00${count.end.slice(2)}` }),
 } satisfies Record<string, (count: MadeFact) => MadeFact>
 
-/** Returns by which factor the values differ, in whichever direction. */
+/** Returns the factor by which two values differ, regardless of which one is larger. */
 const differs = (a: number, b: number) => Math.max(a / b, b / a)
 
 const ErrorName = Schema.Literals([
@@ -584,7 +585,7 @@ describe("A true history of counts", () => {
   ) => {
     const reports = makeTrueHistory(history)
     const { assessment, doubts } = assessReports(reports)
-    // The public float may really change more than tenfold in a year.
+    // Ignores doubts about the public float, which can legitimately change more than tenfold in a year.
     assert.deepStrictEqual(doubts.filter(({ column }) => column !== "details"), [])
     assert.strictEqual(valueOf(assessment.current), reports.at(-1)?.count.val)
   }, { arbitrary: { runs: getInputCount(1_000) } })
@@ -598,7 +599,8 @@ describe("A true history of counts", () => {
     const reports = makeTrueHistory(history)
     const wrong = at % reports.length
     const damage = errors[name]
-    // A whole filing with a hundredth of the shares cannot be told from one after a split.
+    // If all values of a filing are divided by 100, it looks the same as a filing after a split, so only the cover
+    // count is changed in these cases.
     const isWholeFiling = isInBalanceSheet && name !== "hundredfold" && name !== "hundredth"
     const damaged = reports.map((report, quarter) =>
       quarter !== wrong ? report : {
@@ -621,7 +623,8 @@ describe("A true history of counts", () => {
         doubts.some(({ column, url }) => column === "outstanding_shares" && url.includes(`/${accessionOf(wrong)}/`)),
       )
     }
-    // A filing that contradicts itself is doubted, in whichever direction.
+    // If a filing's cover and balance sheet contradict each other, there must be a doubt, regardless of which value is
+    // larger.
     const { balance, count } = damaged[wrong] ?? { balance: undefined, count: { val: 0 } }
     const next = damaged[wrong + 1]?.count.val ?? 0
     const isConfirmed = differs(count.val, balance?.val ?? count.val) < 101 && differs(count.val, next) <= 10
@@ -629,7 +632,7 @@ describe("A true history of counts", () => {
     if (isContradicted && !isConfirmed && count.val <= Number.MAX_SAFE_INTEGER) {
       assert.isTrue(doubts.some(({ url }) => url.includes(`/${accessionOf(wrong)}/`)))
     }
-    // Three quarters later, the error is over.
+    // After three further reports, the error no longer affects the current count.
     if (wrong <= reports.length - 4) assert.strictEqual(valueOf(current), reports.at(-1)?.count.val)
   }, { arbitrary: { runs: getInputCount(2_000) } })
 })
@@ -645,7 +648,7 @@ const seeds = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maxim
   Schema.isMaxLength(20),
 )
 
-/** Reorders the elements, and repeats some. */
+/** Shuffles the elements and repeats some of them. */
 const shuffle = <A>(elements: ReadonlyArray<A>, seeds: ReadonlyArray<number>) => {
   const random = (index: number) => ((seeds[index % seeds.length] ?? 0) * 7919 + index * 104_729) % 1_000_003
   const repeated = elements.filter((_, index) => random(index) % 3 === 0)

@@ -1,4 +1,4 @@
-/** The scheduled ingest: when it runs, what it does after a failure, and its metrics (decision 0105). */
+/** Tests the scheduled ingest: when it runs, what it does after a failure, and its metrics (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, ConfigProvider, Cron, Deferred, Effect, Fiber, Layer, Logger, Metric, Option, Schedule } from "effect"
@@ -17,7 +17,7 @@ import * as Service from "../../support/Service.ts"
 const readSchedule = (text: string) =>
   Effect.provide(IngestScheduleConfig, ConfigProvider.layer(ConfigProvider.fromUnknown({ INGEST_EDGAR: text })))
 
-/** Lists the times of the next runs, in UTC. */
+/** Lists the times of the next `count` runs, in UTC. */
 const listRuns = (text: string, after: string, count: number) =>
   Effect.map(readSchedule(text), (schedule) => {
     const times = Cron.sequence(Option.getOrThrow(schedule), new Date(after))
@@ -61,7 +61,10 @@ describe("INGEST_EDGAR", () => {
     }))
 })
 
-/** A clock whose time the test sets. Sleeps last as long as with the real clock, because PostgreSQL uses the real time. */
+/**
+ * Creates a clock whose time the test sets. Sleeps take as long as with the real clock, because PostgreSQL uses real
+ * time.
+ */
 const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   let offset = 0
   const now = () => live.currentTimeMillisUnsafe() + offset
@@ -81,7 +84,7 @@ const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   return { clock, setTime }
 })
 
-/** Prepares the job. The result is an effect that runs the job once, and counts the requests to the SEC. */
+/** Prepares the job. Returns an effect that runs the job once and counts the requests to the SEC. */
 const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub, scheduledAt: number) {
   const job = yield* ingestJob.prepare().pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
@@ -121,7 +124,8 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
       Stub.addCompaniesAndFilings(stub)
       const { clock, setTime } = yield* makeShiftedClock
       const minute = 60_000
-      // The ingest runs in its own process, whose clock the test cannot set, so the scheduled time is just past.
+      // The ingest runs in a separate process, whose clock the test cannot set. The scheduled time is therefore in the
+      // very recent past.
       const scheduledAt = (Math.floor(Date.now() / minute) - 1) * minute
       const day = 24 * 60 * minute
       yield* Effect.gen(function* () {
@@ -170,7 +174,7 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         `
         assert.deepStrictEqual((yield* readRuns).map(({ status }) => status), ["succeeded", "succeeded"])
 
-        // A process that is killed cannot record its end.
+        // A killed process cannot record the end of its run.
         yield* setTime(scheduledAt + 2 * day)
         const isRequested = yield* Deferred.make<void>()
         stub.behaviour.intercept = ({ path }) => {

@@ -1,4 +1,6 @@
-/** Documents that a run could not read: they stay in a queue until a later run has read them (decision 0105). */
+/**
+ * Tests documents that a run could not read. They remain in a queue until a later run has read them (decision 0105).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Schedule } from "effect"
@@ -24,7 +26,7 @@ import { makeInstance } from "./Instances.ts"
 const { stubCompanies } = Stub
 const { imunon, snowflake, zivo } = stubCompanies
 
-/** Runs a test with a database of its own. */
+/** Runs a test with its own database. */
 const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(
     effect,
@@ -32,7 +34,10 @@ const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       databaseClientLayer({ url, applicationName: "tickerline-test" })))),
   )
 
-/** A clock that the test moves forward. Sleeps are twenty times as short, because failed requests wait for minutes. */
+/**
+ * Creates a clock that the test can advance. Sleeps take a twentieth of their duration, because failed requests wait
+ * for minutes.
+ */
 const makeFastClock = Effect.map(Clock.Clock, (live) => {
   let offset = 0
   const now = () => live.currentTimeMillisUnsafe() + offset
@@ -62,7 +67,7 @@ const json = (body: unknown): Stub.EdgarStubResponse => ({
   body: JSON.stringify(body),
 })
 
-/** Facts with one share count per accession number. */
+/** Builds company facts with one share count per accession number. */
 const makeFacts = (...accessions: ReadonlyArray<string>) =>
   json({
     cik: Number(snowflake.cik),
@@ -83,13 +88,13 @@ const makeFacts = (...accessions: ReadonlyArray<string>) =>
     },
   })
 
-/** Starts a stub with Snowflake and Zivo, whose runs over all companies are simulated. */
+/** Starts a stub with Snowflake and Zivo. `run` simulates a run over all companies. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
   Stub.addCompaniesAndFilings(stub)
   stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
-  // Zivo's only form is not well-formed, and would be set aside by each test.
+  // Zivo's only form is not well-formed and would be set aside in every test, so it is removed.
   stub.responses.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, []))
   const { advance, clock } = yield* makeFastClock
 
@@ -111,7 +116,10 @@ const startMarket = Effect.gen(function* () {
     return { exit, report, paths: stub.requests.slice(before).map(({ path }) => path) }
   })
 
-  /** Publishes an index of the given age that lists these companies. Unlike other documents, it may respond with 304. */
+  /**
+   * Publishes an index that is `age` days old and lists these companies. Unlike other documents, an index may get a 304
+   * response.
+   */
   const addIndex = Effect.fnUntraced(function* (age: number, companies: ReadonlyArray<Stub.ListedCompany>) {
     const day = subtractDays(yield* Effect.provideService(todayInNewYork, Clock.Clock, clock), age)
     const path = new URL(buildDailyIndexUrl(day)).pathname
@@ -159,7 +167,7 @@ const readStatuses = Effect.gen(function* () {
 
 const assertQueueIsEmpty = Effect.map(readWork, (work) => assert.deepStrictEqual(work, []))
 
-/** Faults of one document. With all of them, the SEC does not send the document, but will send it later. */
+/** Faults of a single document. In each case, the SEC does not send the document now but will send it later. */
 const faults: ReadonlyArray<readonly [string, Stub.EdgarStubResponse, RegExp]> = [
   ["a missing file", Stub.missingDocumentResponse, /^is not there$/],
   ["status 503", Stub.unavailableFileResponse, /^could not be downloaded: status 503$/],
@@ -194,7 +202,7 @@ describe("The queue of documents", () => {
         now = next
       }
       assert.deepStrictEqual(hours, [1, 2, 4, 8, 16, 32, 64, 72, 72, 72])
-      // An outage with many attempts within a day is not final.
+      // Even an outage with many attempts is not final if it lasted only a day.
       assert.isNotNull(yield* planNextTry("absent", { attempts: 50, firstFailedAt: 0 }, 86_400_000))
     }))
 
@@ -378,7 +386,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { addIndex, run, stub } = yield* startMarket
       stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
-      // The interrupted run has visited the company.
+      // The run has visited the company before it was interrupted.
       yield* sql`update edgar_runs set status = 'interrupted'`
       yield* sql`
         insert into edgar_runs (scheduled, tickers, datasets, since, started_at, finished_at, status)
@@ -468,13 +476,13 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
           and database = (select oid from pg_database where datname = current_database())
           and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295)
       `
-      // Waits until the backend has ended, and thus released the lock.
+      // Waits until the backend has terminated and thereby released the lock.
       const holder = sql`select pg_terminate_backend(held.pid, 10000) from (${isHeld}) as held`
       assert.lengthOf(yield* holder, 1)
-      // The first run notices the loss within its heartbeat, 1.5 s with this clock, and holds the lock again.
+      // The first run notices the loss at its next heartbeat, after 1.5 s with this clock, and acquires the lock again.
       yield* Effect.repeat(isHeld, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
       assert.include(String((yield* run()).exit), "Another process is ingesting all companies.")
-      // Now another session is faster.
+      // This time, another session acquires the lock first.
       yield* Effect.scoped(Effect.gen(function* () {
         const other = yield* sql.reserve
         yield* holder
@@ -535,7 +543,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const before = yield* readRow
       assert.deepInclude(before, { headline: "S-3 of Snowflake Inc.: effective", effective_status: true })
       assert.match(String(before["details"]), new RegExp(`, by ${lastDay}\\.$`))
-      // The end is not read from the text: another date there changes nothing.
+      // The end is not parsed from the text, so a different date in the text changes nothing.
       yield* sql`update registrations set details = replace(details, ${lastDay}, '2999-12-31')`
       const { details } = yield* readRow
       yield* advance("33 days")
@@ -818,7 +826,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const response = stub.responses.get(form4)
       stub.responses.delete(form4)
       yield* run()
-      // A run that visits the company before the document is due does not forget it.
+      // A run that visits the company before the document is due must not drop the document from the queue.
       yield* addIndex(1, [snowflake])
       yield* run()
       if (response !== undefined) stub.responses.set(form4, response)

@@ -1,6 +1,6 @@
 /**
- * Compares every ingested value with its document. The documents are read here with `JSON.parse` alone, and without
- * the code that makes the rows.
+ * Compares every ingested value with its source document. This test reads the documents with `JSON.parse` only, without
+ * the code that builds the rows.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { findDataset } from "../../../src/contract/Datasets.ts"
@@ -53,10 +53,7 @@ const rawFilingsOf = (cik: string) => [
   ...(cik === ciks.imunon ? toFilings(parse(readRecording(`submissions/${imunonPage}`))) : []),
 ]
 
-/**
- * Companies whose documents are in Eastern time. Documents of companies in neither set are in UTC
- * (`recordings/README.md`).
- */
+/** Companies whose documents use Eastern time. All others use UTC (`recordings/README.md`). */
 const easternFiles = new Set<string>([ciks.apple, ciks.vincerx, ciks.trFinance, ciks.fannieMae])
 const unknownZoneFiles = new Set<string>([ciks.siemensEnergy])
 
@@ -127,7 +124,7 @@ describe("News rows", () => {
             `https://data.sec.gov/submissions/${isRecent.has(accession) ? `CIK${cik}.json` : imunonPage}#${accession}`,
           ],
         })
-        // A title consists of the form, the description and the items, each as filed.
+        // A title consists of the form, the description and the items, all as filed.
         const rest = String(title).replace(String(filing["form"]), "")
           .replace(String(filing["primaryDocDescription"]).trim(), "")
           .replace(items.join(", "), "")
@@ -138,7 +135,10 @@ describe("News rows", () => {
   }
 })
 
-/** Days on which a new statement of the company became effective that was pending after three years. */
+/**
+ * The end dates of registrations for which a new statement was pending after three years. Each is the day on which the
+ * new statement became effective.
+ */
 const extendedEnds = new Map([["333-262239", "2025-04-02"], ["333-183286", "2015-09-25"], ["333-206789", "2018-10-12"]])
 
 const statementForms = new Set("S-1 S-1MEF F-1 F-3 F-3ASR S-3 S-3ASR S-3MEF S-4 F-4 S-8".split(" "))
@@ -168,7 +168,7 @@ describe("Registration rows", () => {
         const effective = row["effective_date"]
         const isShelf = /^[SF]-3/.test(formOf(statement)) &&
           (prospectuses.length === 0 || prospectuses.some((filing) => /424B[1245]/.test(formOf(filing))))
-        // Rule 415(a)(5). For older registrations, the three years began on 1 December 2005.
+        // Rule 415(a)(5). For older registrations, the three-year period began on 1 December 2005.
         const began = [String(effective ?? prospectuses[0]?.["filingDate"]), "2005-12-01"].toSorted().at(-1) ?? ""
         const end = extendedEnds.get(String(row["file_no"])) ?? `${Number(began.slice(0, 4)) + 3}${began.slice(4)}`
         const isExpired = isEffective && isShelf && end < today
@@ -214,7 +214,7 @@ describe("Registration rows", () => {
       const listed = new Set(rows.map((row) => row["file_no"]))
       const missing = raw.filter((filing) => statementForms.has(String(filing["form"])))
         .map((filing) => String(filing["fileNumber"])).filter((number) => !listed.has(number))
-      // Nothing shows whether this registration of 2001 became effective.
+      // No filing shows whether this registration from 2001 became effective.
       assert.deepStrictEqual(missing, cik === ciks.imunon ? ["333-64710"] : [])
     })
   }
@@ -253,7 +253,10 @@ describe("Float rows", () => {
   const rawFactsOf = (cik: string, concept: string, unit: string, taxonomy = "dei"): ReadonlyArray<RawFact> =>
     parse(factsText(cik)).facts[taxonomy]?.[concept]?.units?.[unit] ?? []
 
-  /** The count on the cover of each filing or, without one, the count of the newest date on its balance sheet. */
+  /**
+   * Returns the count on each filing's cover page. If a filing has none there, returns the count from the newest date
+   * on its balance sheet.
+   */
   const rawCountsOf = (cik: string) => {
     const onCover = rawFactsOf(cik, "EntityCommonStockSharesOutstanding", "shares")
     const onBalanceSheet = rawFactsOf(cik, "CommonStockSharesOutstanding", "shares", "us-gaap").filter((fact) =>

@@ -1,4 +1,4 @@
-/** The rows of an ingest are loaded into the tables, and a repeated ingest changes nothing (D22). */
+/** Tests that ingested rows are loaded into the tables, and that repeating an ingest changes nothing (D22). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,4 +1,6 @@
-/** Damaged documents: each is rejected, or decoded into rows that `load` accepts. No function throws. */
+/**
+ * Tests damaged documents. Each must be rejected or decoded into rows that `load` accepts, and no function may throw.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Predicate, Result, Schema } from "effect"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
@@ -95,7 +97,7 @@ const documents: ReadonlyArray<Document> = [
   },
 ]
 
-/** Cells known to be valid. They are not checked again, because most cells of damaged documents are undamaged. */
+/** Cells known to be valid. They are not validated again, because most cells in damaged documents are undamaged. */
 const acceptedCells = new Set<string>()
 
 /** Returns the first cell that `load` would refuse. */
@@ -158,7 +160,9 @@ const strangeValues: ReadonlyArray<unknown> = [
   "__proto__",
 ]
 
-/** Replaces or removes one value of a JSON document. `place` selects the value, and `change` the replacement. */
+/**
+ * Replaces or removes one value in a JSON document. `place` selects the value, and `change` selects the replacement.
+ */
 const mutate = (text: string, place: number, change: number) => {
   const value: unknown = JSON.parse(text)
   const spots: Array<() => void> = []

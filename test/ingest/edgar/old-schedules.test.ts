@@ -1,4 +1,6 @@
-/** Reads only the header of Schedules 13D and 13G that were filed before December 2024 (decision 0100). */
+/**
+ * Tests Schedules 13D and 13G filed before December 2024, of which the ingest reads only the header (decision 0100).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
@@ -22,10 +24,13 @@ const form4Header = Stub.readRecording("archives/0001062993-24-012217.hdr.sgml")
 
 const [, owner = ""] = /(<REPORTING-OWNER>[\s\S]*<\/REPORTING-OWNER>\n)/.exec(form4Header) ?? []
 
-/** The recording has no addresses. This one is invented. */
+/** An invented address. The recording contains no addresses. */
 const address = "<MAIL-ADDRESS>\n<STREET1>1 FICTION ROAD\n<CITY>NOWHERE\n<PHONE>555-0100\n</MAIL-ADDRESS>\n"
 
-/** Writes a header: the recorded one of a Form 4, whose owner becomes a filer and whose issuer the subject company. */
+/**
+ * Builds a header from the recorded header of a Form 4. The reporting owner becomes a filer, and the issuer becomes the
+ * subject company.
+ */
 const writeHeader = (form: string, subject: Party, filers: ReadonlyArray<Party>) =>
   form4Header
     .replace("<TYPE>4\n", `<TYPE>${form}\n`)
@@ -146,7 +151,7 @@ describe("A filer in the header of an older Schedule 13", () => {
   })
 })
 
-/** A schedule in text, one whose document the list does not name, and one in XML. */
+/** A plain-text schedule, one without a document name in the list, and one in XML. */
 const filings: ReadonlyArray<Stub.ListedFiling> = [
   {
     accession: "0001640147-24-000009",

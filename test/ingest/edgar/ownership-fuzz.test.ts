@@ -1,4 +1,7 @@
-/** Mutated filings: each is rejected or has rows that `load` accepts. No row and no reason contains an address. */
+/**
+ * Tests mutated filings. Each must be rejected or yield rows that `load` accepts, and no row or rejection reason may
+ * contain an address.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import { parseXml, xmlLimits } from "../../../src/ingest/edgar/read/XmlDocument.ts"
@@ -7,7 +10,7 @@ import { makeRowValidator } from "../../../src/ingest/load/RowValidation.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { findForm, findIssuerCik, ownershipRecordings, readFiling } from "./OwnershipRecordings.ts"
 
-/** An invented address that no recording contains. */
+/** An invented address that occurs in no recording. */
 const address = "77 Fictional Boulevard, Nowhere 00777"
 
 const addresses = {
@@ -16,7 +19,9 @@ const addresses = {
     `<personPhoneNum>${address}</personPhoneNum>`,
 }
 
-/** Inserts addresses where the SEC's documents have them. Real addresses were removed from the recordings. */
+/**
+ * Inserts addresses in the places where the SEC's documents have them. Real addresses were removed from the recordings.
+ */
 const addAddresses = (xml: string) =>
   xml.replaceAll("</reportingOwnerId>", `</reportingOwnerId>${addresses.form}`)
     .replaceAll("</issuerName>", `</issuerName>${addresses.schedule}`)
@@ -39,7 +44,7 @@ const billionLaughs = dtd(
     Array.from({ length: 12 }, (_, index) => `<!ENTITY a${index + 1} "${`&a${index};`.repeat(10)}">`).join(""),
 )
 
-/** Strings to insert at a random place. */
+/** Strings that are inserted at a random position. */
 const fragments = [
   "<",
   "</value>",
@@ -67,7 +72,7 @@ const fragments = [
   "e",
 ]
 
-/** Strings to insert at the beginning of a document. */
+/** Strings that are inserted at the start of a document. */
 const beginnings = [
   billionLaughs,
   dtd(`<!ENTITY a12 SYSTEM "file:///etc/passwd">`),
@@ -75,7 +80,9 @@ const beginnings = [
   `<!DOCTYPE html>`,
 ]
 
-/** Ways to mutate a document. `place` is a random position, and `choice` selects what to change or insert there. */
+/**
+ * Ways to mutate a document. `place` is a random position, and `choice` determines what is changed or inserted there.
+ */
 const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) => Buffer> = [
   (bytes, place, choice) => {
     const flipped = Buffer.from(bytes)
@@ -89,12 +96,12 @@ const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) =>
     return Buffer.concat([bytes.subarray(0, place), bytes.subarray(start, start + 300), bytes.subarray(place)])
   },
   (bytes, place, choice) => insert(bytes, place, fragments[choice % fragments.length] ?? ""),
-  // Removes the tag after `place`, if `place` is outside a tag.
+  // Removes the tag that follows `place`. If `place` is inside a tag, leaves the document unchanged.
   (bytes, place) => {
     const [start, end] = [bytes.indexOf("<", place), bytes.indexOf(">", place)]
     return start === -1 || end < start ? bytes : Buffer.concat([bytes.subarray(0, start), bytes.subarray(end + 1)])
   },
-  // Replaces the text between the next `>` and the next `</`. The document often stays well-formed.
+  // Replaces the text between the next `>` and the next `</`. Often the document remains well-formed.
   (bytes, place, choice) => {
     const [start, end] = [bytes.indexOf(">", place) + 1, bytes.indexOf("</", place)]
     const text = fragments[choice % fragments.length] ?? ""
@@ -108,7 +115,7 @@ const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) =>
 
 const Choice = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 24 }))
 
-/** The index of a mutation, and the two random arguments for it: `place` and `choice`. */
+/** The index of a mutation and its two random arguments, `place` and `choice`. */
 const Step = Schema.Tuple([Choice, Choice, Choice])
 
 const seen = { rows: 0, rejections: 0 }
@@ -117,7 +124,10 @@ const validators = loadableDatasets.filter(({ table }) => table === "ownership")
   makeRowValidator(dataset)
 )
 
-/** Fails unless the document has valid rows without an address, or is rejected without repeating its text. */
+/**
+ * Asserts that the document either yields valid rows without an address, or is rejected with a reason that does not
+ * repeat its text.
+ */
 const assertRowsOrRejection = (xml: string, form: string, issuerCik: string) => {
   const result = readFiling(xml, form, issuerCik)
   if (Result.isFailure(result)) {
@@ -129,7 +139,7 @@ const assertRowsOrRejection = (xml: string, form: string, issuerCik: string) => 
   const [validator] = validators
   if (validator === undefined) return assert.fail("there is no dataset")
   seen.rows += 1
-  // A filing about another issuer has no rows, and a mutation may change the issuer.
+  // A filing about another issuer yields no rows. A mutation may have changed the issuer.
   if (result.success.length === 0) assert.notStrictEqual(findIssuerCik(xml), issuerCik)
   for (const [index, cells] of result.success.entries()) {
     const validated = validator.validateRow({ line: index + 1, cells })

@@ -1,4 +1,4 @@
-/** Which filings of holders `/v1/ownership` shows after an ingest. */
+/** Tests which ownership filings `/v1/ownership` returns after an ingest. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -19,7 +19,7 @@ const filings = ["0001101026-26-000002", "0001101026-26-000001"].map((accession,
   primaryDocument: "xslF345X05/form4.xml",
 }))
 
-/** Publishes forms with these lines, newest first, and runs `ingest edgar`. */
+/** Publishes forms with the given lines, newest form first, and runs `ingest edgar`. */
 const publishAndIngest = Effect.fnUntraced(function* (forms: ReadonlyArray<ReadonlyArray<string>>) {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
@@ -39,7 +39,7 @@ const publishAndIngest = Effect.fnUntraced(function* (forms: ReadonlyArray<Reado
   return ended
 })
 
-/** Publishes a Form 4 and its amendment, ingests them, and returns a function that requests `/v1/ownership`. */
+/** Publishes and ingests a Form 4 and its amendment. Returns a function that requests `/v1/ownership`. */
 const ingest = Effect.fnUntraced(function* (amendment: ReadonlyArray<string>) {
   yield* publishAndIngest([amendment, [trade({ held: "600", traded: "100", direction: "A", date: "2026-06-09" })]])
   const { ultimate: key } = yield* Service.TestKeys

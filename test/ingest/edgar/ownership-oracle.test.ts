@@ -1,6 +1,6 @@
 /**
- * Compares every value of every row with its document, which is read here with regular expressions and floating-point
- * numbers, independently of the code under test.
+ * Compares every value of every ownership row with its document. This test reads documents with regular expressions and
+ * floating-point numbers, independently of the code under test.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
@@ -26,7 +26,7 @@ const textOrNull = (text: string) => text === "" ? null : decodeEntities(text)
 /** Returns the content of `<value>` inside an element. */
 const findValue = (xml: string, element: string) => findXmlText(findAll(xml, element)[0] ?? "", "value")
 
-/** The kind of each security in the recordings, assigned by hand from its title. */
+/** The kind of each security in the recordings, determined by hand from its title. */
 const kinds: { readonly [title: string]: string } = {
   "Class A Common Stock": "common",
   "Common Stock": "common",
@@ -50,8 +50,9 @@ const kindOf = (title: string) => {
 }
 
 /**
- * Adds up the last amount of each position. Null if the lines of a position do not follow each other: each amount must
- * be the one before, plus or minus the traded shares. `element` is the element of a line that contains the amount.
+ * Returns the sum of each position's last amount. `element` is the element that contains a line's amount. Returns null
+ * if there are no lines, or if the lines of a position are not consecutive: each amount must equal the previous amount
+ * plus or minus the traded shares.
  */
 const sumLast = (lines: ReadonlyArray<string>, element: string) => {
   const last = new Map<string, number>()
@@ -74,7 +75,8 @@ const readAmounts = (xml: string) => {
     findLines(xml, ...elements).filter((line) => kindOf(findValue(line, "securityTitle")).includes(kind))
   if (findXmlText(xml, "noSecuritiesOwned") === "1") return ["0", "0", "0", "0", "0"]
   const [options, convertibles] = ["option", "convertible"].map((kind) =>
-    // A holding states the underlying shares. In all recorded transactions, one option gives one share.
+    // A holding states the number of underlying shares. In all recorded transactions, one option corresponds to one
+    // share.
     sumLast(ofKind(kind, "derivativeTransaction"), "sharesOwnedFollowingTransaction") ??
       sumLast(ofKind(kind, "derivativeHolding"), "underlyingSecurityShares")
   )

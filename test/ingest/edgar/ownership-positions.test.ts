@@ -1,4 +1,4 @@
-/** Random forms against a model of what their owner holds: each position, transaction by transaction. */
+/** Compares random forms with a model that tracks the owner's positions, transaction by transaction. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
@@ -6,26 +6,29 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 import { formIssuerCik, trade, writeForm } from "./OwnershipForms.ts"
 import { readFilingWithDoubts } from "./OwnershipRecordings.ts"
 
-/** Spellings of one class of common shares per row. */
+/** Spellings of share classes. Each row contains the spellings of one class of common shares. */
 const classes: ReadonlyArray<Choices<string>> = [
   ["Common Stock", "Common Stock, par value $0.001", "COMMON STOCK", "Common Stock, $.01 par value per share"],
   ["Class B Common Stock", "Class B common stock, no par value", "Cl. B Common Stock", "Common Stock, Class B"],
 ]
 
-/** Spellings of one nature of ownership per row; the empty one is direct ownership. */
+/**
+ * Spellings of the nature of ownership. Each row contains the spellings of one nature. The empty text means direct
+ * ownership.
+ */
 const natures: ReadonlyArray<Choices<string>> = [[""], ["By Trust", "By trust.", "Trust", "by  the Trust"], [
   "By Family Trust",
   "Family trust",
 ]]
 
-/** A transaction. Amounts are in hundredths of a share. */
+/** A transaction. `change` and `held` are in hundredths of a share. */
 interface Transaction {
   readonly day: number
   readonly change: number
   readonly held: number
 }
 
-/** Chooses a whole number from `minimum` to `maximum`. */
+/** Returns a random integer from `minimum` to `maximum`, inclusive. */
 const chooseBetween = (choose: RandomChooser, minimum: number, maximum: number) =>
   choose([minimum, ...Array.from({ length: maximum - minimum }, (_, index) => minimum + index + 1)])
 
@@ -33,12 +36,12 @@ const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>): ReadonlyAr
   values.map((value) => ({ value, place: chooseBetween(choose, 0, 1000) }))
     .toSorted((a, b) => a.place - b.place).map(({ value }) => value)
 
-/** Generates the transactions of one position, in the order in which they took place. */
+/** Generates the transactions of one position in chronological order. */
 const makeTransactions = (choose: RandomChooser): ReadonlyArray<Transaction> => {
   const unit = choose([1, 25, 100])
   let held = chooseBetween(choose, 0, 20) * unit
   return Array.from({ length: chooseBetween(choose, 1, 4) }, (_, day) => {
-    // Some changes need not be reported on the form.
+    // Occasionally adds a change that need not be reported on the form.
     if (chooseBetween(choose, 1, 8) === 1) held += chooseBetween(choose, 1, 5) * unit
     return Array.from({ length: chooseBetween(choose, 1, 5) }, () => {
       const change = chooseBetween(choose, -Math.min(5, held / unit), 5) * unit
@@ -56,7 +59,7 @@ const permute = <A>(values: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =
 const isPossible = (order: ReadonlyArray<Transaction>) =>
   order.every(({ change, held }, index) => held - change === (order[index - 1]?.held ?? held - change))
 
-/** Returns the amounts that the position may have at the end, from all orders of the last day's transactions. */
+/** Returns the possible final amounts of a position, over all consistent orders of the last day's transactions. */
 const findEnds = (listed: ReadonlyArray<Transaction>) => {
   const lastDay = Math.max(...listed.map(({ day }) => day))
   const orders = permute(listed.filter(({ day }) => day === lastDay)).filter(isPossible)
@@ -75,7 +78,7 @@ const writeTransaction = (choose: RandomChooser, title: string, nature: string, 
     date: `2026-02-0${day + 1}`,
   })
 
-/** Orders the lines of a form at random: oldest first (as given), newest first, or shuffled. */
+/** Arranges the lines of a form: oldest first (as given), newest first, or shuffled. */
 const list = <A>(choose: RandomChooser, values: ReadonlyArray<A>) => {
   const order = choose(["oldest first", "newest first", "random"])
   return order === "random" ? shuffle(choose, values) : order === "oldest first" ? values : values.toReversed()
@@ -83,7 +86,7 @@ const list = <A>(choose: RandomChooser, values: ReadonlyArray<A>) => {
 
 const seen = { known: 0, ambiguous: 0, unknown: 0 }
 
-/** Reads a random form, and compares its sum with the model. */
+/** Reads a random form and compares its total with the model. */
 const checkForm = (seed: number) => {
   const choose = makeRandomChooser(seed)
   const positions = classes.flatMap((titles) => natures.map((spellings) => ({ titles, spellings })))
@@ -112,8 +115,8 @@ const checkForm = (seed: number) => {
     seen.known += 1
     return
   }
-  // The amounts allow several ends, so the sum may be unknown, and is then in doubt. It may also follow from the day
-  // before.
+  // The amounts allow several final values, so the total may be unknown. In that case there must be a doubt. The total
+  // may also follow from the previous day.
   seen.ambiguous += 1
   if (amount === null) seen.unknown += 1
   else assert.include(sums, amount, message)

@@ -1,4 +1,7 @@
-/** Each recorded filing has the rows that a person reads in it. The expected values were written by hand. */
+/**
+ * Tests that each recorded filing yields the rows that a human reader would expect. The expected values were written by
+ * hand.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { DocumentRejected } from "../../../src/ingest/edgar/fetch/DocumentRejected.ts"
@@ -13,7 +16,7 @@ interface ExpectedFiling {
   readonly reported_date: string | null
   readonly event_date: string | null
   readonly element: string
-  /** The columns about the owner in each row. Columns that are left out are expected to be null. */
+  /** The owner columns of each row. Columns that are not listed must be null. */
   readonly owners: ReadonlyArray<RowCells>
 }
 
@@ -123,7 +126,7 @@ const expected: { readonly [path: string]: ExpectedFiling } = {
     owner_cik: "0001669943",
     owner_type: "executive",
     title: "Chief Legal Officer & Corp Sec",
-    // Lines between the two sales are missing in the excerpt, so their amounts do not tell which sale is the last.
+    // The excerpt lacks the lines between the two sales, so the amounts do not show which sale came last.
     common_shares_amount: null,
     options_amount: "35658",
   }),
@@ -181,7 +184,7 @@ const expected: { readonly [path: string]: ExpectedFiling } = {
     "SCHEDULE 13D/A",
     "0001965934",
     "2025-05-02",
-    // 11615772.8 shares and 942779.94 votes: fractions of a share are dropped.
+    // The filing states 11615772.8 shares and 942779.94 votes. Fractions of a share are dropped.
     abuDhabi("Abu Dhabi Investment Authority", "0001362558"),
     abuDhabi("Platinum International Investment Holdings RSC Limited", "0001790748"),
     abuDhabi("Platinum Falcon B 2018 RSC Limited", "0001790749"),

@@ -19,7 +19,10 @@ import { documentUrl, readFiling, readFilingWithDoubts } from "./OwnershipRecord
 
 const rowsOf = (form: Form) => Result.getOrThrow(readFiling(writeForm(form), form.type ?? "4", cik))
 
-/** Returns the doubts about a form, as column, what the document states, what the row has, and the reason. */
+/**
+ * Returns the doubts about a form. Each consists of the column, the value in the document, the value in the row, and
+ * the reason.
+ */
 const doubtsOf = (form: Form) =>
   Result.getOrThrow(readFilingWithDoubts(writeForm(form), form.type ?? "4", cik)).doubts
     .map(({ column, published, read, reason }) => [column, read, published, reason])
@@ -40,7 +43,7 @@ interface Person {
   readonly cik?: string
   readonly amount?: string
   readonly percent?: string
-  /** Other elements. */
+  /** Additional elements, as XML. */
   readonly rest?: string
 }
 
@@ -133,10 +136,13 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
   })
 })
 
-/** The amounts after transactions, as a doubt names them. */
+/** Formats the amounts after the transactions as a doubt describes them. */
 const describeHeld = (lines: ReadonlyArray<string>) => lines.map((line) => line.replace(/^.*=/, "")).join(" and ")
 
-/** A transaction, written as `+100=600` or `-20=580`: the traded shares and the amount after it. */
+/**
+ * Writes a transaction from a text such as `+100=600` or `-20=580`, which contains the traded shares and the amount
+ * held afterwards.
+ */
 const write = (text: string, line: Line = {}) => {
   const [, sign, traded = "", held = ""] = /^([+-])([\d.]+)=([\d.]+)$/.exec(text) ?? []
   return trade({ traded, held, direction: sign === "+" ? "A" : "D", date: "2026-02-19", ...line })
@@ -160,16 +166,16 @@ describe("The last transaction of a position", () => {
     assert.strictEqual(commonAfter("-400=400", "+200=800", "+100=600"), "400")
     assert.strictEqual(commonAfter("+200=800", "-400=400", "+100=600"), "400")
     assert.strictEqual(commonAfter("+100=600", "+200=800", "-400=400"), "400")
-    // Fractions, a gift of nothing, and an exercise that is followed by a sale of the same shares.
+    // Tests fractions, a gift of zero shares, and an exercise followed by a sale of the same shares.
     assert.strictEqual(commonAfter("+10.25=111.75", "+1.5=101.5"), "111")
     assert.strictEqual(commonAfter("-0=500", "-100=500"), "500")
     assert.strictEqual(commonAfter("-1000=500", "-1=499", "+1000=1500"), "499")
   })
 
   it("may be any of several if all orders that the amounts allow have the same end (decision 0100)", () => {
-    // 500, 600, 500, 400 or 500, 400, … : both circles at 500 may come first, and then 700 is the end.
+    // Either round trip, 500 → 600 → 500 or 500 → 400 → 500, may come first. In both orders, the final amount is 700.
     assert.strictEqual(commonAfter("+200=700", "+100=500", "-100=500", "-100=400", "+100=600"), "700")
-    // Each line states the amount held after all three transactions.
+    // Every line states the amount held after all three transactions.
     assert.strictEqual(commonAfter("+200=900", "+100=900", "-50=900"), "900")
   })
 
@@ -195,9 +201,9 @@ describe("The last transaction of a position", () => {
     ]
     assert.strictEqual(commonShares(...lines), "500")
     assert.isNull(commonShares(...lines.toReversed()))
-    // The sale may be one of other shares.
+    // The sale may have been a sale of other shares.
     assert.isNull(commonShares(write("-100=400", { code: "S" }), write("+100=500", { code: "M" })))
-    // The filer rounded the amounts.
+    // In this case, the filer rounded the amounts.
     const rounded = [write("+300.4=800", { code: "M" }), write("-300.4=500", { code: "S" })]
     assert.strictEqual(commonShares(...rounded), "500")
     assert.isNull(commonShares(...rounded.toReversed()))
@@ -226,10 +232,10 @@ describe("The last transaction of a position", () => {
   it("is the last line if the lines do not state how many shares were traded (decision 0100)", () => {
     const date = "2026-02-19"
     assert.strictEqual(commonShares(trade({ held: "800", date }), trade({ held: "500", date })), "500")
-    // The code shows that these acquisitions are sales.
+    // The code shows that these transactions, although marked as acquisitions, are sales.
     const lines = ["+100=900", "+100=800"].map((line) => write(line, { code: "S" }))
     assert.strictEqual(commonShares(...lines), "800")
-    // A wrong code alone does not matter.
+    // A wrong code makes no difference if nothing else is wrong.
     const sales = ["+200=700", "-100=600", "-150=450"].map((line) => write(line, { code: "P" }))
     assert.strictEqual(commonShares(...sales), "450")
     assert.strictEqual(commonShares(...sales.toReversed()), "450")
@@ -259,7 +265,7 @@ describe("The last transaction of a position", () => {
       ],
     })
     assert.deepInclude(row, { common_shares_amount: "500", preferred_shares_amount: "11", options_amount: "30" })
-    // Exercises are sometimes marked as acquisitions of options.
+    // Filers sometimes mark exercises as acquisitions of options.
     const wrong = ["40", "30"].map((held) =>
       derivativeTrade({ ...option, direction: "A", traded: "10", underlying: "10", held })
     )
@@ -273,7 +279,7 @@ describe("The last transaction of a position", () => {
 })
 
 describe("Two spellings", () => {
-  /** Reads a form that lists two transactions of one position, newest first. */
+  /** Reads a form that lists two transactions of the same position, newest first. */
   const amountOf = (first: Line, second: Line) =>
     commonShares(write("-300=500", second), write("+100=800", { date: "2026-02-10", ...first }))
 
@@ -520,7 +526,7 @@ describe("Dates in Forms 3, 4 and 5", () => {
       ["0022-02-10", "is ten years or more before the filing"],
       ["2016-09-10", "is ten years or more before the filing"],
       ["1926-02-19", "is ten years or more before the filing"],
-      // The period is 2026-02-19, the day of the first transaction.
+      // The report's period is 2026-02-19, which is the date of the first transaction.
       ["2025-02-19", "is a year or more before the period of the report"],
       ["2016-09-11", "is a year or more before the period of the report"],
       ["2025-02-20", "is before the period of the report by its year"],
@@ -531,13 +537,14 @@ describe("Dates in Forms 3, 4 and 5", () => {
       assert.strictEqual(reportedDate({ shares }), "2026-02-19", date)
       assert.deepStrictEqual(doubtsOf({ shares }), [["reported_date", date, "2026-02-19", reason]])
     }
-    // The helper files all forms on 2026-09-10. A late form is years late.
+    // The helper dates all filings 2026-09-10. A late form may be filed years after its transactions.
     for (const date of ["2026-09-10", "2016-09-11", "2019-01-31"]) {
       const form = { period: date, shares: dated(date) }
       assert.strictEqual(reportedDate(form), date)
       assert.deepStrictEqual(doubtsOf(form), [])
     }
-    // Filers also take another transaction for the first one. The period of a Form 5 is the end of a year.
+    // Filers sometimes take a different transaction for the first one. The period of a Form 5 is the end of a fiscal
+    // year.
     for (
       const form of [{ shares: dated("2025-09-11") }, { shares: dated("2026-02-18") }, {
         shares: dated("2024-05-01"),
@@ -569,7 +576,7 @@ describe("Dates in Forms 3, 4 and 5", () => {
     assert.deepStrictEqual(doubtsOf({ period: "2026-03-02", shares }), [
       ["reported_date", "2025-03-02", "2026-03-02", "is a year or more before the period of the report"],
     ])
-    // The period is the day of the first sale, and the second sale was a day later.
+    // The period is the date of the first sale. The second sale took place a day later.
     const later = [write("-100=900", { date: "2026-03-02" }), write("-100=800", { date: "2025-03-03" })]
     for (const shares of [later, later.toReversed()]) {
       assert.deepInclude(firstRow({ period: "2026-03-02", shares }), { common_shares_amount: "800" })
@@ -622,7 +629,7 @@ describe("Amendments without transactions", () => {
     }
     const derivatives = [derivativeHolding({ title: "Warrants", underlying: "10" })]
     assert.deepInclude(rowsOf({ type: "4/A", derivatives })[0], placeholder)
-    // This amendment corrects a remark, for example.
+    // An amendment may have no lines at all, for example if it only corrects a remark.
     assert.deepInclude(rowsOf({ type: "4/A" })[0], placeholder)
   })
 
@@ -661,7 +668,7 @@ describe("Reporting persons in Schedules 13D and 13G", () => {
   })
 })
 
-/** Elements of a person's power to vote and to sell. */
+/** Returns the elements for a person's voting and dispositive power. */
 const power = (sole: string, shared: string, dispositive = "0") =>
   `<soleVotingPower>${sole}</soleVotingPower><sharedVotingPower>${shared}</sharedVotingPower>` +
   `<soleDispositivePower>0</soleDispositivePower><sharedDispositivePower>${dispositive}</sharedDispositivePower>`
@@ -727,7 +734,7 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
         ["preferred_shares_amount", "700", kindDoubt],
       ])
     }
-    // The amount is known not to be one of shares.
+    // The title shows that this amount is not a number of shares.
     assert.deepStrictEqual(read("Common Units").doubts, [])
   })
 

@@ -1,4 +1,7 @@
-/** Random histories of ticker lists and ticker changes: where each ingested filing is afterwards (D38). */
+/**
+ * Plays random histories of ticker lists and ticker changes, and tests which symbol each ingested filing has afterwards
+ * (D38).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -39,7 +42,7 @@ const readEvents = Effect.gen(function* () {
 
 const folder = `https://www.sec.gov/Archives/edgar/data/${Number(cik)}`
 
-/** Loads the rows of a filing into four datasets, as an ingest does. A repeated load changes nothing. */
+/** Loads a filing's rows into four datasets, as an ingest would. Loading the same filing again changes nothing. */
 const loadFiling = Effect.fnUntraced(function* (day: string, ticker: string) {
   const sql = yield* SqlClient.SqlClient
   const last_updated = `${day} 16:00:00`
@@ -65,7 +68,10 @@ const loadFiling = Effect.fnUntraced(function* (day: string, ticker: string) {
   }
 })
 
-/** Returns the symbol that a chain of the events has on a day; undefined if the events form no such chain. */
+/**
+ * Returns a function from a day to the symbol that the company has on that day, according to the chain of events.
+ * Returns undefined if the events do not form a chain for this company.
+ */
 const findExpectedTicker = (events: ReadonlyArray<Event>, primary: string, today: string) => {
   const eligible = events.filter(({ effective_date, status }) => status === "confirmed" && effective_date <= today)
   const reached = new Set([primary])
@@ -76,7 +82,7 @@ const findExpectedTicker = (events: ReadonlyArray<Event>, primary: string, today
   }
   const component = eligible.filter(({ old_ticker }) => reached.has(old_ticker))
   if (!Array.isReadonlyArrayNonEmpty(component)) return () => primary
-  // A change without a CIK leads on from the primary symbol only if the list has the new symbol.
+  // From the primary symbol, a change without a CIK is followed only if the ticker list contains the new symbol.
   if (component.some((event) => event.cik !== cik)) return undefined
   const lineage = resolveLineage(component)
   if (Result.isFailure(lineage)) return undefined
@@ -92,7 +98,7 @@ const makeList = (tickers: ReadonlyArray<string>): ReadonlyArray<ListedTicker> =
     exchange: null,
   }))
 
-/** Plays a history, and checks after each step where the filings are. Returns how often the symbols were compared. */
+/** Plays a random history and checks the symbols of all filings after each step. Returns the number of comparisons. */
 const playHistory = Effect.fnUntraced(function* (choose: RandomChooser) {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInChicago
@@ -113,7 +119,7 @@ const playHistory = Effect.fnUntraced(function* (choose: RandomChooser) {
     const [issuer] = yield* addSymbolPeriods(assignment, chosen, true)
     if (issuer === undefined) return
     days.push(day)
-    // Loads all filings again, because the rows of some datasets are always computed from all filings.
+    // Loads all filings again, because some datasets are always recomputed from all filings.
     for (const filed of days) yield* loadFiling(filed, getTickerOn(issuer, filed))
   })
   const addChange = Effect.suspend(() =>

@@ -1,10 +1,10 @@
-/** The recorded responses of the SEC contain no addresses, telephone numbers or tax numbers. */
+/** Tests that the recorded SEC responses contain no addresses, telephone numbers or tax numbers. */
 import { assert, describe, it } from "@effect/vitest"
 import { listRecordings, readRecording } from "./Recordings.ts"
 
 const recordings = listRecordings("*/**/*.*")
 
-/** Names of elements and keys that hold an address or a telephone number. */
+/** Matches names of elements and keys that contain an address or a telephone number. */
 const field = "[\\w:]*(?:street ?[12]?|city|zip(?:code)?|address(?:es)?|phone(?:num)?|fax|mailer)\\w*"
 
 const states =
@@ -15,15 +15,15 @@ const patterns: ReadonlyArray<RegExp> = [
   new RegExp(`<${field}>`, "i"),
   new RegExp(`"${field}"\\s*:`, "i"),
   new RegExp(`class="${field}"`, "i"),
-  // A heading of an SGML header, such as `BUSINESS PHONE:`.
+  // Matches a heading in an SGML header, such as `BUSINESS PHONE:`.
   /^\s+[A-Z ]*(?:STREET|CITY|ZIP|PHONE|ADDRESS)(?: \d)?:/m,
   /["<\s](?:ein|irs[ -]number)(?:"\s*)?[:>]|Internal Revenue Service Number/i,
-  // (408) 486-2000, 786-815-9041, 971 2 4150000
+  // Matches telephone numbers such as (408) 486-2000, 786-815-9041 and 971 2 4150000.
   /(?<![\d.-])\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\d.-])/,
   /(?<!\d)\+?\d{2,3} \d \d{7}(?!\d)/,
   /phone|facsimile|\bfax\b/i,
   /[\w.+-]+@(?!sec\.gov)[\w-]+\.[a-z]{2,}/i,
-  // 65 E Cedar Street, One Apple Park Way, Suite 100, P.O. Box 309, CA 95014
+  // Matches addresses such as 65 E Cedar Street, One Apple Park Way, Suite 100, P.O. Box 309 and CA 95014.
   new RegExp(
     "\\b(?:\\d+|one|two|three|four|five)\\s+(?:[\\w.]+\\s+){1,4}" +
       "(?:street|st\\.|avenue|ave\\.?|road|rd\\.?|drive|lane|way|boulevard|blvd\\.?|parkway|plaza|expressway|robles)\\b",

@@ -1,4 +1,7 @@
-/** The check of ten known values after a run, on recorded responses (docs/operations/ingest-edgar.md). */
+/**
+ * Tests the check of ten well-known values after an ingest run, with recorded responses
+ * (docs/operations/ingest-edgar.md).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"

@@ -1,4 +1,4 @@
-/** Titles of securities, as filers type them, and the kinds that they name (decision 0100). */
+/** Tests how security titles, as filers type them, are classified by the kind of security (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
 import { readNatureOfOwnership } from "../../../src/ingest/edgar/read/NatureOfOwnership.ts"
 import { classifySharesByTitle, makeSecurityIdentifier } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
@@ -154,7 +154,7 @@ describe("The title of a security", () => {
   })
 })
 
-/** In each list, no two titles name one security. */
+/** Lists of titles. Within each list, all titles refer to different securities. */
 const differentSecurities: ReadonlyArray<ReadonlyArray<string>> = [
   [
     "Series A Preferred Stock",
@@ -181,7 +181,7 @@ const differentSecurities: ReadonlyArray<ReadonlyArray<string>> = [
   ["S Common Stock", "Common Stock"],
 ]
 
-/** In each list, all titles name one security. */
+/** Lists of titles. Within each list, all titles refer to the same security. */
 const equalSecurities: ReadonlyArray<ReadonlyArray<string>> = [
   ["Common Stock", "Common Stock, par value $0.001", "COMMON STOCK", "Common Share(s)", "Shares of Common Stock"],
   ["Class A Common Stock", "Common Stock, Class A", "Cl. A Common Stock", 'Class "A" Common Stock', "Class 'A' Common"],

@@ -1,4 +1,4 @@
-/** Checks what the class names on cover pages mean (decision 0103). Most of the names come from real filings. */
+/** Tests how class names on cover pages are interpreted (decision 0103). Most of the names come from real filings. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { readClassName } from "../../../src/ingest/edgar/read/ShareClassNames.ts"
@@ -26,7 +26,7 @@ const names: { readonly [kind: string]: ReadonlyArray<string> } = {
     "CommonSharesOfBeneficialInterest",
     "CommonStock0.01ParValue",
     "OrdinarySharesNominalValueOfEUR0.01Each",
-    // Names that begin with the name of the company.
+    // Names that begin with the company's name.
     "LibertyFormulaOneGroupCommonClassA",
     "PreferredApartmentCommunitiesCommonStock",
     "OptionCareHealthCommonStock",
@@ -35,7 +35,7 @@ const names: { readonly [kind: string]: ReadonlyArray<string> } = {
     "PublicStorageCommonShares",
     "BankOfAmericaCommonStock",
     "JohnsonAndJohnsonCommonStock",
-    // Rights that belong to each share, shares that are not outstanding, and shares in units.
+    // Names that mention rights attached to each share, shares that are not outstanding, and shares in units.
     "CommonStockAndPreferredStockPurchaseRights",
     "CommonStockIncludingPreferredStockPurchaseRights",
     "CommonStockWithAssociatedRights",
@@ -201,7 +201,10 @@ describe("The name of a class", () => {
   })
 })
 
-/** Members on one cover, and those whose counts are added; undefined if the cover cannot be read. */
+/**
+ * The members on a cover page, and the members whose counts are added up. The latter is undefined if the cover page
+ * cannot be interpreted.
+ */
 const covers: ReadonlyArray<readonly [string, string, string | undefined]> = [
   ["special voting shares", "CommonShares SpecialVotingShares", "CommonShares"],
   ["exchangeable shares", "CommonStock ExchangeableStock SpecialVotingStock", undefined],
@@ -254,7 +257,7 @@ describe("A cover", () => {
 const oneOf = <const A extends ReadonlyArray<string>>(words: A) => Schema.Literals(words)
 const several = <S extends Schema.Top>(word: S, most: number) => Schema.Array(word).check(Schema.isMaxLength(most))
 
-/** Words without a meaning for the kind of a class. */
+/** Words that do not affect the kind of a class. */
 const Empty = oneOf([
   "Voting",
   "Nonvoting",
@@ -266,7 +269,7 @@ const Empty = oneOf([
   "Capital",
 ])
 const Company = oneOf(["Acme", "Liberty", "Apartment", "Health", "Media", "Street", "Group"])
-/** Words that say another kind, or a part of a class. */
+/** Words that indicate a different kind of security, or only part of a class. */
 const Other = oneOf([
   "Preferred",
   "Pref",
@@ -302,7 +305,7 @@ const Core = oneOf([
   "Treasury",
 ])
 
-/** A name as its words, which may be joined. */
+/** A random class name as a list of words. The words may be joined. */
 const RandomName = Schema.Struct({
   company: several(Company, 2),
   core: Core,
@@ -310,7 +313,7 @@ const RandomName = Schema.Struct({
   noun: oneOf(["Stock", "Shares", "Units", "Warrants"]),
 })
 
-/** Moves the words, as often as there are places. */
+/** Rotates the words to the left by the given number of positions. */
 const rotate = <A>(words: ReadonlyArray<A>, places: number) => {
   const at = words.length === 0 ? 0 : places % words.length
   return [...words.slice(at), ...words.slice(0, at)]

@@ -1,6 +1,7 @@
 /**
- * Rows of news, registrations and screener from recorded submissions, with expectations written by hand. Pitfalls of
- * the data: unclear time zones (1), delisted companies (4), several symbols (5), withdrawals (12).
+ * Tests the rows of news, registrations and screener that are built from recorded submissions. The expected values were
+ * written by hand. The tests cover these pitfalls of the data: unclear time zones (1), delisted companies (4), several
+ * symbols (5), and withdrawals (12).
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
@@ -174,7 +175,7 @@ describe("A registration", () => {
       "1 prospectus (424B3), latest 2025-06-13. The type follows from the form; the text may show a resale or an " +
         "equity line.",
     )
-    // The notice is stamped with 00:15 of a later day, so it is the last update of the registration.
+    // The notice's timestamp is 00:15 on a later day, so the notice is the last update of the registration.
     assert.strictEqual(row?.["last_updated"], "2025-06-16 00:15:23")
   })
 
@@ -330,7 +331,7 @@ describe("A registration", () => {
     assert.deepStrictEqual(on("2026-08-10", ...late), ["false", "2026-08-09", "expired on 2026-08-09"])
     const early = [...shelf, renewal, statement("EFFECT", "2026-02-05", "333-2")]
     assert.deepStrictEqual(on("2026-02-11", ...early), ["false", "2026-02-10", "expired on 2026-02-10"])
-    // A prospectus shows that the new statement was in use by then, although there is no notice.
+    // The prospectus shows that the new statement was already in use, even though there is no notice of effectiveness.
     const used = [...shelf, renewal, statement("424B5", "2026-02-06", "333-2")]
     assert.deepStrictEqual(on("2026-02-11", ...used), ["false", "2026-02-10", "expired on 2026-02-10"])
   })

@@ -1,6 +1,7 @@
 /**
- * Symbol changes that copies of the SEC's ticker list suggest. Pitfalls of the data: the list may return to an earlier
- * state (2), not every change is a rename (3), delisted companies vanish (4), companies have several symbols (5).
+ * Tests the symbol changes that are inferred from copies of the SEC's ticker list. The tests cover these pitfalls of
+ * the data: the list may revert to an earlier state (2), not every change is a rename (3), delisted companies disappear
+ * (4), and companies have several symbols (5).
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
@@ -22,7 +23,10 @@ const dayOf = (number: number) => new Date(Date.UTC(2026, 0, 1 + number)).toISOS
 
 const makeRow = (ticker: string): ListedTicker => ({ cik, name: "Company", ticker, exchange: "Nasdaq" })
 
-/** Builds one copy per argument: the number of the day, and the company's symbols, separated by spaces. */
+/**
+ * Builds one copy of the list per argument. An argument consists of the day number and the company's symbols, separated
+ * by spaces.
+ */
 const makeCopies = (...copies: ReadonlyArray<readonly [number, string]>): ReadonlyArray<TickerListCopy> =>
   copies.map(([day, tickers]) => ({
     day: dayOf(day),
@@ -214,7 +218,7 @@ describe("Copies of the ticker list", () => {
 
 const symbols = ["FB", "META", "TWO", "XY"] as const
 
-/** For each copy: the number of days since the previous copy, and the company's symbols in the copy. */
+/** One entry per copy: the number of days since the previous copy, and the company's symbols. */
 const Histories = Schema.Array(Schema.Tuple([
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })),
   Schema.Array(Schema.Literals(symbols)).check(Schema.isMaxLength(2)),

@@ -1,4 +1,4 @@
-/** Share counts on the covers of made XBRL instances, also hostile ones (pitfall 6). */
+/** Tests the share counts on the cover pages of artificial XBRL instances, some of them hostile (pitfall 6). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { buildInstanceUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
@@ -46,7 +46,7 @@ const otherSecurities = [
   "us-gaap:TreasuryStockCommonMember",
 ]
 
-/** Securities that may be common shares or not. */
+/** Titles of securities that may or may not be common shares. */
 const unclearSecurities = [
   "acme:SeriesAMember",
   "acme:OrdinarySharesRepresentedByAmericanDepositarySharesMember",
@@ -328,7 +328,7 @@ const RandomCounts = Schema.Array(Schema.Struct({
   isOther: Schema.Literals([false, false, false, true]),
 })).check(Schema.isMinLength(1), Schema.isMaxLength(6))
 
-/** Reads an instance with regular expressions, and adds up the counts. */
+/** Reads an instance with regular expressions and adds up the counts. */
 const sumWithRegularExpressions = (xml: string) => {
   const contexts = new Map(
     Array.from(

@@ -1,4 +1,4 @@
-/** `load` removes no more rows than the user has confirmed (D31, operations/data). */
+/** Tests that `load` never removes more rows than the user has confirmed (D31, operations/data). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -29,7 +29,8 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-confirmation-" })}/former.csv`
       yield* fs.writeFileString(file, "ticker,former_ticker,date\nA1,OLD,2020-01-01\n")
       /**
-       * Loads the file, which has one of the stored rows. Other programs add rows while the confirmation is asked for.
+       * Loads the file, which contains only one of the stored rows. While the load waits for confirmation, another
+       * program adds rows.
        */
       const load = (added: number) =>
         Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Reading the rows of CSV and NDJSON files, compressed or not (D31). */
+/** Tests how rows are read from CSV and NDJSON files, compressed or not (D31). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib"
 import { type FileReaderOptions, type ParsedFileRow, readFileRows } from "../../../src/ingest/load/FileReader.ts"
 import { removeFormulaApostrophe } from "../../../src/query/rows/CsvCells.ts"
 
-/** The path of the folder for test files. */
+/** The path of the folder that contains the test files. */
 class Folder extends Context.Service<Folder, string>()("test/ingest/load/Folder") {
   static readonly layer = Layer.effect(
     Folder,
@@ -14,7 +14,9 @@ class Folder extends Context.Service<Folder, string>()("test/ingest/load/Folder"
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** Writes a file with this name and content, and reads its rows. Cells in the columns `lists` are lists. */
+/**
+ * Writes a file with the given name and content, and reads its rows. Cells in the columns `lists` are parsed as lists.
+ */
 const readRows = Effect.fnUntraced(
   function* (
     name: string,
@@ -29,7 +31,7 @@ const readRows = Effect.fnUntraced(
   },
 )
 
-/** Generated cells are made up of these texts. Most are hard for a CSV reader to parse. */
+/** The parts from which cells are generated. Most of them are hard for a CSV reader to parse. */
 const awkwardParts = [
   '"',
   ",",
@@ -51,11 +53,11 @@ const awkwardParts = [
   "\u2028",
 ]
 
-/** A generated cell: indexes of `awkwardParts`. */
+/** A generated cell, as indexes into `awkwardParts`. */
 const Cell = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: awkwardParts.length - 1 })))
 const makeCell = (parts: ReadonlyArray<number>) => parts.map((part) => awkwardParts[part] ?? "").join("")
 
-/** Variations in how the same table is written. */
+/** Options for writing the same table in different ways. */
 const WritingStyle = Schema.Struct({
   crlf: Schema.Boolean,
   /** Whether the file starts with a byte order mark. */
@@ -80,7 +82,10 @@ const toRows = (
     cells: Object.fromEntries(columns.map((column, at) => [column, cells[at] === "" ? null : cells[at]])),
   }))
 
-/** Writes CSV according to RFC 4180, without code that the reader uses. Returns the line on which each row starts. */
+/**
+ * Writes CSV according to RFC 4180, without using any code of the reader. Also returns the line on which each row
+ * starts.
+ */
 const writeCsv = (table: ReadonlyArray<ReadonlyArray<string>>, style: typeof WritingStyle.Type) => {
   const end = style.crlf ? "\r\n" : "\n"
   const cell = (text: string) =>
@@ -95,7 +100,9 @@ const writeCsv = (table: ReadonlyArray<ReadonlyArray<string>>, style: typeof Wri
   return { text: style.lastBreak ? text : text.slice(0, -end.length), lines }
 }
 
-/** Returns the row without the apostrophes that the service's exports put before text that looks like a formula. */
+/**
+ * Returns the row without the apostrophes that the service's exports put in front of text that looks like a formula.
+ */
 const removeApostrophes = (row: ParsedFileRow): ParsedFileRow => ({
   ...row,
   cells: Object.fromEntries(
@@ -114,7 +121,7 @@ layer(Folder.layer)("The file reader", (it) => {
       const { lines, text } = writeCsv(table.map((row) => row.map(makeCell)), style)
       const [name, bytes] = style.gzip ? ["a.csv.gz", gzipSync(text)] : ["a.csv", text]
       assert.deepStrictEqual(yield* readRows(name, bytes), toRows(lines))
-      // A file is an export of the service only if it has both this header and a byte order mark.
+      // The reader treats a file as an export of the service only if it has this header and a byte order mark.
       const isExportHeader = (names: ReadonlyArray<string>) => names.join() === columns.join()
       assert.deepStrictEqual(
         yield* readRows(name, bytes, [], { isExportHeader }),
@@ -164,7 +171,8 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect("decodes characters and rows that are split between chunks (D31)", () =>
     Effect.gen(function* () {
-      // Multibyte characters and rows of different lengths, so that some chunks end inside a character or a row.
+      // The table has multibyte characters and rows of different lengths, so some chunks end inside a character or a
+      // row.
       const rowCount = 4_000
       const table = Array.from(
         { length: rowCount },
@@ -283,7 +291,7 @@ layer(Folder.layer)("The file reader", (it) => {
     "refuses a compressed %s of any length before it is in memory (D31, SECURITY.md)",
     ([, name, start, reason]) =>
       Effect.gen(function* () {
-        // Together, the parts are longer than the longest string that JavaScript can hold.
+        // All parts together exceed the maximum length of a JavaScript string.
         const [partCount, partSize, maxGrowth] = [9, 64 * 1024 * 1024, 300 * 1024 * 1024]
         const part = gzipSync("x".repeat(partSize))
         const bomb = Buffer.concat(Array.from({ length: partCount }, () => part))

@@ -1,6 +1,6 @@
 /**
- * Loading the files in a folder, checks without loading, and the example files that `datasets` prints
- * (operations/data).
+ * Tests loading all files in a folder, checking files without loading them, and the example files that `datasets`
+ * prints (operations/data).
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -17,7 +17,7 @@ const TestLayer = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
-/** Creates a folder that contains these files, by name. Returns its path. */
+/** Creates a folder with the given files, by name. Returns its path. */
 const createFolder = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-folder-" })

@@ -1,4 +1,4 @@
-/** Tests that a row costs the same to write, however many rows the same transaction has written before. */
+/** Tests that the cost of writing a row does not depend on how many rows the same transaction has already written. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
@@ -10,13 +10,16 @@ import * as ServiceInstances from "../../support/ServiceInstances.ts"
 
 // @module-tag slow
 
-/** How many rows are measured at the beginning and at the end of a load. */
+/** The number of rows that are measured at the beginning and at the end of a load. */
 const measuredRows = 200
 
-/** How many rows are loaded. */
+/** The number of rows that are loaded. */
 const loadedRows = 10_000
 
-/** A deeper tree of an index costs another page per row and index; a scan of the whole index, at least 50. */
+/**
+ * The maximum growth factor. A deeper index tree costs one more page per row and index, while a scan of the entire
+ * index would cost at least 50.
+ */
 const allowedGrowth = 2
 
 const services = Layer.merge(ServiceInstances.databaseWithKeysLayer, NodeServices.layer)
@@ -29,7 +32,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })(
       (dataset) =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          // Leaves out the catalog: how many of its pages are read depends on what other sessions change.
+          // Excludes the system catalog, because the number of its pages that are read depends on other sessions.
           const readFetchedPages = Effect.map(
             sql<{ readonly pages: number }>`
               select sum(pg_stat_get_xact_blocks_fetched(oid))::float8 as pages from pg_class
@@ -56,7 +59,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate daily_prices`
-        // As autovacuum leaves a table that was emptied.
+        // Puts the table into the state in which autovacuum leaves an emptied table.
         yield* sql`vacuum analyze daily_prices`
         const fs = yield* FileSystem.FileSystem
         const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-growing-" })}/closes.csv`
@@ -73,7 +76,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })(
           yield* loadDatasetFile({ dataset: "daily_prices", file, append: true }, yield* Ref.make(0))
           return (yield* readFetchedPages) - before
         }).pipe(sql.withTransaction)
-        // A scan for each row would read half of the table's pages on average. The table has over 50 pages.
+        // The table has more than 50 pages. A scan for each row would read half of them on average.
         assert.isBelow(fetched, 5 * loadedRows)
       }).pipe(Effect.scoped))
   },

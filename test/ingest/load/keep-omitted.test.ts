@@ -1,4 +1,7 @@
-/** `load --append --keep-omitted`: existing rows keep their values in columns that the file omits (D22, D31). */
+/**
+ * Tests `load --append --keep-omitted`, which keeps the values of existing rows in columns that the file omits (D22,
+ * D31).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +17,7 @@ type Row = Readonly<Record<string, unknown>>
 
 const toNdjson = (rows: ReadonlyArray<Row>) => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
-/** Writes a file with this name and content, and loads it with `--append --keep-omitted`. */
+/** Writes a file with the given name and content, and loads it with `--append --keep-omitted`. */
 const append = Effect.fnUntraced(
   function* (dataset: string, name: string, content: string, more: Partial<LoadTask> = {}) {
     const fs = yield* FileSystem.FileSystem
@@ -24,7 +27,7 @@ const append = Effect.fnUntraced(
   },
 )
 
-/** Reads the rows of a table, with each value as text. */
+/** Reads all rows of a table, with every value as text. */
 const readTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly row: Readonly<Record<string, string | null>> }>`
@@ -34,7 +37,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ row }) => row)
 })
 
-/** Returns SQL that prints a column in the format of a data file. */
+/** Returns SQL that formats a column as in a data file. */
 const printColumn = ({ is_list, name, type }: LoadableColumn) =>
   is_list
     ? `to_json("${name}")`
@@ -44,7 +47,7 @@ const printColumn = ({ is_list, name, type }: LoadableColumn) =>
     ? `to_char("${name}" at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
     : `"${name}"::text`
 
-/** Reads these columns of all rows, in the format of a data file. */
+/** Reads the given columns of all rows, formatted as in a data file. */
 const exportRows = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<LoadableColumn>) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<Row>(
@@ -59,7 +62,10 @@ const toCsv = (rows: ReadonlyArray<Row>) => {
   return [names.join(","), ...rows.map((row) => names.map((name) => quote(row[name])).join(","))].join("\n")
 }
 
-/** Chooses the columns of a file: the key, the columns that are validated together, and random other ones. */
+/**
+ * Chooses the columns of a file: the key, the columns that are validated together, and a random selection of the
+ * others.
+ */
 const chooseColumns = (
   { combinedColumns = [], key }: LoadableDataset,
   columns: ReadonlyArray<LoadableColumn>,
@@ -94,7 +100,7 @@ const readCompanies = Effect.flatMap(
 
 const source = ["https://filings.example/AAA#sic"]
 
-/** A row for AAA that omits some columns, and the rows that the table has after it. */
+/** A row for AAA that omits some columns. `updated` contains the expected rows of the table after loading it. */
 const update = { ticker: "AAA", company: "Zyx Inc.", exchange: null, last_updated: "2026-06-02 10:00:00", source }
 const others = { price: "12.5000", num_gaps: 3, pending_s1: true }
 const updated = [

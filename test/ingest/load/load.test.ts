@@ -1,4 +1,6 @@
-/** `load`: valid and invalid files, rows with equal keys, concurrent readers and writers, and interruptions (D31). */
+/**
+ * Tests `load`: valid and invalid files, rows with equal keys, concurrent readers and writers, and interruptions (D31).
+ */
 import { assert, describe, layer } from "@effect/vitest"
 import {
   Clock,
@@ -31,7 +33,7 @@ import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thorough
 
 const { requestJson } = Service
 
-/** The URL of the database, for commands that run as processes. */
+/** The URL of the database, for commands that run in separate processes. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/load/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
@@ -72,7 +74,7 @@ const sessionRow: Cells = {
 /** The required cells of a ticker change. */
 const changeRow: Cells = { old_ticker: "AAA", new_ticker: "BBB", effective_date: "2025-03-03", status: "confirmed" }
 
-/** Quotes a cell of a CSV file if it must be. */
+/** Quotes a CSV cell if necessary. */
 const quoteCell = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 
 const toCsv = (rows: ReadonlyArray<Cells>, columns = Object.keys(rows[0] ?? {})) =>
@@ -85,7 +87,7 @@ const toNdjson = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
 /** Creates a folder that is removed after the test. */
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-load-" }))
 
-/** Writes a file with this name and content. Returns its path. */
+/** Writes a file with the given name and content. Returns its path. */
 const writeTestFile = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
   const fs = yield* FileSystem.FileSystem
   const path = `${yield* folder}/${name}`
@@ -102,7 +104,7 @@ const replaceWith = (dataset: Dataset, name: string, content: string | Uint8Arra
 const appendText = (dataset: Dataset, name: string, content: string | Uint8Array) =>
   Effect.flatMap(writeTestFile(name, content), (file) => load(dataset, file, true))
 
-/** Reads the number of rows in a table, and a digest of their contents. */
+/** Reads the number of rows in a table and a digest of their content. */
 const readTableState = Effect.fnUntraced(function* (table: Dataset) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly rows: number; readonly digest: string }>`
@@ -113,18 +115,18 @@ const readTableState = Effect.fnUntraced(function* (table: Dataset) {
   return found ?? { rows: -1, digest: "" }
 })
 
-/** Returns the names of the staging tables that a load should have dropped. */
+/** Returns the names of staging tables that a load should have dropped but did not. */
 const findLeftoverTables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly name: string }>`select relname as name from pg_class where relnamespace = 'loading'::regnamespace`,
     (rows) => rows.map(({ name }) => name),
   ))
 
-/** Parses the lines of a message that report an error in a row. Returns the line number and the text after it. */
+/** Parses the lines of an error message that report a row error. Returns the line number and the reason. */
 const parseErrors = (message: string) =>
   Array.from(message.matchAll(/^ {2}line (\d+): (.+)$/gm), ([, line, reason]) => [Number(line), reason ?? ""] as const)
 
-/** Asserts that a load fails and changes nothing. Returns the message. */
+/** Asserts that a load fails and changes nothing. Returns the error message. */
 const assertRefused = Effect.fnUntraced(
   function* (dataset: Dataset, name: string, content: string | Uint8Array, append = false) {
     const before = yield* readTableState(dataset)
@@ -142,7 +144,7 @@ const seeds = {
   intraday_runners: toCsv([{ ...sessionRow, ticker: "SEED" }]),
 }
 
-/** The digests of the tables after `seed`. */
+/** The digests of the tables after `seed` has loaded them. */
 const seededDigests = new Map<Dataset, string>()
 
 /** Loads one row into each of two tables. Skips a table that still contains exactly that row. */
@@ -158,20 +160,21 @@ const seed = Effect.gen(function* () {
 const retryOften = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.retry(effect, { schedule: Schedule.spaced("10 millis"), times: 9000 })
 
-/** The condition of `waitUntil` does not hold yet. */
+/** The condition that `waitUntil` waits for is not met yet. */
 class NotYet extends Data.TaggedError("NotYet")<{ readonly message: string }> {}
 
-/** Waits until the condition holds. `what` describes it in the error after a timeout. */
+/** Waits until the condition is true. `what` describes the condition in the timeout error. */
 const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   retryOften(
     Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not happen` })),
   )
 
-/** Formats the day that is this number of days after the start of 2010. */
+/** Formats the day that is the given number of days after 2010-01-01. */
 const formatDay = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
 
 /**
- * Returns sessions with distinct keys. All have the same `market_open`, `open`, by which a test recognizes the file.
+ * Returns sessions with distinct keys. All have `market_open` set to `open`, by which a test recognizes the file that
+ * they came from.
  */
 const makeSessions = (count: number, open: string): ReadonlyArray<Cells> =>
   Array.from({ length: count }, (_, at) => ({
@@ -183,14 +186,14 @@ const makeSessions = (count: number, open: string): ReadonlyArray<Cells> =>
     low_price: "0.5",
   }))
 
-/** Returns ticker changes with distinct keys, whose symbols start with `prefix`. */
+/** Returns ticker changes with distinct keys. Their symbols start with `prefix`. */
 const makeChanges = (count: number, prefix: string): ReadonlyArray<Cells> =>
   Array.from(
     { length: count },
     (_, at) => ({ ...changeRow, old_ticker: `${prefix}${at}`, new_ticker: `${prefix}${at}.N` }),
   )
 
-/** Starts `tickerline` with these arguments as a process, which is killed when the test ends. */
+/** Starts `tickerline` with the given arguments in a separate process, which is killed at the end of the test. */
 const startCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, flags: ReadonlyArray<string> = []) {
   const url = yield* DatabaseUrl
   const child = yield* Effect.acquireRelease(
@@ -219,8 +222,8 @@ const startCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, f
 })
 
 /**
- * Starts a load as a process, and waits until it inserts rows. It cannot commit before the transaction `writer` ends,
- * which holds a lock that a replacement waits for.
+ * Starts a load in a separate process and waits until it inserts rows. The load cannot commit before the transaction
+ * `writer` ends, because `writer` holds a lock that a replacement has to wait for.
  */
 const startUnfinishedLoad = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -242,7 +245,7 @@ const startUnfinishedLoad = Effect.gen(function* () {
 
 layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   describe("with a valid file", () => {
-    /** Sessions with values that are hard to parse, or at the limit of their column. */
+    /** Sessions with values that are hard to parse or at the limits of their columns. */
     const full: ReadonlyArray<Cells> = [
       {
         ...sessionRow,
@@ -265,7 +268,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         close_under_50pct_of_range: "false",
       },
     ]
-    /** The same sessions as objects with lists, booleans and numbers. */
+    /** The same sessions as JSON objects with lists, booleans and numbers. */
     const json = full.map(({ all_tags, filing_types, ...row }) => ({
       ...row,
       ...(filing_types === undefined ? {} : { filing_types: JSON.parse(filing_types) }),
@@ -422,9 +425,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("with an invalid row", () => {
-    /** Valid cells for optional columns that must not be empty if the file has them. */
+    /** Valid cells for optional columns that must not be empty if the file contains them. */
     const validOptionalCells: Cells = { recorded_at: "2026-06-01T13:30:00Z" }
-    /** What is wrong, the cells, the column that the error names, and its reason. */
+    /** Each case has a description of the error, the cells, the column that the message mentions, and the reason. */
     const wrongSessions: ReadonlyArray<readonly [string, Cells, string, RegExp]> = [
       ["an unknown column", { closing_price: "1" }, "closing_price", /not a column/],
       ["a column named like a property of every object", { constructor: "1" }, "constructor", /not a column/],
@@ -474,7 +477,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     ]
     const invalidColumns = wrongSessions.filter(([, , , reason]) => reason.source === "not a column")
     const invalidSessions = wrongSessions.filter((wrong) => !invalidColumns.includes(wrong))
-    // No file has more bad rows than a load reports.
+    // No case has more bad rows than a load reports.
     const cases = [
       { dataset: "intraday_runners", good: sessionRow, wrong: invalidSessions.slice(0, maxReportedBadRows) },
       { dataset: "intraday_runners", good: sessionRow, wrong: invalidSessions.slice(maxReportedBadRows) },
@@ -491,7 +494,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           const known = Object.fromEntries(names.map((name) => [name, good[name] ?? validOptionalCells[name] ?? ""]))
           const bad = wrong.map(([, cells]) => ({ ...good, ...known, ...cells }))
           const inCsv = parseErrors(yield* assertRefused(dataset, "bad.csv", toCsv([{ ...valid, ...known }, ...bad])))
-          // The header and the valid row are before the first bad row.
+          // The line of the first bad row. It follows the header and the valid row.
           const firstCsvLine = 3
           assert.deepStrictEqual(
             Array.from(new Set(inCsv.map(([line]) => line))),
@@ -687,7 +690,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ) {
           assert.deepStrictEqual(
             parseErrors(message).map(([line]) => line),
-            // Every second row is bad, from line 2 on.
+            // Every second row is bad, starting with line 2.
             Array.from({ length: maxReportedBadRows }, (_, index) => 2 + 2 * index),
           )
         }
@@ -755,7 +758,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
   describe("with an unreadable file", () => {
     const header = `${Object.keys(changeRow).join(",")}\n`
-    /** What is wrong, the name and content of the file, and the message. */
+    /** Each case has a description of the error, the file's name and content, and the expected message. */
     const cases: ReadonlyArray<readonly [string, string, string | Uint8Array, RegExp]> = [
       ["an unknown file type", "a.parquet", "PAR1", /a\.parquet.*\.csv.*\.ndjson/],
       [
@@ -997,7 +1000,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
 
     const cik = "0000320193"
-    /** Reads the status and the company name of each ticker change, in order. */
+    /** Reads the status and company name of each ticker change, in order. */
     const readNames = Effect.flatMap(SqlClient.SqlClient, (sql) =>
       Effect.map(
         sql<
@@ -1151,7 +1154,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
       return Object.fromEntries(names.split(",").map((name, at) => [name, list[at] ?? ""]))
     }
-    /** Valid values that differ from those in the example row, for columns that are in no key. */
+    /** Valid values that differ from those in the example row, for columns that are not part of a key. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
     it.effect.each(sampleUnlessThorough(loadableDatasets, 4, 0))(
@@ -1273,15 +1276,15 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("while clients read", () => {
-    /** What a reader has seen. */
+    /** The observations of a repeated read. */
     interface Readings {
-      /** The different results, in the order in which they first occurred. */
+      /** The distinct results, in order of first occurrence. */
       readonly results: Set<string>
       readonly reads: Ref.Ref<number>
-      /** The duration of the longest read in milliseconds. */
+      /** The duration of the longest read, in milliseconds. */
       readonly longest: Ref.Ref<number>
     }
-    /** Reads every 10 ms until it is interrupted, and records what it sees. */
+    /** Repeats a read every 10 ms until interrupted, and records the results. */
     const readRepeatedly = <E, R>(readings: Readings, read: Effect.Effect<string, E, R>) =>
       Effect.repeat(
         Effect.gen(function* () {
@@ -1298,7 +1301,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       longest,
     }))
 
-    /** Reads the number of sessions, and their lowest and highest `market_open`. */
+    /** Reads the number of sessions and their lowest and highest `market_open`. */
     const readSessions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
       Effect.map(
         sql<
@@ -1414,7 +1417,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           assert.deepStrictEqual(yield* readTableState("ticker_changes"), before)
           assert.deepStrictEqual(yield* findLeftoverTables, [])
         }
-        // The next load succeeds.
+        // The next load must succeed.
         assert.strictEqual((yield* replaceWith("ticker_changes", "b.csv", toCsv(makeChanges(3, "B")))).rows, 3)
       }))
 
@@ -1432,7 +1435,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("on a signal", () => {
-    /** Holds the load lock of a dataset. Returns an effect that releases it. */
+    /** Acquires the load lock of a dataset. Returns an effect that releases it. */
     const holdLoadLock = (dataset: Dataset) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -1563,7 +1566,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   it.effect("streams a file that is larger than its heap (D31)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
-      // 120 MB of text, and a heap of 96 MB.
+      // The file contains 120 MB of text, but the heap has only 96 MB.
       const [rowCount, heapSize] = [10_000, 96]
       const padding = " ".repeat(12_000)
       const lines = Array.from(

@@ -1,4 +1,7 @@
-/** Which of several ticker changes with the same key `load` stores, and how it counts the others (D22, corrections). */
+/**
+ * Tests which of several ticker changes with the same key `load` stores, and how it counts the others (D22,
+ * corrections).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,7 +11,7 @@ import { makeRandomChooser, type RandomChooser } from "../../support/RandomChoic
 import * as Service from "../../support/Service.ts"
 import { getInputCount, sampleUnlessThorough, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** The columns of a ticker change. All changes of this test have the same new symbol and date. */
+/** The columns of a ticker change. All changes in this test have the same new symbol and date. */
 interface Change {
   readonly old_ticker: string
   readonly new_ticker: string
@@ -21,7 +24,7 @@ interface Change {
 const formatKey = ({ cik, old_ticker }: Change) => `${old_ticker} ${cik}`
 const isEqual = (one: Change, other: Change) => one.status === other.status && one.company_name === other.company_name
 
-/** Whether the earlier change stays although a later one has the same key (D22). */
+/** Returns whether an earlier change is kept although a later one has the same key (D22). */
 const keepsEarlier = (earlier: Change, later: Change) =>
   ["confirmed", "reverted", "blocked"].includes(earlier.status) && ["estimated", "backfill"].includes(later.status)
 
@@ -37,7 +40,7 @@ const chooseChange = (choose: RandomChooser): Change => ({
 const chooseChanges = (choose: RandomChooser, count: number) =>
   Array.from({ length: count }, () => chooseChange(choose))
 
-/** Returns changes with keys that no other change has. A batch of them separates the changes before and after it. */
+/** Returns changes with unique keys. A batch of them separates the changes before it from the changes after it. */
 const makeOtherChanges = (count: number) =>
   Array.from({ length: count }, (_, index): Change => ({
     old_ticker: `X${index}`,
@@ -48,7 +51,7 @@ const makeOtherChanges = (count: number) =>
     status: "confirmed",
   }))
 
-/** The model of reading a file: computes row by row which changes it leaves, by key, and the counts of the load. */
+/** Models reading a file, row by row. Returns the remaining changes by key, and the load's counts. */
 const readFile = (rows: ReadonlyArray<Change>) => {
   const stored = new Map<string, Change>()
   const different = new Set<string>()
@@ -66,7 +69,7 @@ const readFile = (rows: ReadonlyArray<Change>) => {
   return { stored, counts: { rows: stored.size, dropped: rows.length - kept - different.size, superseded, kept } }
 }
 
-/** The model of the merge: computes which changes the table then has, by key, and the counts of the merge. */
+/** Models the merge. Returns the changes in the table after it, by key, and the merge's counts. */
 const merge = (existing: ReadonlyMap<string, Change>, incoming: ReadonlyMap<string, Change>, isAppend: boolean) => {
   const stored = new Map(isAppend ? existing : [])
   let [added, updated, unchanged, kept] = [0, 0, 0, 0]
@@ -103,7 +106,7 @@ const readStored = Effect.gen(function* () {
   )
 })
 
-/** Loads the changes, after a check that must change nothing and return the same counts. */
+/** Loads the changes. Before that, runs a check, which must change nothing and return the same counts. */
 const load = Effect.fnUntraced(
   function* (rows: ReadonlyArray<object>, options: { readonly append: boolean; readonly keepOmitted: boolean }) {
     const fs = yield* FileSystem.FileSystem

@@ -1,6 +1,6 @@
 /**
- * Round trips: `load` accepts the files that psql and the service write, and leaves the tables as they are (D31, files;
- * D39, text).
+ * Tests round trips: `load` accepts the files that psql and the service export, and loading them leaves the tables
+ * unchanged (D31, files; D39, text).
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -21,7 +21,7 @@ const tables = loadableDatasets.map(({ table }) => ({ table }))
 const loadFile = (dataset: string, file: string, options: Partial<LoadTask> = {}) =>
   Effect.flatMap(Ref.make(0), (rows) => loadDatasetFile({ dataset, file, append: false, ...options }, rows))
 
-/** Creates a folder into which PostgreSQL's user can write. */
+/** Creates a folder that PostgreSQL's operating system user can write to. */
 const sharedFolder = Effect.gen(function* () {
   const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-trip-" })
   chmodSync(folder, 0o777)
@@ -34,7 +34,7 @@ const countRows = Effect.fnUntraced(function* (table: string) {
   return row?.count ?? 0
 })
 
-/** Loads the file, and asserts that it has exactly the rows of the table. */
+/** Loads a file and asserts that it contains exactly the rows of the table. */
 const assertUnchanged = Effect.fnUntraced(function* (dataset: string, file: string, options: Partial<LoadTask> = {}) {
   const rows = yield* countRows(dataset)
   const { merged } = yield* loadFile(dataset, file, options)
@@ -43,7 +43,8 @@ const assertUnchanged = Effect.fnUntraced(function* (dataset: string, file: stri
 })
 
 /**
- * Stores texts that a spreadsheet may run as formulas, and lists with the special characters of JSON and PostgreSQL.
+ * Stores texts that a spreadsheet might execute as formulas, and lists that contain special characters of JSON and
+ * PostgreSQL.
  */
 const writeDifficultValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -67,7 +68,8 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
           const folder = yield* sharedFolder
           for (const zone of ["UTC", "America/New_York"]) {
             const file = `${folder}/${zone.slice(-3)}.csv`
-            // psql's `\copy` sends the same statement, but to standard output, and writes what it receives.
+            // psql's `\copy` sends the same statement with standard output as the target, and writes the data that it
+            // receives to a file.
             yield* sql.withTransaction(Effect.andThen(
               sql.unsafe(`set local timezone = '${zone}'`),
               sql.unsafe(`copy (select * from ${table}) to '${file}' csv header`),
@@ -86,25 +88,26 @@ interface ExportedList {
   /** The table that the endpoint reads. */
   readonly table: string
   readonly path: string
-  /** SQL condition for the rows that the endpoint shows. The default is all rows. */
+  /** An SQL condition for the rows that the endpoint shows. By default, it shows all rows. */
   readonly shown?: string
-  /** The endpoint requires the parameter `ticker`. */
+  /** Whether the endpoint requires the `ticker` parameter. */
   readonly needsTickers?: true
-  /** With `provenance=true`, the rows have the column `source`. */
+  /** Whether rows have a `source` column with `provenance=true`. */
   readonly hasSource?: true
-  /** The endpoint does not show a column that every row of the table must have. */
+  /** Whether the endpoint omits a column that is required in the table. */
   readonly lacksColumns?: true
 }
 
-/** `/v1/ownership` shows the newest filing of each symbol. */
+/** `/v1/ownership` shows only the newest filing for each symbol. */
 const newestFilings = `${ownershipHolderSqlCondition} and (ticker, accession_number) in (
   select distinct on (ticker) ticker, accession_number from ownership where ${ownershipHolderSqlCondition}
   order by ticker, filed_at desc, reported_date desc nulls last, accession_number desc
 )`
 
 /**
- * The endpoints that show all columns of a table for which a file needs values. Ticker changes and former tickers are
- * not among them, because the API shows chains instead of rows, nor are closing prices, which it does not show (D36).
+ * The endpoints that show all columns for which a data file needs values. Ticker changes and former tickers are
+ * excluded because the API shows chains instead of rows. Closing prices are excluded because the API does not show them
+ * (D36).
  */
 const lists: ReadonlyArray<ExportedList> = [
   {
@@ -129,17 +132,17 @@ const lists: ReadonlyArray<ExportedList> = [
   { table: "screener", path: "/v1/screener", hasSource: true },
 ]
 
-/** Endpoints that show only some columns of a table. */
+/** Endpoints that show only some of a table's columns. */
 const subsets: ReadonlyArray<ExportedList> = [
   { table: "news", path: "/v1/news-basic" },
   { table: "gap_stats", path: "/v1/gap-stats" },
   { table: "dilution_data", path: "/v1/dilution-data", needsTickers: true },
 ]
 
-/** The number of symbols that are exported from an endpoint that requires `ticker`. */
+/** The number of symbols to export from an endpoint that requires `ticker`. */
 const exportedSymbols = 20
 
-/** Deletes the rows that the endpoint does not show. Returns the part of the query that selects all others. */
+/** Deletes the rows that the endpoint does not show. Returns the query parameters that select all remaining rows. */
 const keepShownRows = Effect.fnUntraced(function* ({ needsTickers, shown = "true", table }: ExportedList) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`delete from ${table} where not (${shown})`)
@@ -152,14 +155,14 @@ const keepShownRows = Effect.fnUntraced(function* ({ needsTickers, shown = "true
   return `&ticker=${symbols.join(",")}`
 })
 
-/** Writes the whole list of an endpoint to a file. */
+/** Exports an endpoint's entire list to a file. */
 const exportList = Effect.fnUntraced(function* (path: string, query: string, file: string) {
   const { ultimate } = yield* Service.TestKeys
   const response = yield* HttpClient.execute(
     HttpClientRequest.get(`${path}?limit=all${query}`).pipe(HttpClientRequest.setHeaders({ "X-API-Key": ultimate })),
   )
   assert.strictEqual(response.status, 200, `${path}${query}`)
-  // As bytes, because decoding them as text would drop the byte order mark.
+  // Writes raw bytes, because decoding them as text would drop the byte order mark.
   yield* (yield* FileSystem.FileSystem).writeFile(file, new Uint8Array(yield* response.arrayBuffer))
 })
 

@@ -1,6 +1,7 @@
 /**
- * The rules that loaded rows must follow: CHECK constraints, the bounds of columns, past days, and prices within the
- * range of their session. `load` names the line, the columns, the values and the rule (D31, D34, D42).
+ * Tests the rules that loaded rows must satisfy: CHECK constraints, column bounds, dates in the past, and prices within
+ * their session's range. If a row violates a rule, `load` reports the line, the columns, the values and the rule (D31,
+ * D34, D42).
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -14,14 +15,17 @@ import * as Service from "../../support/Service.ts"
 
 type Cells = Readonly<Record<string, unknown>>
 
-/** A CHECK constraint of a table, or of the domain of one of its columns. */
+/** A CHECK constraint of a table or of a column's domain. */
 interface Constraint {
   readonly name: string
   readonly columns: ReadonlyArray<string>
   readonly types: ReadonlyArray<string>
 }
 
-/** Cells that violate a constraint on several columns, by its name. `makeViolatingCell` has those for one column. */
+/**
+ * Cells that violate a constraint on several columns, by constraint name. For constraints on one column, see
+ * `makeViolatingCell`.
+ */
 const violatingCells: Readonly<Record<string, Cells>> = {
   ticker_changes_check: { old_ticker: "SAME", new_ticker: "SAME" },
   dilution_data_check: { security_type: "warrant", conversion_price: "1" },
@@ -35,7 +39,7 @@ const makeViolatingCell = (name: string, type: string): unknown => {
   if (name === "price_check" || name === "floor_price_check" || name === "ratio_check") return "0"
   if (name === "dollars_check") return "-1"
   if (type === "date") return "1899-12-31"
-  // Empty text is null, which `load` refuses before the table does.
+  // An empty text means null, which `load` refuses before the table's constraint is checked.
   if (name === "filled_text_check") return ""
   if (type.startsWith("numeric")) return "NaN"
   return type.startsWith("timestamp") ? "infinity" : "no such value!"
@@ -69,7 +73,7 @@ const loadRows = Effect.fnUntraced(
   },
 )
 
-/** Returns a row of the table with these columns, in the form in which `load` accepts it. */
+/** Reads one row of the table with the given columns, in a form that `load` accepts. */
 const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql.unsafe<{ readonly row: Cells }>(`select to_jsonb(t) as row from ${table} as t limit 1`)
@@ -85,7 +89,10 @@ const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArr
 const getColumns = (name: string) =>
   loadableDatasets.flatMap(({ row, table }) => table === name ? Object.keys(row.fields) : [])
 
-/** Returns the other prices of the session whose high is in this column. All are 12.3, between the low and the high. */
+/**
+ * Returns the other prices of the session that has its high in the given column. All are 12.3, which is between the low
+ * and the high.
+ */
 const makeSessionPrices = (table: string, high: string) => {
   const session = high.startsWith("premarket")
     ? /^$/
@@ -95,7 +102,7 @@ const makeSessionPrices = (table: string, high: string) => {
   return Object.fromEntries(getColumns(table).filter((name) => session.test(name)).map((name) => [name, "12.3"]))
 }
 
-/** How many constraints one file violates: few enough that its load reports all of them. */
+/** The number of constraints that one file violates. It is low enough for a load to report all violations. */
 const constraintsPerLoad = 6
 
 const millisecondsPerDay = 86_400_000
@@ -126,12 +133,12 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
             for (const [at, { cells, name, names: [column = "", ...others], type }] of violations.entries()) {
               const line = message.split("\n").find((text) => text.startsWith(`  line ${at + 2}: `))
               if (line === undefined) return assert.fail(`Add cells that violate ${name}. ${message}`)
-              // A price beyond its bounds is also outside the range of its session, so the error may name another
-              // price.
+              // A price beyond its column's bounds is also outside the session's range, so the error may name a
+              // different price column.
               assert.isTrue([column, ...others].some((name) => line.includes(` ${name}`)), `${name}: ${message}`)
               assert.notMatch(message, /constraint|relation|Query failed/, name)
               const cell = String(cells[column])
-              // As the file has it, not as PostgreSQL prints it, such as "-1.00".
+              // The message must show the cell as it is in the file, not as PostgreSQL would print it, such as "-1.00".
               const shown = line.includes("violates the rule") ? `: ${JSON.stringify(cell)}` : cell
               if (!type.endsWith("[]")) assert.include(line, shown, name)
             }
@@ -146,8 +153,8 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
           const sql = yield* SqlClient.SqlClient
           const columns = Object.keys(fields)
           const row = yield* readRow(table, columns)
-          // The values just below and just above the bounds of each column. `step` is the smallest step of its
-          // decimals, which PostgreSQL stores in the lower bits of the type modifier.
+          // Reads the values just below and just above the bounds of each column. `step` is the smallest decimal step
+          // of the column, which PostgreSQL stores in the low bits of the type modifier.
           const beyond = yield* sql<{ readonly name: string; readonly below: string | null; readonly above: string }>`
             select attname as name,
               case type when 'bigint' then (least::numeric - 1)::text when 'numeric' then (least::numeric - step)::text
@@ -248,7 +255,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
             [high.replace("high", "low")]: "12",
           }
           const inside = { ...row, ...makeSessionPrices(table, high) }
-          // Odd-lot trades count for a VWAP, but not for the high and the low, so it may be outside their range.
+          // Odd-lot trades count toward the VWAP but not toward the high and low, so a VWAP may be outside the range.
           const vwaps = getColumns(table).filter((name) => /^(premarket_)?vwap$/.test(name)).map((name) => [name, "99"])
           yield* loadRows(table, [{ ...inside, ...Object.fromEntries(vwaps) }], { check: true })
           const { message } = yield* Effect.flip(
@@ -324,7 +331,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
 
     it.effect("refuses long text in indexed columns together with other bad rows, also with --check (D31)", () =>
       Effect.gen(function* () {
-        // Each \u00E9 has two bytes, and a text may have 1,000.
+        // A text may have 1,000 bytes, and each \u00E9 takes two.
         const longest = "\u00E9".repeat(500)
         const tooLong = `x${longest}`
         const row = yield* readRow("news", newsColumns)

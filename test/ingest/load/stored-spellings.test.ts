@@ -1,4 +1,7 @@
-/** The database has one spelling for each symbol, whichever program writes it (D41, spelling of symbols). */
+/**
+ * Tests that the database stores each symbol with a single spelling, regardless of the program that writes it (D41,
+ * spelling of symbols).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Ref } from "effect"
@@ -31,7 +34,7 @@ const load = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Ingests lines of a price file: symbol, day, open, high, low, close and volume. */
+/** Ingests lines of a price file. Each line has a symbol, day, open, high, low, close and volume. */
 const ingest = Effect.fnUntraced(
   function* (lines: ReadonlyArray<string>) {
     const file = yield* writeFile(["ticker,date,open,high,low,close,volume", ...lines])
@@ -44,7 +47,7 @@ const floatHeader = "ticker,outstanding,is_adr,last_updated"
 const toFloatLine = (ticker: string, outstanding: number) => `${ticker},${outstanding},false,2026-06-01 10:00:00`
 const priceHeader = "ticker,date,close"
 
-/** Reads the spellings that a table has for a symbol, one for each row. `key` is the symbol with hyphens. */
+/** Reads a table's spellings of a symbol, one per row. `key` is the symbol with hyphens. */
 const readSymbols = Effect.fnUntraced(function* (table: string, key: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly ticker: string }>`
@@ -57,7 +60,8 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
   it.effect("has one spelling in every column for symbols, because a trigger on the table applies it (D41)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // Symbols that somebody asked for keep their spelling. The other columns here only repeat symbols of stored rows.
+      // Symbols that a user entered keep their spelling. The other columns in this list only repeat symbols from stored
+      // rows.
       const columnsWithoutTrigger = [
         "history.changes.ticker",
         "history.changes.other_ticker",
@@ -191,7 +195,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
           ])
           assert.isDefined(spelling)
           assert.isEmpty(more)
-          // One day from the load, and one from the ingest.
+          // One day comes from the load, and one from the ingest.
           const daysPerSymbol = 2
           assert.lengthOf(yield* readSymbols("daily_prices", key), daysPerSymbol)
         }
@@ -217,7 +221,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
         `
         return (yield* readScannedRows) - before
       }).pipe(sql.withTransaction)
-      // A sequential scan for each symbol would read half of the symbols on average.
+      // A sequential scan for each symbol would read half of the stored symbols on average.
       assert.isBelow(scanned, symbols)
     }))
 
@@ -305,16 +309,16 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
     }))
 })
 
-/** Returns a symbol with up to three parts after the root. In the model, all separators are hyphens. */
+/** Returns a symbol with up to three parts after the root. The model always uses hyphens as separators. */
 const makeSymbol = (choose: RandomChooser, root: string) =>
   [root, ...Array.from({ length: choose([0, 1, 1, 1, 2, 3]) }, () => choose(["A", "B", "AB"]))].join("-")
 
-/** Returns the symbol with a dot or a hyphen at each separator. */
+/** Returns the symbol with each separator replaced by a random dot or hyphen. */
 const respell = (choose: RandomChooser, symbol: string) => symbol.replaceAll("-", () => choose([".", "-"]))
 
 /**
- * Writes random rows to the database, by loads, ingests and inserts, and the same rows to a model. The model has the
- * shares (`floats`) by symbol, the closes by symbol and date, and the first stored spelling of each symbol.
+ * Writes random rows both to the database, by loads, ingests and inserts, and to a model. The model contains the shares
+ * by symbol (`floats`), the closes by symbol and date, and the first stored spelling of each symbol.
  */
 const writeRandomly = Effect.fnUntraced(function* (choose: RandomChooser, root: string) {
   const [writes, otherSymbols, maxRows] = [8, 5, 5]

@@ -1,4 +1,4 @@
-/** `undo-load`, which restores the rows that a dataset had at an earlier moment (operations/history). */
+/** Tests `undo-load`, which restores a dataset's rows as of an earlier time (operations/history). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
@@ -14,7 +14,7 @@ import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
 const { insertRows, readDatabaseClock } = Service
 
-/** Runs a test with its own copy of the sample market. `url` is the URL of the database. */
+/** Runs a test with a separate copy of the sample market. `url` is the database URL. */
 const withSamples = <A, E, R>(test: (url: string) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Service.copySampleDatabase,
@@ -28,7 +28,7 @@ const undo = (
   confirm: (preview: UndoPreview) => Effect.Effect<boolean> = () => Effect.succeed(true),
 ) => undoLoad({ dataset, to, confirm, onCommit: Effect.void })
 
-/** Reads the rows of a table as sorted text, without the id of the transaction that recorded them. */
+/** Reads the rows of a table as sorted text, without the id of the transaction that wrote them. */
 const readRows = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const columns = (yield* readLoadableColumns(`public.${table}`)).map(({ name }) => `"${name}"`).join(", ")
@@ -52,7 +52,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           const sql = yield* SqlClient.SqlClient
           const columns = yield* readLoadableColumns(`public.${table}`)
           const cleared = columns.find(({ is_nullable, name }) => is_nullable && !key.includes(name))
-          /** The rows at each moment to which the table is set back. */
+          /** The times to which the table is reset, each with the rows at that time. */
           const states = [{ moment: yield* readDatabaseClock, rows: yield* readRows(table) }]
           const remember = Effect.gen(function* () {
             states.push({ moment: yield* readDatabaseClock, rows: yield* readRows(table) })
@@ -123,10 +123,10 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         yield* sql`update news set title = 'allowed' where id = 'undo-rule'`
         const context = yield* Effect.context<SqlClient.SqlClient>()
         const addRow = Effect.provideContext(Effect.orDie(insertRows("news", newsItem("undo-other"))), context)
-        // In another fiber, because the confirmation runs in the transaction of the undo.
+        // Runs a change in a separate fiber, because the confirmation itself runs in the transaction of the undo.
         const runOutside = <A, E>(change: Effect.Effect<A, E>) => Effect.promise(() => Effect.runPromise(change))
         const correct = Effect.orDie(sql`update news set title = 'corrected' where id = 'undo-rule'`)
-        // The undo would change the same row back, but not from the values in the preview.
+        // The undo would restore the same row, but the row no longer has the values shown in the preview.
         const corrected = yield* Effect.flip(undo("news", moment, () => Effect.as(runOutside(correct), true)))
         assert.match(corrected.message, /Other programs have changed news in the meantime/)
         const changed = yield* Effect.flip(undo("news", moment, () => Effect.as(runOutside(addRow), true)))

@@ -1,5 +1,5 @@
 /**
- * Ingests bars for whole days, and stores the rows on which the results depend. An example:
+ * Ingests bars for entire days, and stores the other rows that affect the results. For example:
  *
  * ```ts
  * yield* emptyTables
@@ -8,7 +8,7 @@
  * // Now gap_stats has a gap of 10 % for NEW.
  * ```
  *
- * The effects need the database of `Service.migratedDatabaseLayer` and the files of `NodeServices.layer`.
+ * The effects require the database of `Service.migratedDatabaseLayer` and the file system of `NodeServices.layer`.
  */
 import { Effect, FileSystem } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,12 +16,12 @@ import { ingestPriceFile } from "../../../src/ingest/prices/PriceIngest.ts"
 import { priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
 import { insertRows } from "../../support/Service.ts"
 
-/** A day on which a symbol traded at one price, in USD. Its volume is 100 shares unless it is given. */
+/** A day on which a symbol traded at a single price in USD. The default volume is 100 shares. */
 export type DayBar = readonly [ticker: string, date: string, price: number, volume?: number]
 
 /**
- * Writes a file with these bars and returns its path. Each becomes two minute bars, the first and the last in regular
- * hours, because gaps need minute bars and a day is complete only with its last minute.
+ * Writes a file with these bars and returns its path. Each bar becomes two minute bars, the first and the last of
+ * regular hours. Gaps require minute bars, and a day is complete only if it has its last minute.
  */
 export const writeBars = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayBar>) {
   const fs = yield* FileSystem.FileSystem
@@ -43,32 +43,34 @@ export const ingestBars = Effect.fnUntraced(function* (...bars: ReadonlyArray<Da
   return yield* ingestPriceFile(yield* writeBars(...bars), { allowEmpty: false, check: false, datasets: priceDatasets })
 })
 
-/** Runs an ingest without a file: computes the sessions of symbols whose ticker changes or splits have changed. */
+/**
+ * Runs an ingest without a file, which recomputes the sessions of symbols whose ticker changes or splits have changed.
+ */
 export const ingestCorrections = ingestPriceFile(undefined, {
   allowEmpty: false,
   check: false,
   datasets: priceDatasets,
 })
 
-/** Returns a number of weekdays from a day on, as `YYYY-MM-DD`. */
+/** Returns `count` weekdays starting at `first`, formatted as `YYYY-MM-DD`. */
 export const listDays = (first: string, count: number) =>
   Array.from({ length: count * 2 }, (_, index) => new Date(Date.parse(first) + index * 86_400_000))
     .filter((day) => ![0, 6].includes(day.getUTCDay())).slice(0, count).map((day) => day.toISOString().slice(0, 10))
 
-/** Removes all bars and everything that is computed from them. */
+/** Deletes all bars and everything that is computed from them. */
 export const emptyPrices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`truncate price_periods, ${priceDatasets.join(", ")}`)
 })
 
-/** Removes the bars, what is computed from them, and what the computation reads. */
+/** Deletes the bars, everything that is computed from them, and all other input of the computation. */
 export const emptyTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* emptyPrices
   yield* sql`truncate split_status, ticker_changes, float_outstanding, historical_float_pro, edgar_instances`
 })
 
-/** Stores a confirmed ticker change. `more` adds or replaces columns. */
+/** Stores a confirmed ticker change. `more` adds or overrides columns. */
 export const storeChange = (
   old_ticker: string,
   new_ticker: string,
@@ -76,7 +78,7 @@ export const storeChange = (
   more: Readonly<Record<string, unknown>> = {},
 ) => insertRows("ticker_changes", { old_ticker, new_ticker, effective_date, status: "confirmed", ...more })
 
-/** Stores an executed split, by which `from` old shares become `to` new ones. `more` adds or replaces columns. */
+/** Stores an executed split that turns `from` old shares into `to` new ones. `more` adds or overrides columns. */
 export const storeSplit = (
   ticker: string,
   effective_date: string,
@@ -98,7 +100,7 @@ export const storeSplit = (
     ...more,
   })
 
-/** Stores a row of `screener`. `more` adds or replaces columns. */
+/** Stores a row in `screener`. `more` adds or overrides columns. */
 export const storeListing = (ticker: string, more: Readonly<Record<string, unknown>>) =>
   insertRows("screener", {
     ticker,

@@ -1,17 +1,19 @@
 /**
- * Computes what `ingest prices` should compute, from the definitions in docs/operations/ingest-prices.md alone: with
- * plain loops over arrays and whole numbers, and without the service's code. Prices are in ten-thousandths of a dollar.
- * Symbols never change, and no day is a half day of the exchanges. An example:
+ * Computes the expected results of `ingest prices` from the definitions in docs/operations/ingest-prices.md alone. It
+ * uses plain loops over arrays and integers, and none of the service's code. Prices are in ten-thousandths of a dollar.
+ * It assumes that symbols never change and that the exchanges have no half days. For example:
  *
- * ```ts const { gap_stats } = computeTables(bars, [{ ticker: "AAA", date: "2026-06-02", from: 10n, to: 1n }]) ```
+ * ```ts
+ * const { gap_stats } = computeTables(bars, [{ ticker: "AAA", date: "2026-06-02", from: 10n, to: 1n }])
+ * ```
  */
 
 /** A minute bar. */
 export interface OracleBar {
   readonly ticker: string
-  /** The day in New York, `YYYY-MM-DD`. */
+  /** The date in New York, as `YYYY-MM-DD`. */
   readonly date: string
-  /** Minutes after midnight in New York. */
+  /** The start of the bar, in minutes after midnight in New York. */
   readonly minute: number
   readonly open: bigint
   readonly high: bigint
@@ -21,7 +23,7 @@ export interface OracleBar {
   readonly trades: bigint
 }
 
-/** A split: on `date`, `from` old shares become `to` new ones. */
+/** A split on `date` that turns `from` old shares into `to` new ones. */
 export interface OracleSplit {
   readonly ticker: string
   readonly date: string
@@ -29,7 +31,7 @@ export interface OracleSplit {
   readonly to: bigint
 }
 
-/** A row by column name, with all values as text. */
+/** A row by column name, with every value as text. */
 export type OracleRow = Readonly<Record<string, string | null>>
 
 /** The expected rows of each dataset. */
@@ -48,7 +50,10 @@ const divide = (numerator: bigint, denominator: bigint): bigint => {
   return (2n * numerator + denominator) / (2n * denominator)
 }
 
-/** Formats a whole number of units with this number of decimal places. */
+/**
+ * Formats an integer as a decimal with the given number of decimal places. The integer counts the smallest decimal
+ * unit.
+ */
 const format = (value: bigint, decimals: number) => {
   const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0")
   return `${value < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
@@ -57,23 +62,26 @@ const format = (value: bigint, decimals: number) => {
 const price = (ticks: bigint) => format(ticks, 4)
 const money = (cents: bigint) => format(cents, 2)
 
-/** The change from `base` to `value`, in %. */
+/** Returns the change from `base` to `value`, in percent. */
 const percent = (value: bigint, base: bigint) => format(divide((value - base) * 1_000_000n, base), 4)
 
 const sum = (values: ReadonlyArray<bigint>) => values.reduce((total, value) => total + value, 0n)
 const least = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other < one ? other : one)
 const greatest = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other > one ? other : one)
 
-/** When the sessions of a day begin and end, and when the exchanges close on a half day, in minutes after midnight. */
+/** The boundaries of the sessions of a day, and the closing time on a half day, in minutes after midnight. */
 const [premarketOpen, open, earlyClose, close, afterHoursEnd] = [4 * 60, 9 * 60 + 30, 13 * 60, 16 * 60, 20 * 60]
 
-/** Trades may be reported in this number of minutes after the close. */
+/** The number of minutes after the close in which trades may still be reported. */
 const closingPrintMinutes = 5
 
-/** Converts `YYYY-MM-DD` to days since 1970. */
+/** Converts a `YYYY-MM-DD` date to days since 1970. */
 const toDay = (date: string) => Date.parse(date) / 86_400_000
 
-/** Returns how many hours New York is behind UTC on a day of 2026, with daylight time from 8 March to 31 October. */
+/**
+ * Returns how many hours New York is behind UTC on a day in 2026. Daylight saving time lasts from 8 March to 31
+ * October.
+ */
 export const getUtcOffset = (date: string) => date >= "2026-03-08" && date < "2026-11-01" ? 4 : 5
 
 const twoDigits = (value: number) => String(value).padStart(2, "0")
@@ -81,10 +89,10 @@ const twoDigits = (value: number) => String(value).padStart(2, "0")
 const wallClock = (date: string, minute: number) =>
   `${date} ${twoDigits(Math.floor(minute / 60))}:${twoDigits(minute % 60)}:00`
 
-/** Formats a time of New York on the clock at -05:00, without the offset. */
+/** Formats a New York time as wall-clock time at -05:00, without the offset. */
 const fixedOffset = (date: string, minute: number) => wallClock(date, minute - 60 * (5 - getUtcOffset(date)))
 
-/** What is known of the bars in one part of a day. */
+/** The summary of the bars in one part of a day. */
 interface Period {
   readonly open: bigint
   readonly high: bigint
@@ -92,7 +100,7 @@ interface Period {
   readonly close: bigint
   readonly volume: bigint
   readonly trades: bigint
-  /** The value traded, in cents. */
+  /** The traded value in cents. */
   readonly cents: bigint
   readonly vwap: bigint
   readonly highMinute: number
@@ -103,7 +111,7 @@ interface Period {
   readonly bars: ReadonlyArray<OracleBar>
 }
 
-/** Summarizes bars in the order of their minutes. Undefined if there are none. */
+/** Summarizes bars, which must be sorted by minute. Returns undefined if there are none. */
 const summarize = (bars: ReadonlyArray<OracleBar>): Period | undefined => {
   const [first, last] = [bars[0], bars.at(-1)]
   if (first === undefined || last === undefined) return undefined
@@ -112,7 +120,8 @@ const summarize = (bars: ReadonlyArray<OracleBar>): Period | undefined => {
   const highBar = bars.find((bar) => bar.high === high) ?? first
   const lowBar = bars.find((bar) => bar.low === low) ?? first
   const volume = sum(bars.map((bar) => bar.volume))
-  // Three times the value, because the typical price is a third of the sum.
+  // Three times the traded value. The typical price of a bar is a third of the sum of its high, low and close, so
+  // dividing later avoids fractions.
   const tripleValue = sum(bars.map((bar) => bar.volume * (bar.high + bar.low + bar.close)))
   let start = { minute: highBar.minute, price: highBar.open }
   for (const bar of bars.toReversed()) {
@@ -144,7 +153,7 @@ const summarize = (bars: ReadonlyArray<OracleBar>): Period | undefined => {
   }
 }
 
-/** The trading of a symbol on a day. A part without trades is undefined. */
+/** A symbol's trading on one day. A part of the day without trades is undefined. */
 interface Session {
   readonly ticker: string
   readonly date: string
@@ -158,7 +167,7 @@ const partsOf = ({ afterHours, premarket, regular }: Session) =>
 
 const volumeOf = (session: Session) => sum(partsOf(session).map(({ volume }) => volume))
 
-/** Groups bars with a volume by symbol, day and part of the day. The sessions are sorted by symbol and day. */
+/** Groups bars that have a volume by symbol, day and part of the day. The sessions are sorted by symbol and day. */
 const makeSessions = (bars: ReadonlyArray<OracleBar>): ReadonlyArray<Session> => {
   const groups = Map.groupBy(bars.filter(({ volume }) => volume > 0n), ({ date, ticker }) => `${ticker} ${date}`)
   return Array.from(groups, ([key, group]) => {
@@ -176,16 +185,19 @@ const makeSessions = (bars: ReadonlyArray<OracleBar>): ReadonlyArray<Session> =>
   }).toSorted((one, other) => `${one.ticker} ${one.date}` < `${other.ticker} ${other.date}` ? -1 : 1)
 }
 
-/** What the rows of a session may depend on. */
+/** Everything that the rows of a session may depend on. */
 interface OracleMarket {
-  /** Sorted by symbol and day. */
+  /** All sessions, sorted by symbol and day. */
   readonly sessions: ReadonlyArray<Session>
   readonly splits: ReadonlyArray<OracleSplit>
-  /** The days that have a close. */
+  /** The days on which trading reached the close. */
   readonly completeDays: ReadonlySet<string>
 }
 
-/** Returns the days whose last bar, over all symbols, starts at 15:59 or later, or from 12:59 to 13:04. */
+/**
+ * Returns the complete days. On a complete day, the last bar of all symbols starts at 15:59 or later, or from 12:59 to
+ * 13:04.
+ */
 const findCompleteDays = (sessions: ReadonlyArray<Session>): ReadonlySet<string> => {
   const lastMinutes = Map.groupBy(
     sessions.flatMap((session) => partsOf(session).map(({ lastMinute }) => ({ date: session.date, lastMinute }))),
@@ -199,11 +211,14 @@ const findCompleteDays = (sessions: ReadonlyArray<Session>): ReadonlySet<string>
   )
 }
 
-/** Returns the splits of a symbol after a day and up to another. */
+/** Returns the splits of a symbol after the day `after`, up to and including the day `until`. */
 const splitsBetween = ({ splits }: OracleMarket, ticker: string, after: string, until: string) =>
   splits.filter((split) => split.ticker === ticker && split.date > after && split.date <= until)
 
-/** Returns the last close in the 30 days before, adjusted for splits up to the session. Undefined if there is none. */
+/**
+ * Returns the last close in the 30 days before a session, adjusted for splits up to the session. Returns undefined if
+ * there is no close.
+ */
 const previousClose = (market: OracleMarket, { date, ticker }: Session) => {
   const { completeDays, sessions } = market
   const before = sessions.findLast((other) =>
@@ -218,7 +233,10 @@ const previousClose = (market: OracleMarket, { date, ticker }: Session) => {
   )
 }
 
-/** Returns the volumes of the sessions in the 60 days before, in shares of the session's day. */
+/**
+ * Returns the volumes of the sessions in the 60 days before a session, converted by splits to shares as of the
+ * session's day.
+ */
 const volumesBefore = (market: OracleMarket, session: Session, getVolume: (session: Session) => bigint) =>
   market.sessions.filter(({ date, ticker }) =>
     ticker === session.ticker && date < session.date && toDay(date) >= toDay(session.date) - 60
@@ -229,7 +247,10 @@ const volumesBefore = (market: OracleMarket, session: Session, getVolume: (sessi
     )
   )
 
-/** Returns a volume as a multiple of the usual volume, in ten-thousandths. Undefined if the usual volume is unknown. */
+/**
+ * Returns a volume as a multiple of the average volume, in ten-thousandths. Returns undefined if the average is
+ * unknown.
+ */
 const ratio = (volume: bigint, before: ReadonlyArray<bigint>) => {
   const total = sum(before)
   return before.length < 10 || total < BigInt(before.length)
@@ -237,7 +258,7 @@ const ratio = (volume: bigint, before: ReadonlyArray<bigint>) => {
     : divide(volume * BigInt(before.length) * 10_000n, total)
 }
 
-/** Returns the columns about spikes and halts. Halts are only estimated for regular hours. */
+/** Returns the columns for spikes and halts. Halts are estimated only for regular hours. */
 const spikeColumns = (date: string, { haltMinutes, highMinute, spike }: Period, hasHalts: boolean) => ({
   spike_start_time: spike === undefined ? null : wallClock(date, spike.minute),
   spike_start_price: spike === undefined ? null : price(spike.price),
@@ -246,8 +267,8 @@ const spikeColumns = (date: string, { haltMinutes, highMinute, spike }: Period, 
 })
 
 /**
- * Returns a row of `premarket_stats` or `afterhours_stats`. `getVolume` returns the volume of the same part of other
- * days.
+ * Returns a row of `premarket_stats` or `afterhours_stats`. `getVolume` returns the volume in the same part of another
+ * day.
  */
 const extendedHours = (
   market: OracleMarket,
@@ -279,7 +300,7 @@ const extendedHours = (
   }
 }
 
-/** Returns the columns that `gap_stats` and `intraday_runners` share. */
+/** Returns the columns that are common to `gap_stats` and `intraday_runners`. */
 const regularColumns = (session: Session, regular: Period, previous: bigint) => ({
   ticker: session.ticker,
   date: session.date,
@@ -310,7 +331,10 @@ const regularColumns = (session: Session, regular: Period, previous: bigint) => 
 
 const lastMinuteOf = (session: Session) => Math.max(...partsOf(session).map(({ lastMinute }) => lastMinute))
 
-/** Returns the row of `gap_stats`, if the session opens at least 3 % above or below the previous close. */
+/**
+ * Returns the row of `gap_stats` if the session opens at least 3 % above or below the previous close. Otherwise returns
+ * no row.
+ */
 const gapRow = (market: OracleMarket, session: Session): ReadonlyArray<OracleRow> => {
   const { premarket, regular } = session
   const previous = previousClose(market, session)
@@ -333,7 +357,7 @@ const gapRow = (market: OracleMarket, session: Session): ReadonlyArray<OracleRow
   }]
 }
 
-/** Returns the row of `intraday_runners`, if the volume is far above the usual volume. */
+/** Returns the row of `intraday_runners` if the volume is far above the average volume. Otherwise returns no row. */
 const runnerRow = (market: OracleMarket, session: Session): ReadonlyArray<OracleRow> => {
   const { afterHours, premarket, regular } = session
   const previous = previousClose(market, session)
@@ -357,7 +381,7 @@ const runnerRow = (market: OracleMarket, session: Session): ReadonlyArray<Oracle
   }]
 }
 
-/** Computes the rows of all datasets but `screener`. There is at most one bar per symbol and minute. */
+/** Computes the rows of all datasets except `screener`. The input must have at most one bar per symbol and minute. */
 export const computeTables = (bars: ReadonlyArray<OracleBar>, splits: ReadonlyArray<OracleSplit>): OracleTables => {
   const sessions = makeSessions(bars)
   const market: OracleMarket = { sessions, splits, completeDays: findCompleteDays(sessions) }

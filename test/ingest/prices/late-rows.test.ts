@@ -1,4 +1,7 @@
-/** Tests that `ingest prices` applies what other programs store after the prices, or take back (D44, D45). */
+/**
+ * Tests that `ingest prices` takes into account rows that other programs store or revert after the prices were ingested
+ * (D44, D45).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -24,7 +27,7 @@ const storeCount = (ticker: string) =>
     last_updated: "2026-05-01 10:00:00",
   })
 
-/** Reads everything that depends on closes and counts, as texts. */
+/** Reads everything that depends on closes and share counts, formatted as text. */
 const readResults = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly result: string }>`
@@ -53,7 +56,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         const choose = makeRandomChooser(seed)
         const days = listDays("2026-04-01", 50)
         const withBars = ["OLD", "NEW", "AAA"]
-        // ONLY has closes in `daily_prices`, but no bars.
+        // The symbol ONLY has closes in `daily_prices` but no bars.
         const bars = withBars.flatMap((ticker) =>
           days.filter((day) => (ticker === "OLD" ? day < "2026-05-15" : ticker !== "NEW" || day >= "2026-05-15"))
             .filter(() => choose([true, true, false, false, false]))
@@ -130,7 +133,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.isFalse(isFound(results, "runner"))
       assert.isTrue(isFound(results, "screener NEW price cap gains"))
       assert.include(results, "float NEW")
-      // Its prices are from elsewhere, because none of its symbols has bars.
+      // None of OTHER's symbols has bars, so its price comes from another source and is kept.
       assert.isTrue(isFound(results, "screener OTHER price 3.0000 cap 3000.00"))
     }))
 
@@ -152,7 +155,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* DayBars.emptyTables
-      // A gain over a year may come from elsewhere, because the closes do not reach back that far.
+      // The closes do not go back a year, so the gain over a year may come from another source.
       yield* storeListing("AAA", { gain_365_day: "12" })
       for (const day of listDays("2026-06-01", 14)) yield* ingestBars(["AAA", day, 10])
       const readValues = sql`select gain_1_day, average_volume, gain_365_day from screener`.values

@@ -1,9 +1,9 @@
-/** Compares the calendar of the exchanges with a list of their holidays and early closes (resources: daily-prices). */
+/** Compares the exchange calendar with a list of holidays and early closes (resources: daily-prices). */
 import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { getMarketDay, listHalfDaysUntil } from "../../../src/ingest/prices/MarketCalendar.ts"
 
-/** Holidays and early closes from 1998 to 2028. The early closes of 1998 are missing. */
+/** Holidays and early closes from 1998 to 2028, except the early closes of 1998. */
 const listed = new Map(
   readFileSync(new URL("us-market-calendar.csv", import.meta.url), "utf8").trim().split("\n").slice(1).map((line) => {
     const [day = "", kind = ""] = line.split(",")
@@ -11,7 +11,10 @@ const listed = new Map(
   }),
 )
 
-/** Closures that nobody could foresee a year before: attacks, funerals, storms, and the day after Christmas in 2003. */
+/**
+ * Closures that nobody could have known a year in advance: attacks, funerals, storms, and the day after Christmas in
+ * 2003.
+ */
 const unscheduled = new Set([
   "2001-09-11",
   "2001-09-12",
@@ -26,7 +29,7 @@ const unscheduled = new Set([
   "2025-01-09",
 ])
 
-/** Returns the days from `first` to before `end`. */
+/** Returns the days from `first` up to but not including `end`. */
 const listDays = (first: string, end: string) =>
   Array.from(
     { length: (Date.parse(end) - Date.parse(first)) / 86_400_000 },

@@ -1,6 +1,4 @@
-/**
- * Tests `ingest prices` without changes of symbols (decision 0127; resources: gap-stats, premarket-stats, screener).
- */
+/** Tests `ingest prices` without symbol changes (decision 0127; resources: gap-stats, premarket-stats, screener). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule, Stream } from "effect"
@@ -30,14 +28,14 @@ import { computeTables, getUtcOffset, type OracleBar, type OracleRow, type Oracl
 /** Converts a time such as `09:30` to minutes after midnight. */
 const toMinute = (time: string) => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
 
-/** Converts the start of a bar to seconds since 1970. */
+/** Converts the start time of a bar to seconds since 1970. */
 const toSeconds = ({ date, minute }: Pick<OracleBar, "date" | "minute">) =>
   Date.parse(`${date}T00:00Z`) / 1000 + (minute + getUtcOffset(date) * 60) * 60
 
-/** Converts the start of a bar to nanoseconds since 1970, as text. */
+/** Converts the start time of a bar to nanoseconds since 1970, as text. */
 const toNanoseconds = (bar: Pick<OracleBar, "date" | "minute">) => `${toSeconds(bar)}000000000`
 
-/** Formats ten-thousandths of a dollar as dollars. */
+/** Formats ten-thousandths of a dollar as a dollar amount. */
 const toPrice = (ticks: bigint) => `${ticks / 10_000n}.${String(ticks % 10_000n).padStart(4, "0")}`
 
 const massiveHeader = "ticker,volume,open,close,high,low,window_start,transactions"
@@ -53,7 +51,7 @@ const toMassiveLine = (bar: OracleBar) =>
 
 const toMassiveFile = (bars: ReadonlyArray<OracleBar>) => `${[massiveHeader, ...bars.map(toMassiveLine)].join("\n")}\n`
 
-/** Returns the content of a Parquet file. `types` has the types of the columns that have none. */
+/** Builds the content of a Parquet file. `types` contains the types of the columns whose data does not specify one. */
 const toParquet = (columnData: ReadonlyArray<ColumnSource>, types: ReadonlyArray<SchemaElement>) => {
   const schemaOverrides = Object.fromEntries(types.map((element) => [element.name, element]))
   const schema = schemaFromColumnData({ columnData: [...columnData], schemaOverrides })
@@ -61,7 +59,7 @@ const toParquet = (columnData: ReadonlyArray<ColumnSource>, types: ReadonlyArray
   return new Uint8Array(parquetWriteBuffer({ columnData: columns, schema }))
 }
 
-/** Writes a file into a folder of its own, which is removed with the test. Returns its path. */
+/** Writes a file into a new temporary folder, which is removed after the test. Returns its path. */
 const writeFile = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-prices-" })}/${name}`
@@ -71,7 +69,7 @@ const writeFile = Effect.fnUntraced(function* (name: string, content: string | U
 
 const defaultOptions: PriceIngestOptions = { allowEmpty: false, check: false, datasets: priceDatasets }
 
-/** Ingests a file with this content. Its extension tells how it is read. */
+/** Ingests a file with the given content. The extension in `name` determines the file format. */
 const ingest = Effect.fnUntraced(
   function* (
     content: string | Uint8Array,
@@ -92,7 +90,7 @@ const computedTables = ["daily_prices", "premarket_stats", "afterhours_stats", "
 /** Columns that are not computed from bars. */
 const otherColumns = ["market_cap", "tradable_float", "filing_types", "all_tags", "recorded_in"]
 
-/** Reads a table with all values as text. Times are cut to seconds, without a zone; instants are in UTC. */
+/** Reads a table with every value as text. Times are truncated to seconds and have no zone; instants are in UTC. */
 const readTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly row: OracleRow }>`
@@ -111,10 +109,10 @@ const readAllTables = Effect.forEach(["price_periods", ...computedTables], readT
 // Generated bars
 // ----------------------------------------------------------------------------------------------------------------
 
-/** By what a bar may change the price, in %. Most bars change it little. */
+/** The factors, in percent, by which a bar may change the price. Most of them are close to 100. */
 const factors = [90, 96, 98, 99, 100, 100, 101, 102, 105, 115] as const
 
-/** Generates a random bar after a price. `size` is the usual volume of a bar, in tens of shares. */
+/** Generates a random bar that follows the price `before`. `size` is the typical volume of a bar, in tens of shares. */
 const makeBar = (choose: RandomChooser, ticker: string, date: string, minute: number, before: bigint, size: bigint) => {
   const close = before * BigInt(choose(factors)) / 100n + BigInt(choose([0, 1, 7, 33]))
   const open = choose([before, before, before + 3n])
@@ -133,7 +131,8 @@ const makeBar = (choose: RandomChooser, ticker: string, date: string, minute: nu
 }
 
 /**
- * The minutes in which a symbol may trade on a day: with halts, without regular hours, or without an extended session.
+ * Sets of minutes in which a symbol may trade on a day: with halts, without regular hours, or without one of the
+ * extended sessions.
  */
 const minuteSets: Choices<ReadonlyArray<number>> = [
   [240, 300, 569, 570, 571, 572, 573, 574, 575, 590, 700, 959, 960, 1199],
@@ -145,7 +144,7 @@ const minuteSets: Choices<ReadonlyArray<number>> = [
 
 /**
  * Generates bars for three symbols. Some days have no bars, some open with a gap, and some have far more volume than
- * others.
+ * the others.
  */
 const makeBars = (seed: number, days: ReadonlyArray<string>): ReadonlyArray<OracleBar> => {
   const choose = makeRandomChooser(seed)
@@ -164,13 +163,13 @@ const makeBars = (seed: number, days: ReadonlyArray<string>): ReadonlyArray<Orac
   })
 }
 
-/** Stores an executed split. `more` adds or replaces columns. */
+/** Stores an executed split. `more` adds or overrides columns. */
 const storeSplit = ({ date, from, ticker, to }: OracleSplit, more: Readonly<Record<string, unknown>> = {}) =>
   DayBars.storeSplit(ticker, date, from, to, more)
 
 const TestLayer = Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer)
 
-/** Builds a bar whose four prices are the same. `time` is when it starts in New York, such as `09:30`. */
+/** Builds a bar with four equal prices. `time` is its start time in New York, such as `09:30`. */
 const makeFlatBar = (ticker: string, date: string, time: string, dollars: number, volume = 100): OracleBar => {
   const ticks = BigInt(Math.round(dollars * 10_000))
   return {
@@ -186,11 +185,11 @@ const makeFlatBar = (ticker: string, date: string, time: string, dollars: number
   }
 }
 
-/** Builds the first and the last bar of regular hours, at one price. */
+/** Builds the first and the last bar of regular hours, both at the same price. */
 const makeFlatDay = (ticker: string, date: string, dollars: number) =>
   ["09:30", "15:59"].map((time) => makeFlatBar(ticker, date, time, dollars))
 
-/** Two days. The second opens 10 % higher than the first. */
+/** Two trading days. The second opens 10 % higher than the first. */
 const twoDays = [
   makeFlatBar("AAA", "2026-06-01", "09:30", 10),
   makeFlatBar("AAA", "2026-06-01", "15:59", 10),
@@ -200,7 +199,7 @@ const twoDays = [
   makeFlatBar("AAA", "2026-06-02", "16:01", 12.6),
 ]
 
-/** `twoDays` as pyarrow 26 writes them, with decimals, timestamps, a dictionary and Zstandard. */
+/** `twoDays` as written by pyarrow 26, with decimals, timestamps, a dictionary and Zstandard compression. */
 const pyarrowFile = new URL("pyarrow.parquet", import.meta.url).pathname
 
 layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest prices", (it) => {
@@ -214,7 +213,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           for (const seed of sampleUnlessThorough([1, 2, 3], 3, 0)) {
             yield* emptyTables
             const choose = makeRandomChooser(seed * 7919)
-            // The last day is still in progress.
+            // The last day is still in progress, so it has no bars after noon.
             const bars = makeBars(seed, days).filter(({ date, minute }) => date !== days.at(-1) || minute < 720)
             const split = { ticker: "BBB", date: days[14] ?? "", from: 10n, to: 1n }
             yield* storeSplit(split)
@@ -234,7 +233,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
             for (const file of shuffle(choose, files)) yield* ingest(file)
             for (const table of computedTables) {
               const rows = yield* readTable(table)
-              // Only bars show when a gap was filled, and they are gone when the day before is ingested later.
+              // Only bars show when a gap was filled. If the previous day is ingested later, the bars are no longer
+              // available.
               const known = rows.map((row, index) =>
                 "gap_fill_time" in row && row["gap_fill_time"] === null
                   ? { ...row, gap_fill_time: expected[table][index]?.["gap_fill_time"] ?? null }
@@ -243,7 +243,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
               assertEqualRows(table, known, expected[table], `seed ${seed}, shuffled`)
             }
           }
-          // The seeds make enough gaps and at least one runner to compare.
+          // The seeds must produce enough gaps, and at least one runner, for a meaningful comparison.
           assert.isAbove(gaps, 20)
           assert.isAbove(runners, 0)
         }),
@@ -254,12 +254,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       Effect.gen(function* () {
         yield* emptyTables
         const lines = [
-          // Friday at -05:00: 14:29 UTC is before the open and 21:00 UTC after the close.
+          // On Friday, at -05:00, 14:29 UTC is before the open and 21:00 UTC is after the close.
           ["2026-03-06T14:29:00Z", 9],
           ["2026-03-06T14:30:00Z", 10],
           ["2026-03-06T20:59:00Z", 10],
           ["2026-03-06T21:00:00Z", 11],
-          // Monday at -04:00: 13:29 and 20:00 UTC.
+          // On Monday, at -04:00, 13:29 UTC is before the open and 20:00 UTC is after the close.
           ["2026-03-09T13:29:00Z", 12],
           ["2026-03-09T13:30:00Z", 13],
           ["2026-03-09T19:59:00Z", 13],
@@ -319,7 +319,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(doubts, [
           `${doubt}Because so many symbols show it, the close is taken at 13:00.`,
         ])
-        // With one symbol less, the same bars prove nothing: a symbol may be halted, or traded rarely.
+        // With one symbol fewer, the same bars are not conclusive, because a symbol may be halted or rarely traded.
         yield* emptyTables
         const fewer = yield* ingest(toMassiveFile(bars.filter(({ ticker }) => ticker !== "S8")))
         assert.deepStrictEqual((yield* readTable("afterhours_stats"))[0]?.["reference_close"], "12.0000")
@@ -327,7 +327,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           fewer.doubts.join(),
           /^The bars of 2025-11-25 .* the close is taken at 16:00\. Ingest a file with more/,
         )
-        // With nine symbols, they are not even reported.
+        // With only nine symbols, the bars are not even reported.
         yield* emptyTables
         const few = yield* ingest(toMassiveFile(bars.filter(({ ticker }) => /^S\d$/.test(ticker) && ticker !== "S3")))
         assert.deepStrictEqual(few.doubts, [])
@@ -350,7 +350,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           (rows) => Object.fromEntries(rows.map(({ close, ticker }) => [ticker, close])),
         )
         const expected = Object.fromEntries([...symbols, "NEW"].map((ticker) => [ticker, "11.0000"]))
-        // The whole market shows the early close, and a correction for three symbols comes later.
+        // First the whole market shows the early close, then a correction for three symbols is ingested.
         yield* emptyTables
         yield* ingest(market)
         assert.deepStrictEqual((yield* ingest(few)).doubts, [
@@ -358,7 +358,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           "taken at 13:00.",
         ])
         assert.deepStrictEqual(yield* readCloses, expected)
-        // In the reverse order, only the market shows that the close of the three was wrong.
+        // In reverse order, only the market file shows that the close of the three symbols was wrong.
         yield* emptyTables
         assert.deepStrictEqual((yield* ingest(few)).doubts, [])
         assert.deepStrictEqual((yield* ingest(market)).doubts, [
@@ -370,7 +370,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readCloses, { ...expected, NEW: "19.0000" })
         yield* ingest(few)
         assert.deepStrictEqual(yield* readCloses, expected)
-        // A corrected file of the market shows that trading went on.
+        // A corrected market file shows that trading continued.
         const whole = symbols.flatMap((ticker) => makeFlatDay(ticker, day, 12))
         const { doubts } = yield* ingest(toMassiveFile(whole))
         assert.deepStrictEqual(doubts, [
@@ -391,7 +391,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           `The close of ${day} is taken at 16:00, but that of 1 symbol that the file lacks was taken at 13:00. Ingest ` +
           `the bars of ${day} of these symbols again: BBB`,
         ])
-        // A file of a session in progress is followed by one of the whole day, with all symbols.
+        // A file from a session in progress is followed by a file of the whole day that contains all symbols.
         yield* emptyTables
         yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap(makeEarlyDay)))
         const whole = yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap((ticker) => makeFlatDay(ticker, day, 10))))
@@ -477,7 +477,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const company = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false }
-        // AAA itself has bars from 2026 only. BBB's bars from 2025 show that the ingested files cover the whole year
+        // AAA itself has bars only from 2026. BBB's bars from 2025 show that the ingested files cover the whole year
         // before AAA's newest session.
         const files = [
           [...makeFlatDay("AAA", "2026-01-05", 12), ...makeFlatDay("AAA", "2026-06-01", 10)],
@@ -599,7 +599,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         ].join("\n")
         const { skipped } = yield* ingest(gzipSync(dayBars), "2026-06-01.csv.gz")
         assert.deepStrictEqual([...skipped.symbols], [["LGLr", 1]])
-        // The official close of the day replaces the last price of a minute, also as the previous close.
+        // The official close of the day replaces the last minute's price, also where it is used as the previous close.
         assert.deepStrictEqual(
           (yield* readTable("daily_prices")).map(({ close, date, ticker }) => [ticker, date, close]),
           [
@@ -772,7 +772,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           yield* ingest(toParquet(columns, []), "bars.parquet")
           assert.deepStrictEqual(yield* readAllTables, expected, volume)
         }
-        // Ten bars of 0.055 shares are 0.55 shares, which are rounded to one.
+        // Ten bars of 0.055 shares are 0.55 shares in total, which is rounded to one.
         yield* emptyTables
         const lines = Array.from({ length: 10 }, (_, index) => `AAA,2026-06-01T13:3${index}:00Z,1,1,1,1,5.5e-2`)
         yield* ingest(["ticker,time,open,high,low,close,volume", ...lines].join("\n"))
@@ -837,7 +837,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const today = new Intl.DateTimeFormat("sv", { timeZone: "America/New_York" }).format()
         const inDays = (days: number) => new Date(Date.parse(today) + days * 86_400_000).toISOString().slice(0, 10)
         const dayBar = (date: string) => `ticker,date,open,high,low,close,volume\nAAA,${date},1,1,1,1,100\n`
-        // Tomorrow may be a day on which the exchanges are closed.
+        // The exchanges may be closed tomorrow, so a file without trading must be accepted.
         yield* ingest(dayBar(inDays(1)), "bars.csv", { check: true, allowEmpty: true })
         assert.match(
           (yield* Effect.flip(ingest(dayBar(inDays(3))))).message,
@@ -953,7 +953,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("are reported if their times seem to be those of their ends, also with bars before the open (D31, summary)", () =>
       Effect.gen(function* () {
         const makeSymbols = (count: number) => Array.from({ length: count }, (_, index) => `S${index}`)
-        // By their starts, the open is at 09:30 and the last regular bar at 15:59.
+        // If the times are starts, the open is at 09:30 and the last regular bar is at 15:59.
         const starts = [["09:29", 20], ["09:30", 5_000], ["09:31", 900], ["15:59", 800], ["16:00", 4_000]] as const
         const ends = [["09:30", 20], ["09:31", 5_000], ["09:32", 900], ["16:00", 800], ["16:01", 4_000]] as const
         const minDoubtfulSymbols = 10
@@ -994,7 +994,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const header = "ticker,time,open,high,low,close,volume,vwap"
         yield* ingest([header, ...lines].join("\n"))
         const sql = yield* SqlClient.SqlClient
-        // The three unknown ones count with their typical price, 10.
+        // The three bars with an unknown VWAP count with their typical price, which is 10.
         assert.deepStrictEqual(yield* sql`select vwap from price_periods`, [{ vwap: "9.9400" }])
         for (const vwap of ["-1", "9999999.5", "x"]) {
           const bad = `${header}\nAAA,2026-06-01T13:30:00Z,10,10.2,9.8,10,100,${vwap}\n`
@@ -1141,7 +1141,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual((yield* readTable("gap_stats"))[0]?.["previous_day_close"], "10.0000")
         yield* ingest(toMassiveFile(corrected))
         assert.deepStrictEqual((yield* readTable("gap_stats"))[0]?.["previous_day_close"], "10.5000")
-        // Without a gap, the session leaves gap_stats.
+        // If the session no longer has a gap, its row is removed from gap_stats.
         yield* ingest(toMassiveFile([...first, makeFlatBar("AAA", "2026-06-01", "15:59", 11)]), "bars.csv", {
           datasets: ["gap_stats"],
         })
@@ -1164,7 +1164,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           (rows) => rows.map(({ close, high, low, volume }) => [low, high, close, volume]),
         )
         assert.deepStrictEqual(yield* readPeriods, [["10.0000", "11.0000", "11.0000", "200"]])
-        // An earlier bar without volume changes nothing.
+        // A bar without volume has no effect if it comes before the other bar for the same minute.
         yield* ingest(toMassiveFile([makeFlatBar("AAA", "2026-06-01", "13:20", 0.5, 0), ...bars, last]))
         assert.deepStrictEqual(yield* readPeriods, [["10.0000", "50.0000", "11.0000", "300"]])
       }))
@@ -1191,9 +1191,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const parts = [
           { part: bars.slice(1), times: "start from 09:30 to 16:05" },
           { part: bars.slice(0, 3), times: "start from 08:00 to 11:59" },
-          // The day is complete, but the trades after hours are missing.
+          // The day is complete, but the after-hours trades are missing.
           { part: bars.slice(0, 4), times: "start from 08:00 to 15:59" },
-          // A new symbol does not have its close before noon if the day went on.
+          // A new symbol's bars must not end before noon if trading on that day continued.
           {
             part: [makeFlatBar("NEW", "2026-06-02", "08:00", 5), makeFlatBar("NEW", "2026-06-02", "11:59", 5)],
             times: "to 11:59",
@@ -1211,7 +1211,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           assert.match(error.message, /Join the files/)
         }
         assert.deepStrictEqual(yield* readAllTables, before)
-        // After the day is deleted, as the guide describes, a shorter one replaces its rows.
+        // After the day has been deleted as the guide describes, a shorter day replaces its rows.
         yield* sql`delete from price_periods where date = '2026-06-02' and period <> 'day'`
         yield* ingest(toMassiveFile(bars.slice(1, 4)))
         assert.deepStrictEqual(
@@ -1287,7 +1287,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("are compared in shares of the day, also after a large split (§2.4, volume ratio)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        // One old share became 1,000,000 new ones long before, so a volume of today is less than one old share.
+        // Long ago, one old share became 1,000,000 new ones. Today's volume is less than one old share.
         yield* Service.insertRows("split_status", {
           id: "old-split",
           ticker: "AAA",
@@ -1310,7 +1310,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       yield* emptyTables
       const sql = yield* SqlClient.SqlClient
       const file = yield* writeFile("2026-06-01.csv", toMassiveFile(twoDays))
-      // The ingest waits for this lock within its transaction.
+      // The ingest waits for this lock inside its transaction.
       const lock = yield* beginTransaction(sql`lock table price_periods in share mode`)
       const running = yield* Effect.forkChild(
         runCommandInProcess(["ingest", "prices", file], { DATABASE_URL: yield* Service.databaseUrl }),
@@ -1328,7 +1328,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       assert.include(err, "Waiting until PostgreSQL accepts connections again")
       assert.include(out, "daily_prices: 2 added, 0 updated, 0 unchanged, 0 removed\n")
       assert.match(out, /\n1 file, 6 bars, in /)
-      // Regular hours on both days, and two extended sessions on the second.
+      // There are regular hours on both days, and two extended sessions on the second day.
       assert.strictEqual((yield* readTable("price_periods")).length, 4)
     }))
 

@@ -1,7 +1,8 @@
 /**
  * Compares `ingest prices` and `/v1/historical-float-pro` with a simple model of random securities over time (D44,
- * D45). There are renames, symbols that other companies use before or afterwards, ambiguous changes, and splits that
- * are recorded twice, under another symbol or with contradicting ratios. The files and rows come in a random order.
+ * D45). The model includes renames, symbols that other companies use earlier or later, ambiguous changes, and splits
+ * that are recorded twice, under another symbol or with contradicting ratios. Files and rows are stored in random
+ * order.
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -21,7 +22,7 @@ const { requestRows } = ListClients.makeListClient("/v1/historical-float-pro")
 const sessionCount = 26
 const days = listDays("2026-04-06", sessionCount)
 
-/** Returns the day of a session, by its number from 0. */
+/** Returns the day of a session. Sessions are numbered from 0. */
 const at = (session: number) => days[session] ?? assert.fail(`day ${session}`)
 
 const last = sessionCount - 1
@@ -30,13 +31,13 @@ const last = sessionCount - 1
 // The model: a security, its symbols, its bars and its splits
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A symbol that a security uses from a session on. */
+/** A symbol, and the first session in which the security uses it. */
 interface Use {
   readonly from: number
   readonly ticker: string
 }
 
-/** A split. If it is contradicted, another row has a different ratio for the same day. */
+/** A split. If `isContradicted` is true, another row has a different ratio for the same day. */
 interface ModelSplit {
   readonly session: number
   readonly from: bigint
@@ -44,28 +45,31 @@ interface ModelSplit {
   readonly isContradicted: boolean
 }
 
-/** The trading in a session, at one price in ten-thousandths of a dollar. */
+/** The trading in one session, at a single price in ten-thousandths of a dollar. */
 interface ModelBar {
   readonly session: number
   readonly price: bigint
   readonly volume: bigint
 }
 
-/** The row or column that says for which day a count is. */
+/** The column or row that determines the day of a share count. */
 type Dating = "reported_date" | "filed_at" | "filing" | "screener"
 
 /** The number of shares outstanding. */
 interface ModelCount {
   readonly shares: bigint
-  /** The session for which the shares are counted. */
+  /** The session to which the share count refers. */
   readonly session: number
   readonly dating: Dating
-  /** The shares per depositary receipt: 1 if the shares themselves are listed, null if the number is unknown. */
+  /**
+   * The number of shares per depositary receipt. It is 1 if the shares themselves are listed, and null if it is
+   * unknown.
+   */
   readonly perReceipt: bigint | null
 }
 
 interface Security {
-  /** The symbols that it used, oldest first. */
+  /** The symbols that the security has used, oldest first. */
   readonly uses: ReadonlyArray<Use>
   readonly splits: ReadonlyArray<ModelSplit>
   readonly bars: ReadonlyArray<ModelBar>
@@ -75,14 +79,14 @@ interface Security {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** A company and the companies that share symbols with it, with the rows about their changes and splits. */
+/** A company, the companies that share symbols with it, and the stored rows for their ticker changes and splits. */
 interface Market {
   readonly securities: ReadonlyArray<Security>
   readonly changes: ReadonlyArray<Row>
   readonly splits: ReadonlyArray<Row>
 }
 
-/** Returns the session from which on the security has used its newest symbol. */
+/** Returns the first session in which the security uses its newest symbol. */
 const startOf = ({ uses }: Security) => uses.at(-1)?.from ?? 0
 
 const tickerOn = ({ uses }: Security, session: number) =>
@@ -91,21 +95,24 @@ const tickerOn = ({ uses }: Security, session: number) =>
 /** Divides positive integers and rounds half up. */
 const divide = (numerator: bigint, denominator: bigint) => (2n * numerator + denominator) / (2n * denominator)
 
-/** Returns the change from `base` to `value`, in ten-thousandths of a percent. */
+/** Returns the change from `base` to `value` in percent, multiplied by 10,000. */
 const percent = (value: bigint, base: bigint) => {
   const scaled = (value - base) * 1_000_000n
   return scaled < 0n ? -divide(-scaled, base) : divide(scaled, base)
 }
 
-/** Formats a whole number of units with this number of decimal places. */
+/**
+ * Formats an integer as a decimal with the given number of decimal places. The integer counts the smallest decimal
+ * unit.
+ */
 const format = (value: bigint, decimals = 4) => {
   const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0")
   return `${value < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
 /**
- * Returns the product of the ratios of the splits after one session and up to another: `from` old shares are `to` new
- * ones. Undefined if one of the splits is contradicted.
+ * Returns the product of all split ratios after session `after`, up to and including session `until`: `from` old shares
+ * become `to` new ones. Returns undefined if any of the splits is contradicted.
  */
 const factorBetween = ({ splits }: Security, after: number, until: number) => {
   const between = splits.filter(({ session }) => session > after && session <= until)
@@ -118,7 +125,7 @@ const factorBetween = ({ splits }: Security, after: number, until: number) => {
 
 const dayNumber = (session: number) => Date.parse(at(session)) / 86_400_000
 
-/** Returns the last close on a day or less than 30 days before it, adjusted for splits up to a session. */
+/** Returns the last close on the given day or less than 30 days before it, adjusted for splits up to a session. */
 const closeBefore = (security: Security, day: number, session: number) => {
   const bar = security.bars.findLast((other) => dayNumber(other.session) <= day)
   if (bar === undefined || dayNumber(bar.session) <= day - 30) return undefined
@@ -126,7 +133,10 @@ const closeBefore = (security: Security, day: number, session: number) => {
   return factor === undefined ? undefined : divide(bar.price * factor.from, factor.to)
 }
 
-/** Returns the expected rows of `gap_stats`: the sessions that open at least 3 % above or below the previous close. */
+/**
+ * Returns the expected rows of `gap_stats`, which are the sessions that open at least 3 % above or below the previous
+ * close.
+ */
 const gapsOf = (security: Security) =>
   security.bars.flatMap(({ price, session }) => {
     const previous = closeBefore(security, dayNumber(session) - 1, session)
@@ -137,11 +147,14 @@ const gapsOf = (security: Security) =>
       : [`${tickerOn(security, session)} ${at(session)} ${format(previous)} ${format(gap)}`]
   })
 
-/** Returns the session whose day the number of shares per receipt has; -1 for a day before all sessions. */
+/** Returns the session to which the number of shares per receipt refers, or -1 if it is before all sessions. */
 const ratioSession = ({ dating, session }: ModelCount) =>
   dating === "filing" ? -1 : dating === "screener" ? last : session
 
-/** Returns the expected market capitalization: the newest close times the count on its day. Null if that is unknown. */
+/**
+ * Returns the expected market capitalization at a bar's close: the price times the share count, adjusted for splits
+ * between the two days. Returns null if it is unknown.
+ */
 const capOf = (security: Security, { price, session }: ModelBar) => {
   const { count } = security
   const { perReceipt, shares } = count
@@ -163,7 +176,7 @@ const capOf = (security: Security, { price, session }: ModelBar) => {
 
 const gainDays = [1, 3, 7, 14] as const
 
-/** Returns the expected row of `screener`; undefined if the security has no bars. */
+/** Returns the expected row of `screener`, or undefined if the security has no bars. */
 const listingOf = (security: Security) => {
   const newest = security.bars.at(-1)
   if (newest === undefined) return undefined
@@ -197,21 +210,25 @@ const listingOf = (security: Security) => {
 // Random markets
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The ratios of splits: `from` old shares become `to` new ones. */
+/** Split ratios: `from` old shares become `to` new ones. */
 const ratios: Choices<readonly [bigint, bigint]> = [[10n, 1n], [1n, 2n], [30n, 1n], [3n, 1n], [1n, 4n]]
 
-/** Returns a random integer from `least` to `most`, both included. They must be less than 17 apart. */
+/** Returns a random integer from `least` to `most`, inclusive. The two bounds must be less than 17 apart. */
 const chooseBetween = (choose: RandomChooser, least: number, most: number) =>
   least + choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]) % (most - least + 1)
 
-/** Generates the bars from a session to another. A price moves by a few percent each session, and with each split. */
+/**
+ * Generates the bars from session `first` to session `end`. The price changes by a few percent in each session, and
+ * with each split.
+ */
 const makeBars = (choose: RandomChooser, splits: ReadonlyArray<ModelSplit>, first: number, end: number) => {
   let price = BigInt(choose([120_000, 1_000_000, 7_654_300]))
   const bars: Array<ModelBar> = []
   for (let session = first; session <= end; session += 1) {
     price = price * BigInt(choose([100, 101, 99, 102, 100, 97, 104, 112])) / 100n
     for (const { from, to } of splits.filter((split) => split.session === session)) price = price * from / to
-    // Sessions near a split have bars, because only bars show its day if it is recorded for several.
+    // Every session near a split has a bar. If the split is recorded for several days, only bars show which day is
+    // right.
     const isNeeded = splits.some((split) => Math.abs(split.session - session) <= 4)
     if (!isNeeded && choose([false, false, false, false, false, true])) continue
     bars.push({ session, price, volume: BigInt(choose([100, 200, 1000, 60_000])) })
@@ -220,8 +237,8 @@ const makeBars = (choose: RandomChooser, splits: ReadonlyArray<ModelSplit>, firs
 }
 
 /**
- * Generates a security that uses these symbols until session `end`. With `hasSplit`, it has a split if there is time
- * for one.
+ * Generates a security that uses the given symbols until session `end`. With `hasSplit`, the security has a split if
+ * there are enough sessions.
  */
 const makeSecurity = (
   choose: RandomChooser,
@@ -260,8 +277,8 @@ const makeSecurity = (
 let splitNumber = 0
 
 /**
- * Generates the rows of `split_status` for the splits of a security. Some rows are repeated, contradict another row, or
- * name another symbol.
+ * Generates the `split_status` rows for a security's splits. Some rows are repeated, contradict another row, or have
+ * another symbol.
  */
 const recordSplits = (choose: RandomChooser, security: Security, otherTicker: string | undefined) =>
   security.splits.flatMap(({ from, isContradicted, session, to }) => {
@@ -281,7 +298,7 @@ const recordSplits = (choose: RandomChooser, security: Security, otherTicker: st
     const rows = [record(ticker, at(session), [from, to], at(session))]
     if (isContradicted) return [...rows, record(ticker, at(session), [from + 2n, to], at(session))]
     const moved = session + choose([-2, -1, 1, 2])
-    // Only bars show which one of several days is right.
+    // If a split is recorded for several days, only bars show which day is right.
     return security.bars.some((bar) => bar.session >= session) && choose([false, false, true])
       ? [...rows, record(tickerOn(security, moved), at(moved), [from * 2n, to * 2n], at(choose([0, last])))]
       : rows
@@ -296,24 +313,27 @@ const makeChange = (old_ticker: string, new_ticker: string, session: number, mor
   ...more,
 })
 
-/** What the markets of all kinds are made from. */
+/** The parts from which every kind of market is built. */
 interface MarketParts {
   readonly choose: RandomChooser
   /** Symbols that no other market uses. */
   readonly symbols: readonly [A: string, B: string, C: string]
   readonly cik: string
   readonly otherCik: string
-  /** The session of the change of symbols. */
+  /** The session in which the symbol changes. */
   readonly moved: number
 }
 
-/** A company that never changes its symbol. */
+/** Builds a market with a company that never changes its symbol. */
 const makePlainMarket = ({ choose, cik, symbols: [A] }: MarketParts): Market => {
   const security = makeSecurity(choose, [{ ticker: A, from: 0 }], last, true, cik)
   return { securities: [security], changes: [], splits: recordSplits(choose, security, undefined) }
 }
 
-/** A company that changes its symbol once or twice, and the second time may return to the first one. */
+/**
+ * Builds a market with a company that changes its symbol once or twice. The second change may return to the first
+ * symbol.
+ */
 const makeRenamedMarket = ({ choose, cik, moved, symbols: [A, B, C] }: MarketParts, returns: boolean): Market => {
   const again = moved + 4
   const third = returns ? A : choose([B, C])
@@ -321,11 +341,14 @@ const makeRenamedMarket = ({ choose, cik, moved, symbols: [A, B, C] }: MarketPar
   const security = makeSecurity(choose, third === B ? uses.slice(0, 2) : uses, last, true, cik)
   const known = choose([{ cik }, {}])
   const changes = [makeChange(A, B, moved, known), ...(third === B ? [] : [makeChange(B, third, again, known)])]
-  // Vendors list splits under the symbol of today.
+  // Vendors list splits under the company's current symbol.
   return { securities: [security], changes, splits: recordSplits(choose, security, third) }
 }
 
-/** A company changes its symbol. Another one takes over its old symbol, or had the new one before. */
+/**
+ * Builds a market with a company that changes its symbol. Another company takes over the old symbol, or had the new
+ * symbol before.
+ */
 const makeReusedMarket = (
   { choose, cik, moved, otherCik, symbols: [A, B] }: MarketParts,
   isOldSymbolReused: boolean,
@@ -341,7 +364,7 @@ const makeReusedMarket = (
   }
 }
 
-/** A change that is not confirmed, so the symbols belong to two securities. */
+/** Builds a market with a symbol change that is not confirmed, so the two symbols belong to two securities. */
 const makeEstimatedMarket = ({ choose, cik, moved, symbols: [A, B] }: MarketParts): Market => {
   const securities = [
     makeSecurity(choose, [{ ticker: A, from: 0 }], moved - 1, true, cik),
@@ -356,7 +379,8 @@ const makeEstimatedMarket = ({ choose, cik, moved, symbols: [A, B] }: MarketPart
 }
 
 /**
- * One company gives up B, and another one changes to it. Lineage is ambiguous, so each symbol is a security of its own.
+ * Builds a market in which one company gives up symbol B and another company changes to it. The lineage is ambiguous,
+ * so each symbol counts as a separate security.
  */
 const makeAmbiguousMarket = ({ choose, cik, moved, otherCik, symbols: [A, B, C] }: MarketParts): Market => {
   const givenUp = moved - 3
@@ -373,7 +397,7 @@ const makeAmbiguousMarket = ({ choose, cik, moved, otherCik, symbols: [A, B, C] 
   }
 }
 
-/** Generates a market of a random kind. Its number is unique, so no other market has the same symbols or CIKs. */
+/** Generates a market of a random kind. `number` is unique, so no two markets share symbols or CIKs. */
 const makeMarket = (choose: RandomChooser, number: number): Market => {
   const formatCik = (value: number) => String(value).padStart(10, "0")
   const parts: MarketParts = {
@@ -394,7 +418,7 @@ const makeMarket = (choose: RandomChooser, number: number): Market => {
 // Comparison of the stored rows with the model
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Inserts rows, few enough at a time for the parameters of a statement. */
+/** Inserts rows in batches, which keeps each statement below the limit on parameters. */
 const insertMany = (table: string, rows: ReadonlyArray<Row>) => {
   const batchSize = 500
   const starts = Array.from({ length: Math.ceil(rows.length / batchSize) }, (_, index) => index * batchSize)
@@ -403,7 +427,7 @@ const insertMany = (table: string, rows: ReadonlyArray<Row>) => {
   })
 }
 
-/** Returns the securities that use a symbol in the last session, so that rows about the present are about them. */
+/** Returns the securities that use a symbol in the last session. Rows about the present belong to these securities. */
 const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray<Row>) =>
   securities.filter((security) => {
     const ticker = tickerOn(security, last)
@@ -414,7 +438,7 @@ const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray
       !securities.some((other) => tickerOn(other, last) === ticker && startOf(other) > startOf(security))
   })
 
-/** Compares two sets of unique rows. A failure names only the rows that differ. */
+/** Compares two sets of unique rows. A failure shows only the rows that differ. */
 const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string>, seed: number) => {
   const [all, wanted] = [new Set(found), new Set(expected)]
   assert.deepStrictEqual(
@@ -424,10 +448,10 @@ const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string
   )
 }
 
-/** A time before all sessions. */
+/** A time before the first session. */
 const longAgo = "2025-01-01 10:00:00"
 
-/** Generates markets until they have at least this number of securities. */
+/** Generates markets until they contain at least `size` securities. */
 const makeMarkets = (choose: RandomChooser, size: number): ReadonlyArray<Market> => {
   const markets: Array<Market> = []
   let securityCount = 0
@@ -439,9 +463,7 @@ const makeMarkets = (choose: RandomChooser, size: number): ReadonlyArray<Market>
   return markets
 }
 
-/**
- * A filing of a security with a count for the day of one of its bars, from which the endpoint computes a market cap.
- */
+/** A filing with a share count for the day of one of a security's bars. The endpoint computes a market cap from it. */
 interface CapFiling {
   readonly security: Security
   readonly bar: ModelBar
@@ -454,10 +476,10 @@ const chooseCapFilings = (choose: RandomChooser, present: ReadonlyArray<Security
     return { security, bar: bar ?? assert.fail() }
   })
 
-/** The count of each filing in `CapFiling`. No other row has it, so requests find the filings by it. */
+/** The share count in every `CapFiling`. No other row has this count, so requests use it to select these filings. */
 const capFilingShares = 1000
 
-/** Returns the inserts of the rows about the securities of the present: their listings, counts and filings. */
+/** Returns effects that insert the listings, share counts and filings of the present securities. */
 const insertPresentRows = (present: ReadonlyArray<Security>, capFilings: ReadonlyArray<CapFiling>) => {
   const listings = present.map((security) => ({
     ticker: tickerOn(security, last),
@@ -497,7 +519,7 @@ const insertPresentRows = (present: ReadonlyArray<Security>, capFilings: Readonl
   ]
 }
 
-/** Returns the bars of each day on which any security traded. */
+/** Returns the bars of each day on which at least one security traded. */
 const listDayBars = (markets: ReadonlyArray<Market>): ReadonlyArray<ReadonlyArray<DayBar>> => {
   const securities = markets.flatMap((market) => market.securities)
   return days.map((date, session) =>
@@ -509,7 +531,7 @@ const listDayBars = (markets: ReadonlyArray<Market>): ReadonlyArray<ReadonlyArra
   ).filter((bars) => bars.length > 0)
 }
 
-/** Compares the gaps. Returns their number. */
+/** Compares the stored gaps with the model. Returns the number of expected gaps. */
 const compareGaps = Effect.fnUntraced(function* (markets: ReadonlyArray<Market>, seed: number) {
   const sql = yield* SqlClient.SqlClient
   const stored = yield* sql<{ readonly gap: string }>`
@@ -519,7 +541,10 @@ const compareGaps = Effect.fnUntraced(function* (markets: ReadonlyArray<Market>,
   return expected.length
 })
 
-/** Checks the rows of `screener`, and that `float_outstanding` has the same market capitalizations. */
+/**
+ * Compares the rows of `screener` with the model, and checks that `float_outstanding` has the same market
+ * capitalizations.
+ */
 const compareListings = Effect.fnUntraced(function* (present: ReadonlyArray<Security>, seed: number) {
   const sql = yield* SqlClient.SqlClient
   const listed = yield* sql<{ readonly row: string }>`
@@ -533,7 +558,7 @@ const compareListings = Effect.fnUntraced(function* (present: ReadonlyArray<Secu
   assert.deepStrictEqual(differing, [], `seed ${seed}`)
 })
 
-/** Compares the market capitalizations of filings that `/v1/historical-float-pro` returns. */
+/** Compares the market capitalizations of filings in `/v1/historical-float-pro` with the model. */
 const compareFilings = Effect.fnUntraced(function* (capFilings: ReadonlyArray<CapFiling>, seed: number) {
   const maxTickers = 100
   const tickers = Array.from(new Set(capFilings.map(({ security }) => tickerOn(security, last))))
@@ -549,7 +574,10 @@ const compareFilings = Effect.fnUntraced(function* (capFilings: ReadonlyArray<Ca
   }
 })
 
-/** Stores and ingests random markets in a random order, and compares the results. Returns the number of gaps. */
+/**
+ * Stores and ingests random markets in random order, and compares the results with the model. Returns the number of
+ * gaps.
+ */
 const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
   const choose = makeRandomChooser(seed)
   const markets = makeMarkets(choose, size)
@@ -562,7 +590,8 @@ const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
   ])
   const loads = shuffle(choose, insertPresentRows(present, capFilings))
   const files = shuffle(choose, listDayBars(markets))
-  // The next ingest applies changes and splits to the prices before them. It may be one without a file.
+  // The first ingest after the changes and splits applies them to the earlier prices. It may be an ingest without a
+  // file.
   const before = choose([0, Math.floor(files.length / 2), files.length])
   for (const load of loads) yield* load
   for (const bars of files.slice(0, before)) yield* ingestBars(...bars)

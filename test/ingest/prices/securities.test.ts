@@ -1,4 +1,4 @@
-/** Tests `ingest prices` across changes of symbols and splits, with an example of each rule (D44, D45). */
+/** Tests `ingest prices` across symbol changes and splits, with an example for each rule (D44, D45). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -13,7 +13,7 @@ import * as DayBars from "./DayBars.ts"
 const { insertRows } = Service
 const { ingestBars, listDays, storeChange, storeListing, storeSplit } = DayBars
 
-/** Reads `gap_stats` as texts with the symbol, the day, the previous close and the gap in %, oldest first. */
+/** Reads `gap_stats`, oldest row first. Each row is formatted as symbol, day, previous close and gap in percent. */
 const readGaps = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly gap: string }>`
@@ -21,10 +21,7 @@ const readGaps = Effect.gen(function* () {
   `.pipe(Effect.map((rows) => rows.map(({ gap }) => gap)))
 })
 
-/**
- * Returns the market capitalization of a symbol. `screener` and `float_outstanding` must have the same, if both have
- * one.
- */
+/** Returns a symbol's market capitalization. Fails if `screener` and `float_outstanding` have different values. */
 const readCap = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly market_cap: string | null }>`
@@ -35,15 +32,15 @@ const readCap = Effect.fnUntraced(function* (ticker: string) {
   return rows.length === 1 ? rows[0]?.market_cap : assert.fail(`${ticker} has ${rows.length} caps`)
 })
 
-/** Stores a row of `float_outstanding`. */
+/** Stores a row in `float_outstanding`. */
 const storeCount = (ticker: string, more: Readonly<Record<string, unknown>>) =>
   insertRows("float_outstanding", { ticker, is_adr: false, last_updated: "2026-05-01 10:00:00", ...more })
 
-/** Stores a row of `historical_float_pro` for a filing of this day. */
+/** Stores a row in `historical_float_pro` for a filing on the given day. */
 const storeFiling = (ticker: string, filed_at: string, more: Readonly<Record<string, unknown>>) =>
   insertRows("historical_float_pro", { ticker, filed_at, is_adr: false, last_updated: `${filed_at} 00:00:00`, ...more })
 
-/** Ingests bars with the command, and returns what it writes to standard error. */
+/** Ingests bars with the `ingest prices` command. Returns its standard error output. */
 const ingestByCommand = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayBars.DayBar>) {
   const { err } = yield* runCommandInProcess(["ingest", "prices", yield* DayBars.writeBars(...bars)], {
     DATABASE_URL: yield* Service.databaseUrl,
@@ -51,7 +48,7 @@ const ingestByCommand = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayB
   return err
 })
 
-/** Reads the row of a symbol in `screener`. */
+/** Reads a symbol's row in `screener`. */
 const readListing = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql`select * from screener where ticker = ${ticker}`
@@ -208,7 +205,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         [null, null, null, "17.3228"],
       )
       assert.deepStrictEqual(yield* readGaps, [])
-      // The bars now go back a year, so the lowest price is known. It comes from the company's own sessions.
+      // The bars now go back a year, so the year's low is known. It comes from the company's own sessions.
       yield* ingestBars(["TKR", "2026-03-31", 20], ["TKR", "2026-04-01", 20])
       const later = yield* readListing("TKR")
       assert.deepStrictEqual([later["low_365"], later["high_365"], later["gain_180_day"]], ["12.0000", "20.0000", null])
@@ -333,7 +330,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         const sql = yield* SqlClient.SqlClient
         return yield* sql`select market_cap from screener union all select market_cap from float_outstanding`.values
       })
-      // After the first file, `last_updated` is the time of the prices, so it no longer dates the count.
+      // After the first file, `last_updated` is the time of the prices and no longer determines the day of the count.
       for (const date of ["2026-06-02", "2026-06-03"]) {
         yield* ingestBars(["AAA", date, 3])
         assert.deepStrictEqual(yield* readCaps, [["3000000.00"], ["3000000.00"]], date)
@@ -350,12 +347,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       yield* storeListing("NEWB", { outstanding: "800000000", is_adr: true })
       yield* storeFiling("OLDA", "2026-01-20", { reported_date: "2026-01-15", outstanding_shares: "30000000" })
       yield* storeFiling("OLDB", "2026-01-20", { reported_date: "2026-01-15", ads_ratio: "8", is_adr: true })
-      // Another company had the new symbols.
+      // At that time, the new symbols belonged to another company.
       yield* storeFiling("NEWA", "2026-07-20", { reported_date: "2026-07-15", outstanding_shares: "30000000" })
       yield* storeFiling("NEWB", "2026-07-20", { reported_date: "2026-07-15", ads_ratio: "2", is_adr: true })
       yield* ingestBars(["NEWA", "2026-11-24", 3], ["NEWB", "2026-11-24", 3])
       assert.deepStrictEqual([yield* readCap("NEWA"), yield* readCap("NEWB")], ["3000000.00", "300000000.00"])
-      // The same holds if only `float_outstanding` has them under the former symbols.
+      // The result is the same if only `float_outstanding` has the counts and ratios, under the former symbols.
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate historical_float_pro`
       yield* storeCount("OLDA", { outstanding: "30000000", reported_date: "2026-01-15" })
@@ -386,7 +383,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         yield* store("AAA", "30000000", "2026-01-05")
         yield* ingestBars(["AAA", "2026-06-02", 3])
         assert.strictEqual(yield* readCap("AAA"), "3000000.00")
-        // A vendor's file has the same count each day.
+        // Simulates a vendor that delivers the same count every day.
         yield* sql.unsafe(`update ${table} set last_updated = '2026-06-02 10:00:00'`)
         yield* forgetHistory
         yield* ingestBars(["AAA", "2026-06-03", 3])
@@ -394,7 +391,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         yield* storeChange("AAA", "BBB", "2026-06-04")
         if (change === "moves") {
           yield* sql.unsafe(`update ${table} set ticker = 'BBB'`)
-          // Another company gets the former symbol.
+          // Another company takes over the former symbol.
           yield* store("AAA", "5000000", "2026-06-04")
         } else {
           yield* sql.unsafe(`delete from ${table}`)
@@ -404,7 +401,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         yield* ingestBars(["BBB", "2026-06-04", 3], ["AAA", "2026-06-04", 3])
         assert.strictEqual(yield* readCap("BBB"), "3000000.00")
         if (change === "moves") assert.strictEqual(yield* readCap("AAA"), "15000000.00")
-        // The row is removed and returns.
+        // The row is deleted and later stored again.
         yield* sql.unsafe(`delete from ${table}`)
         yield* store("BBB", "30000000", "2026-06-05")
         yield* ingestBars(["BBB", "2026-06-05", 3])
@@ -487,7 +484,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       })
       yield* ingestBars(["ADR", "2026-06-02", 100])
       assert.strictEqual((yield* readListing("ADR"))["market_cap"], "10000000000.00")
-      // Without a ratio in `float_outstanding`, the newest one that a filing states is used.
+      // If `float_outstanding` has no ratio, the most recent ratio stated in a filing is used.
       const sql = yield* SqlClient.SqlClient
       yield* sql`update float_outstanding set ads_ratio = null`
       yield* storeFiling("ADR", "2026-04-30", { reported_date: "2026-03-31", ads_ratio: "4", is_adr: true })
@@ -515,7 +512,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], null)
       yield* ingestBars(["BRK-B", "2026-06-02", 480], ["BRK-A", "2026-06-02", 750_000])
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], "984000000000.00")
-      // A close of another class counts for 30 days.
+      // The close of another share class remains valid for 30 days.
       yield* ingestBars(["BRK-A", "2026-06-08", 750_000], ["BRK-B", "2026-07-08", 480])
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], "984000000000.00")
       const messages = yield* ingestByCommand(["BRK-B", "2026-07-09", 480])

@@ -1,5 +1,6 @@
 /**
- * The admin API over a socket, with the PostgreSQL role that `grant --admin` creates (docs/operations/admin-api.md).
+ * Tests the admin API over a socket, with the PostgreSQL role created by `grant --admin`
+ * (docs/operations/admin-api.md).
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Metric, Predicate } from "effect"
@@ -50,7 +51,7 @@ const countRefusals = Effect.map(Metric.snapshot, (metrics) => {
   return [count("401"), count("403")] as const
 })
 
-/** Whether a field with this name contains a time. */
+/** Returns whether a field with this name contains a timestamp. */
 const isTimeName = (name: string) => /_at$|^(since|until)$/.test(name)
 
 const formatsOf = (schema: unknown): ReadonlyArray<unknown> => {
@@ -61,7 +62,7 @@ const formatsOf = (schema: unknown): ReadonlyArray<unknown> => {
     : []
 }
 
-/** Lists the formats of all times among the properties in JSON Schemas, as `name: format`. */
+/** Lists the formats of all timestamp properties in JSON Schemas, as `name: format`. */
 const listTimeFormats = (json: unknown): ReadonlyArray<string> => {
   if (!Predicate.isObjectOrArray(json)) return []
   const properties = Predicate.hasProperty(json, "properties") ? json.properties : {}
@@ -113,7 +114,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       })
       const writes = Object.entries(scopes).filter(([name]) => !name.startsWith("GET "))
       assert.isAbove(writes.length, 5)
-      // All admins may end their own session.
+      // Any admin may end their own session, even with the `read` scope.
       assert.deepStrictEqual(writes.filter(([, scope]) => scope === "read").map(([name]) => name), [
         "POST /v1/me/revoke",
       ])
@@ -344,7 +345,8 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const other = yield* request(8, "k1")
       assert.deepStrictEqual([other.status, codeOf(other.body)], [422, "idempotency_key_reused"])
       assert.strictEqual((yield* request(8, "")).status, 422)
-      // A failed write is not remembered, so it can be repeated once the cause is gone.
+      // The response to a failed write is not stored for its idempotency key, so the write can be retried once the
+      // cause is gone.
       const create = send("/accounts", {
         method: "POST",
         body: { name: "later", tier: "pro" },
@@ -629,7 +631,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.strictEqual((yield* announce({ all: true, dry_run: true })).status, 200)
       const unknown = yield* announce({ entry_ids: ["nothing"] })
       assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [422, "validation_error"])
-      // The announcement, and how many emails it has.
+      // One audit entry records the announcement, and the other the number of its emails.
       const recorded = "alice POST /v1/announcements 127.0.0.1"
       assert.deepStrictEqual(yield* countAudit(entry.id), [recorded, recorded])
     }))
@@ -949,7 +951,8 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
           .map((name) => ({ path: path.slice(3), name }))
       )
       assert.isAtLeast(lists.length, 7)
-      // A list with both parameters, read forward, starts with its first row only if the request says so.
+      // A list that accepts both `after` and `before` starts with its newest row by default. To read it forward from
+      // its first row, the request must say so (`after=0`).
       const hasBefore = (path: string) => lists.some((list) => list.path === path && list.name === "before")
       const read = Effect.fnUntraced(function* (path: string) {
         const { body, status } = yield* send(path)
@@ -1055,7 +1058,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
           }
         }
       }
-      // Reads come first, because one of the writes erases the account.
+      // GET requests come first, because one of the writes erases the account.
       const isWrite = ({ method }: { readonly method: string }) => method === "GET" ? 0 : 1
       for (const { method, path } of endpoints.toSorted((a, b) => isWrite(a) - isWrite(b))) {
         const target = path.replace(/:(\w+)/g, (_, name: string) => values[path] ?? values[name] ?? "0")
@@ -1064,7 +1067,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
           method,
           ...(method === "GET" ? {} : { body: { unknown: true } }),
           headers: { "x-request-id": "printed-1", "if-match": "*" },
-          // Without an id, this write would revoke the token that the other requests use.
+          // Without a token id, this write would revoke the token that the other requests use.
           ...(path.startsWith("/v1/me/") && { token: "" }),
         })
         const name = `${method} ${path} ${sent.status}`

@@ -1,4 +1,4 @@
-/** Compares the two ways in which operators change something: the endpoints of the admin API, and the commands. */
+/** Compares the two interfaces through which operators make changes: the admin API endpoints and the commands. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Command } from "effect/cli"
@@ -6,13 +6,13 @@ import { HttpApi } from "effect/http-api"
 import { AdminApi } from "../../../src/operate/admin/AdminApi.ts"
 import { makeTickerlineCommand } from "../../../src/operate/cli/CommandLine.ts"
 
-/** Lists the commands that have no subcommands, such as `accounts create`. */
+/** Lists the leaf commands, such as `accounts create`. */
 const listCommands = (command: Command.Command.Any, names: ReadonlyArray<string> = []): ReadonlyArray<string> => {
   const commands = command.subcommands.flatMap((group) => group.commands)
   return commands.length === 0 ? [names.join(" ")] : commands.flatMap((one) => listCommands(one, [...names, one.name]))
 }
 
-/** Lists the endpoints of the admin API that change something. */
+/** Lists the admin API endpoints that change something. */
 const listWritingEndpoints = () => {
   const endpoints: Array<string> = []
   HttpApi.reflect(AdminApi, {
@@ -24,7 +24,7 @@ const listWritingEndpoints = () => {
   return endpoints
 }
 
-/** The endpoint that does the same as each command. */
+/** The equivalent endpoint of each command. */
 const endpointsByCommand: Readonly<Record<string, string>> = {
   "accounts budget": "PUT /v1/accounts/:name/budget",
   "accounts create": "POST /v1/accounts",
@@ -48,7 +48,7 @@ const endpointsByCommand: Readonly<Record<string, string>> = {
   "webhooks replay": "POST /v1/webhooks/replay",
 }
 
-/** Why a command that changes something has no endpoint. */
+/** The commands that change something but have no endpoint, each with the reason. */
 const commandsWithoutEndpoint: Readonly<Record<string, string>> = {
   "admin invite": "is for the first sign-in, when nobody has a token",
   "generate": "writes files",
@@ -72,7 +72,7 @@ const commandsWithoutEndpoint: Readonly<Record<string, string>> = {
   "webhooks test": "as webhooks create",
 }
 
-/** The commands that change nothing. */
+/** The commands that only read. */
 const readingCommands = [
   "accounts list",
   "admin tokens list",
@@ -96,7 +96,7 @@ const readingCommands = [
   "webhooks list",
 ]
 
-/** Why an endpoint that changes something has no command. */
+/** The endpoints that change something but have no command, each with the reason. */
 const endpointsWithoutCommand: Readonly<Record<string, string>> = {
   "POST /v1/me/revoke": "ends the session of the browser that sends it; a command has none",
 }

@@ -1,4 +1,4 @@
-/** Admins see slow statements, but not the values in them (docs/operations/console.md). */
+/** Tests that admins see slow statements without the values in them (docs/operations/console.md). */
 import { assert, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -8,7 +8,7 @@ import { DedicatedPostgres } from "../../support/DedicatedPostgres.ts"
 
 // @module-tag slow
 
-/** Starts a server that counts statements, because it loads the library for that. */
+/** Starts a dedicated PostgreSQL server, because `pg_stat_statements` must be preloaded at server start. */
 const startCountingServer = Effect.gen(function* () {
   const context = yield* Layer.build(DedicatedPostgres.sampleLayer)
   const { cluster, start, stop, url } = yield* Effect.provideContext(DedicatedPostgres, context)
@@ -23,10 +23,13 @@ const startCountingServer = Effect.gen(function* () {
   return Redacted.make(url)
 }).pipe(Effect.orDie, Effect.provide(NodeServices.layer))
 
-/** Part of every statement in this test. */
+/** A text that every statement in this test contains. */
 const secret = "hunter2-Schlüssel"
 
-/** One statement of each kind in which PostgreSQL keeps constants, and some in which it replaces them. */
+/**
+ * One statement of each kind in which `pg_stat_statements` keeps constants, and some in which it replaces them with
+ * parameters.
+ */
 const statements = [
   `create role spy login password '${secret}'`,
   `alter role spy password '${secret}'`,
@@ -77,7 +80,7 @@ layer(makeAdminLayer(undefined, startCountingServer), { excludeTestServices: tru
         const sql = yield* SqlClient.SqlClient
         yield* sql`create extension pg_stat_statements`
         yield* sql.unsafe(`grant pg_read_all_stats to "${role}"`)
-        // Some of them fail, such as a label without a provider. PostgreSQL counts the others.
+        // Some statements fail, such as the security label without a provider. PostgreSQL counts the others.
         for (const statement of statements) yield* Effect.ignore(sql.unsafe(statement))
         const [counted] = yield* sql`
           select count(*)::int as statements from pg_stat_statements where query like ${`%${secret}%`}

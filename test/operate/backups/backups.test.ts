@@ -1,5 +1,5 @@
 // @module-tag slow
-/** `backup`, `backup check` and `restore`, with the client programs of PostgreSQL (operations/backups). */
+/** Tests `backup`, `backup check` and `restore` with the PostgreSQL client programs (operations/backups). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, layer } from "@effect/vitest"
@@ -19,7 +19,7 @@ import { endProcess, getCandidateProgramPaths, isExecutable, startCommandProcess
 import * as Service from "../../support/Service.ts"
 import { mayMount, mountSmallDisk, smallDiskSize, unmountSmallDisk } from "../../support/SmallDisks.ts"
 
-/** The folder of the installed client programs, or an empty one. */
+/** The folder that contains the installed client programs. If there are none, a folder that does not exist. */
 const programs = installedPostgresPrograms ?? dirname(getCandidateProgramPaths("pg_dump").find(isExecutable) ?? "/-/-")
 
 const readMajor = (text: string) => /\(PostgreSQL\) (\d+)/.exec(text)?.[1]
@@ -38,7 +38,7 @@ const serverMajor = Effect.map(
   ({ rows: [row] }) => /^\d+/.exec(String(row?.["server_version"]))?.[0],
 )
 
-/** The tests require programs of the server's version, as with TEST_POSTGRES_BIN. */
+/** The tests require client programs of the server's version, such as those in TEST_POSTGRES_BIN. */
 const canTest = programMajor !== undefined && installedPostgresPrograms !== undefined
 
 const findDatabase = Effect.fnUntraced(function* (name: string) {
@@ -48,7 +48,7 @@ const findDatabase = Effect.fnUntraced(function* (name: string) {
 
 const makeName = (prefix: string) => `${prefix}_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
 
-/** Creates a role that is not a superuser. */
+/** Creates a PostgreSQL role that is not a superuser. */
 const makeRole = Effect.fnUntraced(function* (options: string) {
   const connection = yield* admin
   const name = makeName("role")
@@ -65,7 +65,7 @@ const connectAs = (username: string, url: Redacted.Redacted, database?: string) 
   return Redacted.make(target.href)
 }
 
-/** Returns an unused name for a database. Drops the database when the scope closes, if it has been created. */
+/** Returns an unused database name. When the scope closes, drops the database if it has been created. */
 const newDatabaseName = Effect.acquireRelease(
   Effect.sync(() => makeName("restored")),
   (name) =>
@@ -74,7 +74,10 @@ const newDatabaseName = Effect.acquireRelease(
     ),
 )
 
-/** Creates a folder with programs that log their arguments. `pg_restore` and `pg_dump` run the given lines first. */
+/**
+ * Creates a folder with wrapper programs that log their arguments. `pg_restore` and `pg_dump` run the given shell lines
+ * first.
+ */
 const makePrograms = Effect.fnUntraced(function* (lines: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-programs-" })
@@ -95,7 +98,7 @@ const run = (url: Redacted.Redacted, args: ReadonlyArray<string>, POSTGRES_PROGR
 
 const getDatabaseName = (url: Redacted.Redacted) => new URL(Redacted.value(url)).pathname.slice(1)
 
-/** Backs up a copy of the sample market. Returns its URL, and the folder of the backup. */
+/** Backs up a copy of the sample market. Returns the URL of the copy and the folder of the backup. */
 const makeBackup = Effect.gen(function* () {
   const url = yield* Service.copySampleDatabase
   const folder = yield* makeFolder
@@ -113,7 +116,10 @@ const changeManifest = Effect.fnUntraced(function* (folder: string, change: (man
   return fs.writeFileString(file, before)
 })
 
-/** Runs a command until one of its programs has created the file `started`, and then sends it the signal. */
+/**
+ * Runs a command until one of its client programs has created the file `started`, and then sends the signal to the
+ * command.
+ */
 const stopCommand = Effect.fnUntraced(
   function* (url: Redacted.Redacted, args: ReadonlyArray<string>, tools: string, signal: NodeJS.Signals) {
     const fs = yield* FileSystem.FileSystem
@@ -128,7 +134,7 @@ const stopCommand = Effect.fnUntraced(
   },
 )
 
-/** Lines for a program that waits, once it has started its work, until the command is killed. */
+/** Shell lines for a client program: once it has started its work, it waits until the command is killed. */
 const waitUntilKilled = `case "$*" in *--list*|*--version*) ;; *)
   touch FOLDER/started; while kill -0 $PPID; do sleep 0.1; done; exit 1;;
 esac`
@@ -383,7 +389,7 @@ describe.skipIf(!canTest)("With these programs,", () => {
       Effect.gen(function* () {
         const { folder } = yield* makeBackup
         const empty = yield* Service.createTestDatabase()
-        // Fails before the second part, which is the rows of the migrations table.
+        // Fails before the second step of the restore, which restores the rows of the migrations table.
         const once = 'case "$*" in *--use-list*) test ! -e FOLDER/once || exit 7; touch FOLDER/once;; esac'
         const failed = yield* run(empty, ["restore", folder], yield* makePrograms(once))
         assert.match(failed.err, /pg_restore failed with status 7/)

@@ -1,4 +1,4 @@
-/** Tests `changes` against a running service with sample data, and against stubs. */
+/** Tests `changes` against a running service that has the sample data, and against stubs. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import type { ServerResponse } from "node:http"
@@ -24,14 +24,14 @@ import {
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 import * as Service from "../../support/Service.ts"
 
-/** Settings without a home directory, so that no test finds the demo key of this machine. */
+/** Settings with a nonexistent home directory, so that no test uses a demo key on the developer's machine. */
 const environment = { TICKERLINE_HOME: "/nonexistent", TICKERLINE_KEY: "key", LANG: "C.UTF-8" }
 
 /** Runs `changes` in this process. */
 const runChanges = (args: ReadonlyArray<string>, more: Environment = {}) =>
   runCommandInProcess(["changes", ...args], { ...environment, ...more })
 
-/** A line of the output: a change as JSON. */
+/** An output line: a change as JSON. */
 const Line = Schema.fromJsonString(Schema.Struct({
   cursor: Schema.String,
   dataset: Schema.String,
@@ -79,7 +79,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("changes", (it)
 layer(Layer.empty, { excludeTestServices: true })("changes with a stub service", (it) => {
   it.effect("prints every digit of a change, from pages and from the stream (D16)", () =>
     Effect.gen(function* () {
-      /** Formats a change with a price that a double cannot hold. */
+      /** Formats a change with a price that a double cannot represent exactly. */
       const formatExactChange = (number: number) =>
         JSON.stringify(makeStubChange(number)).replace("0.5", "12345678901234567890.250")
       const { requests, url } = yield* startChangeFeedStub(({ path, query }) => {
@@ -144,7 +144,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       for (const flag of ["--dataset", "--ticker", "--kind", "--after", "--follow"]) assert.include(help.out, flag)
     }))
 
-  /** Starts `changes --follow` on a stub that sends one change. `send` makes the stub send more text. */
+  /** Starts `changes --follow` against a stub that sends one change. `send` makes the stub send more text. */
   const startFollowing = Effect.gen(function* () {
     const streams: Array<ServerResponse> = []
     const { url } = yield* startChangeFeedStub(() => ({

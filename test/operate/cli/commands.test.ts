@@ -1,5 +1,5 @@
 /**
- * Tests the commands except `query`, `changes`, `doctor`, `lineage` and `mcp`: their output, exit codes and effects.
+ * Tests the output, exit codes and effects of all commands except `query`, `changes`, `doctor`, `lineage` and `mcp`.
  */
 import { NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
@@ -33,14 +33,14 @@ const { requestJson, valueAt } = Service
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
-/** Asserts that the command succeeded, without messages on standard error. Returns the output. */
+/** Asserts that the command succeeded and wrote nothing to standard error. Returns its output. */
 const assertSuccess = (ended: EndedProcess) => {
   assert.strictEqual(ended.code, 0, ended.err)
   assert.strictEqual(ended.err, "")
   return ended.out
 }
 
-/** Returns a function that asserts the exit code, the messages on standard error, and that there is no output. */
+/** Returns a function that asserts the exit code, the messages on standard error, and an empty standard output. */
 const makeFailureAssertion = (code: number) => (ended: EndedProcess, ...messages: ReadonlyArray<RegExp>) => {
   assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
   for (const message of messages) assert.match(ended.err, message)
@@ -51,16 +51,16 @@ const makeFailureAssertion = (code: number) => (ended: EndedProcess, ...messages
 
 const assertFailure = makeFailureAssertion(1)
 
-/** Asserts a usage error. */
+/** Asserts that the command failed with a usage error. */
 const assertUsageError = makeFailureAssertion(2)
 
-/** Asserts that the command failed, with a one-line message. */
+/** Asserts that the command failed with a one-line message. */
 const assertOneLineError = (ended: EndedProcess, ...messages: ReadonlyArray<RegExp>) => {
   assertFailure(ended, ...messages)
   assert.match(ended.err, /^tickerline: [^\n]+\n$/)
 }
 
-/** The URL of a migrated database. */
+/** Provides the URL of a migrated database. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/operate/cli/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
@@ -68,7 +68,7 @@ class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/operate/c
   )
 }
 
-/** Reads everything that the commands for accounts and keys can change, except the times of last use. */
+/** Reads everything that the account and key commands can change, except the last-used times. */
 const readAccountTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
@@ -80,7 +80,7 @@ const readAccountTables = Effect.gen(function* () {
 
 const notStarted: EndedProcess = { code: null, out: "", err: "" }
 
-/** Runs commands that must fail with the given messages, and asserts that they change nothing. */
+/** Runs commands that must fail with the given messages, and asserts that they changed nothing. */
 const assertAllFail = Effect.fnUntraced(function* (
   tried: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]>,
   check: (ended: EndedProcess, message: RegExp) => void,
@@ -93,7 +93,7 @@ const assertAllFail = Effect.fnUntraced(function* (
 })
 
 /**
- * Parses a printed table. Returns the cells of the header, and a map from the first cell of each row to all its cells.
+ * Parses a printed table. Returns the header cells, and a map from the first cell of each row to all cells of that row.
  */
 const parseTable = (out: string) => {
   const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.trim().split(/ {2,}/))
@@ -126,7 +126,7 @@ const readKeyRow = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-/** Creates a PostgreSQL role that may only log in, and drops it when the scope closes. */
+/** Creates a PostgreSQL role whose only privilege is to log in. Drops the role when the scope closes. */
 const makeRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
@@ -240,7 +240,7 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["LOG_FORMAT", "xml", /"?pretty"?.*"?json"?/],
 ]
 
-/** The results of starting the service with each invalid value, three at a time. */
+/** Provides the results of starting the service once with each invalid value. Three starts run at the same time. */
 class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProcess>>()("test/operate/cli/WrongStarts") {
   static readonly layer = Layer.effect(
     WrongStarts,
@@ -255,7 +255,7 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProces
   )
 }
 
-/** A command for each exit code and each kind of output. */
+/** One command for each exit code and each kind of output. */
 const exitCodeCases: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [0, ["accounts", "list"]],
   [1, ["keys", "revoke", "999999999"]],
@@ -292,13 +292,13 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       const fs = yield* FileSystem.FileSystem
-      // To save time, removes the largest file, which every test with the sample market loads anyway.
+      // Removes the largest file to save time. Every test that uses the sample market loads it anyway.
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),
         /news: \d+ rows would be loaded \(\d+ added, 0 updated, 0 unchanged, 0 removed\); nothing was loaded/,
       )
-      // The check has read all remaining files, so the rest of the test needs only two of them.
+      // `--check` has read all remaining files, so the rest of the test needs only two of them.
       const others = (yield* fs.readDirectory(market)).filter((name) => !["news.csv", "screener.csv"].includes(name))
       assert.isAbove(others.length, 10)
       yield* Effect.forEach(others, (name) => fs.remove(`${market}/${name}`))
@@ -551,8 +551,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       })
       const before = (yield* listed).get(id)
       assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
-      // The key expires at midnight in New York after its last day, which is also 00:00 at UTC-05:00, because it is
-      // winter.
+      // The key expires when its last day ends: at midnight in New York. The list shows 00:00, because its time zone,
+      // UTC-05:00, matches New York in winter.
       assert.deepStrictEqual(before?.slice(7), ["2100-01-01 00:00:00", "-", "-", "all", "all"])
       assert.strictEqual(yield* requestStatus(key), 200)
       yield* Effect.repeat(listed, {
@@ -600,7 +600,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
       assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
-      // The account now exists, so a second key needs no tier, and gives access to all endpoints of the account's tier.
+      // The account now exists, so its second key needs no tier. That key can use every endpoint of the account's tier.
       const other = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* requestStatus(other, "/v1/screener"), 200)
       assert.deepStrictEqual(yield* readKeyRow(other), {
@@ -714,7 +714,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         yield* requestStatus(parseKey(yield* runCommandInProcess(create("2099-12-31"), environment))),
         200,
       )
-      // Accepts either day, because it may become midnight in New York between the two steps.
+      // Accepts either day, because the date in New York may change between the two steps.
       if ((yield* todayInNewYork) === today) {
         parseKey(yield* runCommandInProcess(create(yield* todayInNewYork), environment))
       }
@@ -742,7 +742,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
         assertOneLineError,
       )
-      // Stating the tier and email that the account already has is accepted.
+      // The command accepts the tier and email that the account already has.
       parseKey(yield* runCommandInProcess(create("--tier", "basic", "--email", "a@b.example"), environment))
       const { rows } = parseTable(assertSuccess(yield* runCommandInProcess(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
@@ -773,7 +773,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const { id: _, ...like } = before
       assert.notStrictEqual(nextId, before.id)
       assert.deepStrictEqual(fresh, like)
-      // The old key works for only one more day, although its expiry date is later.
+      // The old key stays valid for only one more day, although its own expiry date is later.
       const { expires_at: ends, ...kept } = yield* readKeyRow(old)
       assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
       const day = 86_400_000
@@ -791,14 +791,14 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(yield* requestStatus(last), 200)
       assert.strictEqual(yield* requestStatus(old), 200)
 
-      // A grace period never extends a key's expiry date.
+      // A grace period never moves a key's expiry date to a later time.
       const short = yield* createKey("turner", "--expires", "2099-06-30")
       const { expires_at, id } = yield* readKeyRow(short)
       const endless = yield* rotateKey(id, "--grace", "99999d")
       assert.deepStrictEqual((yield* readKeyRow(short)).expires_at, expires_at)
       assert.deepStrictEqual((yield* readKeyRow(endless)).expires_at, expires_at)
 
-      // If the old key has no expiry date, rotation gives it one, but not the new key.
+      // Rotation sets an expiry time on an old key that had none, but not on the new key.
       const open = yield* createKey("turner")
       const successor = yield* rotateKey((yield* readKeyRow(open)).id, "--grace", "2s")
       assert.isNotNull((yield* readKeyRow(open)).expires_at)
@@ -928,7 +928,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         `The balance of payer is ${amount} USD.\n${
           amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
         }`
-      // A double can represent neither 0.1 + 0.2 exactly, nor a billion dollars and one microdollar.
+      // A double can represent neither 0.1 + 0.2 exactly, nor a billion dollars plus one microdollar.
       const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--usd", "0.1"], "0.100000"],
         [["--usd", "0.2", "--reference", "invoice-1"], "0.300000"],
@@ -950,7 +950,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
       ], assertOneLineError)
 
-      // Another account may use the same reference. Because that account is postpaid, a credit requires --prepaid.
+      // References are unique per account, so another account may use the same reference. That account is postpaid, so
+      // a credit requires --prepaid.
       const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
       yield* assertAllFail([
         [["accounts", "credit", ...credit], /other payer is postpaid.*Nothing was changed.*--prepaid.*402/],
@@ -978,7 +979,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         { amount: "25500000", reference: null },
       ])
 
-      // The exact cost of later requests is subtracted.
+      // The balance decreases by the exact cost of later requests.
       yield* waitForStatus(key, 200)
       const recorded = sql<{ readonly responses: number; readonly left: string; readonly cost: string }>`
         select current_balance(accounts)::text as left, count(*)::int as responses, sum(cost_microdollars)::text as cost
@@ -1037,7 +1038,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const { name, url } = yield* makeRole
       const own = { DATABASE_URL: url }
 
-      // Before the grant, the role may not even read.
+      // Before `grant`, the role may not even read.
       assertOneLineError(yield* runCommandInProcess(["keys", "list"], own), /permission denied|may not/)
       const granted = assertSuccess(yield* runCommandInProcess(["grant", name], { DATABASE_URL: owner }))
       assert.match(granted, new RegExp(`^Granted ${name} the privileges to serve[^\\n]*\\n$`))
@@ -1307,7 +1308,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
     }))
 })
 
-/** Sends a request and parses a JSON body. */
+/** Sends a request and parses the JSON response body. */
 const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.promise(async () => {
     const response = await fetch(url, { headers })
@@ -1319,7 +1320,7 @@ const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
 
 const getDataFolder = (home: string) => `${home}/postgres/cluster/data`
 
-/** Finds the processes whose arguments contain the data directory of the home folder. */
+/** Finds the database server processes: those with the home folder's data directory in their arguments. */
 const findServerProcesses = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
@@ -1328,7 +1329,7 @@ const findServerProcesses = Effect.fnUntraced(function* (home: string) {
     pids,
     (pid) => Effect.map(read(pid, "cmdline"), (line) => line.split("\0").includes(getDataFolder(home))),
   )
-  // A process that the server has just started still has the server's command line.
+  // A child process that the server has just forked still shows the server's command line, so children are excluded.
   return yield* Effect.filter(
     found,
     (pid) =>
@@ -1336,7 +1337,7 @@ const findServerProcesses = Effect.fnUntraced(function* (home: string) {
   )
 })
 
-/** A new home folder, whose server is stopped even if a test fails. */
+/** Provides a new home folder. Its database server is stopped even if a test fails. */
 class Home extends Context.Service<Home, { readonly home: string; readonly port: number }>()("test/operate/cli/Home") {
   static readonly layer = Layer.effect(
     Home,
@@ -1355,7 +1356,7 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** Parses the curl command in the greeting as a shell in the folder would. */
+/** Parses the curl command in the greeting the way a shell in `folder` would. */
 const parseCurlCommand = Effect.fnUntraced(function* (out: string, folder: string) {
   const fs = yield* FileSystem.FileSystem
   const [, name = "", file = "", url = ""] = /^ *curl -H "(\S+): Bearer \$\(cat ([^'")]+)\)" "([^"]+)"$/m.exec(out) ??
@@ -1368,7 +1369,8 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
   const remembered = { key: "", milliseconds: 0 }
 
   /**
-   * Returns flags that allow writing only to the home folder's parent, because the first start creates the home itself.
+   * Returns flags that allow writing only to the home folder's parent. The parent must be writable because the first
+   * start creates the home folder.
    */
   const writeOnlyNextTo = (home: string) => [
     "--permission",
@@ -1404,7 +1406,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       const fs = yield* FileSystem.FileSystem
       assert.isFalse(yield* canWriteFiles(process.execPath, writeOnlyNextTo(home)))
       const base = `http://127.0.0.1:${port}`
-      // npm changes the working directory, and passes the user's own in this variable.
+      // npm changes the working directory, and passes the user's original one in INIT_CWD.
       const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json", INIT_CWD: dirname(home) })
       assert.include(out, `$(cat ${basename(home)}/demo-key)`)
       const { headers, key, url } = yield* parseCurlCommand(out, dirname(home))
@@ -1418,7 +1420,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       assert.strictEqual(response.status, 200)
       assert.strictEqual(valueAt(response.body, "results", 0, "current_ticker"), "NXH")
 
-      // Logs are JSON lines on standard error.
+      // Standard error contains JSON log lines.
       const lines = running.output.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
       assert.isAtLeast(lines.length, 1)
       for (const line of lines) assert.strictEqual(valueAt(line, "level"), "INFO")
@@ -1445,7 +1447,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
         schedule: Schedule.spaced("50 millis"),
       })
 
-      // A second service reports that the port is in use, and does not affect the first.
+      // A second service on the same port reports that the port is in use, and does not affect the first one.
       const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
       assertFailure(
         second,
@@ -1465,7 +1467,8 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       const { milliseconds, out, running } = yield* serving()
       console.info(`first start ${remembered.milliseconds.toFixed(0)} ms, second ${milliseconds.toFixed(0)} ms`)
       assert.notInclude(running.output.err, "Loaded sample data")
-      // Data other than the samples has been loaded, so there is no demo key, and the start creates none.
+      // Data other than the samples has been loaded, which removed the demo key. Starting the service does not create a
+      // new one.
       assert.match(out, /Bearer <key>"/)
       assert.match(running.output.out, /Create a key with: /)
       assert.isFalse(yield* (yield* FileSystem.FileSystem).exists(`${home}/demo-key`))

@@ -1,4 +1,4 @@
-/** Tests what `doctor` finds in databases and settings that have one defect each, and that `doctor` changes nothing. */
+/** Tests what `doctor` reports about databases and settings that have one defect each, and that it changes nothing. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
@@ -33,7 +33,8 @@ const Report = Schema.fromJsonString(Schema.Struct({
 }))
 
 /**
- * Runs `doctor` in this process, or with `run`. Returns the report, and a function that finds the results of a check.
+ * Runs `doctor` in this process, or with `run` if given. Returns the report, and a function that finds the results of
+ * one check.
  */
 const runDoctor = Effect.fnUntraced(function* (
   environment: Environment,
@@ -50,7 +51,7 @@ const runDoctor = Effect.fnUntraced(function* (
 
 type NodeService = Layer.Success<typeof NodeServices.layer>
 
-/** Runs one check in this process, over the connection that `doctor` uses. */
+/** Runs one check in this process, over the same kind of connection as `doctor`. */
 const runDatabaseCheck = <E>(
   url: Redacted.Redacted,
   effect: Effect.Effect<CheckResult | ReadonlyArray<CheckResult>, E, SqlClient.SqlClient | NodeService>,
@@ -60,14 +61,14 @@ const runDatabaseCheck = <E>(
     ([first]) => first,
   )
 
-/** Starts a different program on a loopback port. */
+/** Starts a TCP server on a loopback port that is not PostgreSQL. */
 const startOtherProgram = (greet: (socket: Socket) => void) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly port: number; readonly close: () => void }>((resume) => {
       const sockets = new Set<Socket>()
       const server = createServer((socket) => {
         sockets.add(socket)
-        // `doctor` closes the connection after a timeout, which causes an error here.
+        // `doctor` closes the connection after a timeout, which causes an error event here.
         socket.on("error", () => socket.destroy())
         greet(socket)
       })
@@ -83,7 +84,7 @@ const startOtherProgram = (greet: (socket: Socket) => void) =>
     ({ close }) => Effect.sync(close),
   )
 
-/** Runs statements as the owner of the database. */
+/** Runs statements as the database owner. */
 const runAsOwner = (url: Redacted.Redacted, ...statements: ReadonlyArray<string>) =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -121,7 +122,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(String(SqlError.isSqlError(refused) ? refused.reason.cause : refused), "read-only")
     }))
 
-  /** Statements that damage an object of the schema, and what doctor then reports. Doctor can repair each of them. */
+  /**
+   * Statements that damage a schema object, each with the finding that `doctor` then reports. The advice of `doctor`
+   * repairs each defect.
+   */
   const defects: ReadonlyArray<readonly [statement: string, found: string]> = [
     ...[
       ...["begin", "insert", "stamp", "update", "delete", "truncate", "written"].map((name) => `history_${name}`),
@@ -197,7 +201,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       "sequence accounts_account_id_seq differs from that of this release",
     ],
     [
-      // Without the extension, its indexes are missing too. They are repaired after it.
+      // Dropping the extension also drops its indexes, which are repaired after the extension.
       "drop extension pg_trgm cascade",
       "extension pg_trgm is missing",
     ],
@@ -216,7 +220,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
           found === expected || found.startsWith(`${expected}; as_of and /v1/changes miss`),
           `${statement}: ${found}`,
         )
-        // Objects that the statement removed along with this object have findings of their own.
+        // If the statement also dropped dependent objects, those have separate findings.
         const repairs: Array<string> = []
         for (let next = advice; next !== "" && !repairs.includes(next); next = (yield* check)?.advice ?? "") {
           repairs.push(next)

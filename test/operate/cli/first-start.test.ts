@@ -1,4 +1,4 @@
-/** Tests the first start of an embedded database, and the service with the sample data that it loads. */
+/** Tests the first start with an embedded database, and the service with the sample data that this start loads. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -35,7 +35,7 @@ import * as Service from "../../support/Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** An empty, migrated database. */
+/** Provides an empty, migrated database. */
 const FreshLayer = Layer.mergeAll(
   Service.migratedDatabaseLayer,
   NodeServices.layer,
@@ -49,7 +49,7 @@ const file = (path: string) =>
     (fs) => fs.readFileString(fileURLToPath(new URL(`../../../samples/${path}`, import.meta.url))),
   )
 
-/** Reads the first column of the table under a heading in samples/README.md. */
+/** Reads the first column of the table below a heading in samples/README.md. */
 const readDocumented = Effect.fnUntraced(function* (heading: string) {
   const [, rest = ""] = (yield* file("README.md")).split(heading)
   const table = rest.trimStart().split(/\n\n(?!\|)/).find((part) => part.includes("|")) ?? ""
@@ -96,7 +96,7 @@ const chains: Readonly<Record<string, Chain>> = {
 interface RefusedSymbol {
   readonly reasons: ReadonlyArray<string>
   readonly tickers: ReadonlyArray<string>
-  /** The CIK and the current symbol of each candidate. */
+  /** The CIK and current symbol of each candidate. */
   readonly candidates: ReadonlyArray<readonly [string, string]>
 }
 
@@ -333,7 +333,7 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
 )
 
-/** How many rows each table has. */
+/** Counts the rows in each table. */
 const rowCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* Effect.forEach(
@@ -346,9 +346,9 @@ const rowCounts = Effect.gen(function* () {
   )
 })
 
-/** Starts a first start and waits ten seconds. Returns its lines on standard error, and an effect that finishes it. */
+/** Begins a first start and waits ten seconds. Returns its standard error lines, and an effect that completes it. */
 const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: string) {
-  // A load rejects days after tomorrow, so the test clock must be right.
+  // A load rejects dates later than tomorrow, so the test clock must show the real date.
   yield* TestClock.setTime(Date.now())
   const sql = yield* SqlClient.SqlClient
   const lines: Array<string> = []
@@ -375,7 +375,7 @@ const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: strin
   return { lines, finish: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(started)) }
 })
 
-/** A script that runs a first start as a process. */
+/** A script that runs a first start in a separate process. */
 const firstStart = `
   import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
   import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -388,10 +388,10 @@ const firstStart = `
   NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
 `
 
-/** The table with the most rows, which many other tables precede. */
+/** The table with the most rows. Many other tables are loaded before it. */
 const longestTable = "daily_prices"
 
-/** Runs a first start as a process, and kills it while it loads the longest table. */
+/** Runs a first start in a separate process, and kills the process while it loads the longest table. */
 const killFirstStart = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
   const { child, ended } = yield* startProgram(
@@ -412,14 +412,16 @@ const killFirstStart = Effect.fnUntraced(function* (home: string) {
   assert.isNull((yield* Effect.promise(() => ended)).code, "it ended before it loaded the longest table")
 })
 
-/** A slow first start, after an earlier one was killed. All tests below use the resulting database and home folder. */
+/**
+ * Provides a slow first start that follows a killed one. All tests below use the resulting database and home folder.
+ */
 class Started extends Context.Service<Started, {
   readonly home: string
   /** The file that contains the demo key. */
   readonly file: string
-  /** The accounts after the killed start. */
+  /** The accounts that exist after the killed start. */
   readonly accounts: ReadonlyArray<unknown>
-  /** The lines on standard error with LOG_FORMAT=json. */
+  /** The standard error lines with LOG_FORMAT=json. */
   readonly lines: ReadonlyArray<string>
 }>()("test/operate/cli/Started") {
   static readonly layer = Layer.effect(
@@ -469,7 +471,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       const { home } = yield* Started
       const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
       assert.deepStrictEqual([tasks.length, others], [loadableDatasets.length, []])
-      // Skips the prices, which are most of the rows. The first start has already loaded all of these files.
+      // Skips the prices, which account for most of the rows. The first start has already loaded all of these files.
       const shorter = tasks.filter(({ dataset }) => dataset !== longestTable)
       assert.strictEqual(shorter.length, tasks.length - 1)
       const checked = yield* Effect.forEach(shorter, (task) =>
@@ -478,7 +480,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
           ({ rows, table }) => [table, rows] as const,
         ))
       assert.sameDeepMembers(checked, (yield* rowCounts).filter(([table]) => table !== longestTable))
-      // The example request in the README depends on this change.
+      // The example request in the README depends on this ticker change.
       const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
     }))
@@ -529,7 +531,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.isFalse(yield* isActive)
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
-  // The last two tests change rows and keys, so they must stay last.
+  // The last two tests modify rows and keys, so they must remain last.
   it.effect("creates a demo key that only its owner can read, once: loading other data than the samples revokes it (README, SECURITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -540,7 +542,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.strictEqual((yield* fs.stat(file)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
       assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.some(file))
-      // Sample data is loaded only once, so the second start does not restore deleted rows.
+      // Sample data is loaded only once, so the second start does not restore the deleted rows.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
 
       const load = (task: Partial<LoadTask> & Pick<LoadTask, "file">) =>
@@ -562,7 +564,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(yield* active, [])
       assert.isFalse(yield* fs.exists(file))
       assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.none())
-      // Without the file, the account's name may be used by the operator for keys of their own.
+      // Without the key file, an account named `demo` may belong to the operator, so its keys are not revoked.
       yield* createApiKey({ account: "demo", name: "demo", expires: null, endpoints: null, networks: null })
       yield* load({ file: own, append: true })
       assert.deepStrictEqual(yield* active, [{ name: "demo" }])
@@ -580,7 +582,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
         assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.none())
         assert.strictEqual((yield* sql`select 1 from api_keys`).length, 1)
       }
-      // The demo account may use all endpoints and pays nothing.
+      // The demo account may use all endpoints and is not charged.
       assert.deepStrictEqual(
         yield* sql`select name, tier, balance_microdollars from accounts`,
         [{ name: "demo", tier: "ultimate", balance_microdollars: null }],

@@ -1,4 +1,7 @@
-/** `tickerline lineage review|confirm|reject`: a person decides on estimated ticker changes (D19 to D22). */
+/**
+ * Tests `tickerline lineage review|confirm|reject`, with which a person decides on estimated ticker changes (D19 to
+ * D22).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, DateTime, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,7 +11,7 @@ import * as Service from "../../support/Service.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
-/** The URL of a migrated database. */
+/** Provides the URL of a migrated database. */
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/lineage-command/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
@@ -25,7 +28,7 @@ const TestLayer = Service.serviceLayerOver(
   ),
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
-/** Runs `tickerline lineage` with arguments that are separated by spaces. */
+/** Runs `tickerline lineage` with space-separated arguments. */
 const run = Effect.fnUntraced(function* (line: string, environment: Readonly<Record<string, string>> = {}) {
   return yield* runCommandInProcess(["lineage", ...line.split(" ")], {
     DATABASE_URL: yield* DatabaseUrl,
@@ -50,7 +53,7 @@ const fail = Effect.fnUntraced(function* (line: string, expectedCode = 1) {
   return err
 })
 
-/** Reads all changes, each in the format `OLD NEW DATE STATUS`. */
+/** Reads all ticker changes, each formatted as `OLD NEW DATE STATUS`. */
 const statuses = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly change: string }>`
@@ -59,7 +62,7 @@ const statuses = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows.map(({ change }) => change),
   ))
 
-/** Returns a row of `ticker_changes`, which is estimated unless `more` says otherwise. */
+/** Returns a `ticker_changes` row, with the status `estimated` unless `more` overrides it. */
 const change = (old_ticker: string, new_ticker: string, effective_date: string, more: object = {}) => ({
   old_ticker,
   new_ticker,
@@ -73,7 +76,7 @@ const change = (old_ticker: string, new_ticker: string, effective_date: string, 
 
 const confirmed = { status: "confirmed" }
 
-/** Replaces all ticker changes with these rows. */
+/** Replaces all ticker changes with the given rows. */
 const store = Effect.fnUntraced(function* (...rows: ReadonlyArray<object>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`truncate ticker_changes`

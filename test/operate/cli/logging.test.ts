@@ -1,4 +1,7 @@
-/** What is logged and printed about failed statements: PostgreSQL's reason, but no values (operations/monitoring). */
+/**
+ * Tests that logs and messages about failed statements contain PostgreSQL's reason but no values
+ * (operations/monitoring).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Cause, ConfigProvider, Console, Effect, Layer } from "effect"
@@ -11,8 +14,8 @@ import * as Service from "../../support/Service.ts"
 const secret = "hunter2"
 
 /**
- * Statements that fail, and what the printed reason must still contain. PostgreSQL's own message or detail contains the
- * value.
+ * Statements that fail because of a secret value, each with the reason that the message must still contain.
+ * PostgreSQL's own message or detail contains the value.
  */
 const failingStatements = [
   { statement: `select '${secret}'::int`, reason: "invalid input syntax for type integer" },
@@ -35,7 +38,7 @@ const failingStatements = [
   { statement: `select set_config('role', 'no-role', false) || '${secret}'`, reason: "does not exist" },
 ]
 
-/** Runs an effect, and returns what it writes to standard error. */
+/** Runs an effect and returns what it writes to the console. */
 const collect = Effect.fnUntraced(function* (effect: Effect.Effect<unknown, never, NodeServices.NodeServices>) {
   const written: Array<string> = []
   const write = (...words: ReadonlyArray<unknown>) => void written.push(format(...words))
@@ -76,7 +79,7 @@ layer(Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer).pipe(Layer.
             )))),
           ...(yield* Effect.forEach(causes, (cause) => collect(reportCommandFailure(cause)))),
         ]
-        // Two formats of the log, and a report of each of the three causes.
+        // The log in two formats, and one failure report for each of the three causes.
         assert.lengthOf(outputs, 5)
         for (const output of outputs) {
           assert.include(output.replaceAll('\\"', '"'), reason)

@@ -1,4 +1,4 @@
-/** The command `mcp`: the MCP server over standard input and output (guides/mcp). */
+/** Tests the `mcp` command: the MCP server over standard input and output (guides/mcp). */
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
@@ -21,7 +21,9 @@ const environment = (more: Readonly<Record<string, string>>) => ({
   ...more,
 })
 
-/** Starts the command. `send` writes a line, and `receive` returns the next line of standard output. */
+/**
+ * Starts the command. `send` writes a line to standard input, and `receive` returns the next line of standard output.
+ */
 const startRaw = (args: ReadonlyArray<string>, more: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -98,7 +100,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       const fs = yield* FileSystem.FileSystem
       const keyFile = yield* fs.makeTempFileScoped()
       yield* fs.writeFileString(keyFile, `${basic}\n`)
-      // The warning about a misspelled setting, and debug logs, go to standard error.
+      // The warning about the misspelled setting and the debug logs go to standard error.
       const { end, getErrors, receive, send } = yield* startRaw(
         ["--url", `http://127.0.0.1:${yield* servicePort}/`, "--key-file", keyFile],
         { LOG_LEVEL: "debug", METRICS_PROT: "1" },

@@ -1,4 +1,4 @@
-/** Commands whose output cannot be written, and a service whose terminal is closed (operations/command-line). */
+/** Tests commands whose output cannot be written, and a service whose terminal is closed (operations/command-line). */
 import { assert, layer } from "@effect/vitest"
 import { Data, Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
@@ -8,17 +8,17 @@ import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thorough
 
 // @module-tag slow
 
-/** A process that should have ended is still running. */
+/** The error for a process that should have exited but is still running. */
 class StillRunning extends Data.TaggedError("StillRunning")<{ readonly pid: number }> {}
 
-/** Creates a named pipe, with which one part of a script waits for another. */
+/** Creates a named pipe that synchronizes parts of a shell script. */
 const makeFifo = Effect.gen(function* () {
   const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-fifo-" })
   execFileSync("mkfifo", [`${folder}/fifo`])
   return `${folder}/fifo`
 })
 
-/** Runs a shell script in which `$COMMAND` is the command. */
+/** Runs a shell script in which `$COMMAND` expands to the `tickerline` command. */
 const runInShell = Effect.fnUntraced(function* (script: string, environment: Readonly<Record<string, string>>) {
   const running = yield* startProgram("sh", ["-c", script], {
     COMMAND: `${process.execPath} ${commandFile}`,
@@ -30,7 +30,7 @@ const runInShell = Effect.fnUntraced(function* (script: string, environment: Rea
 const commands = ["--version", "--help", "datasets", "openapi", "keys list", "accounts list", "query news --format csv"]
   .map((command) => ({ command }))
 
-/** The settings for commands that use the database, and for commands that send requests. */
+/** Settings for commands that use the database and for commands that send requests. */
 const environment = Effect.gen(function* () {
   const { ultimate } = yield* Service.TestKeys
   return {

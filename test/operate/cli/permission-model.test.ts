@@ -1,6 +1,6 @@
 /**
- * Runs the service under the permission models of Node and Deno, which allow only what the service needs. The first
- * start of the embedded server runs this way in `test/operate/cli/commands.test.ts`.
+ * Runs the service under the permission models of Node and Deno, with only the permissions that it needs.
+ * `test/operate/cli/commands.test.ts` does the same for the first start of the embedded server.
  */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -23,7 +23,7 @@ const {
   waitForOutput,
 } = Processes
 
-/** Requests a path of the service. */
+/** Sends a GET request to the service. */
 const get = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })
@@ -31,7 +31,8 @@ const get = (port: number, path: string, key: string) =>
   })
 
 /**
- * Starts, uses and stops the service with an external database. Fails if it needs more permissions than `flags` give.
+ * Starts, uses and stops the service with an external database. Fails if the service needs a permission that `flags` do
+ * not grant.
  */
 const checkConfinedService = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const url = yield* Service.copyMigratedDatabase

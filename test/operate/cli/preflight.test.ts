@@ -1,4 +1,4 @@
-/** Tests the check that runs before anything is imported: missing dependencies, an old Node, Windows. */
+/** Tests the check that runs before any import: for missing dependencies, an old Node version, and Windows. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
@@ -12,7 +12,7 @@ import { projectRoot } from "../../support/Processes.ts"
 
 const sentence = /^tickerline: [^\n]+\n$/
 
-/** Runs a test in a fresh checkout, before `npm ci`. */
+/** Runs a test in a fresh checkout in which `npm ci` has not been run. */
 const withFreshCheckout = (use: (folder: string) => void) => {
   const folder = mkdtempSync(join(tmpdir(), "tickerline-fresh-"))
   try {

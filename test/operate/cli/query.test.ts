@@ -1,4 +1,4 @@
-/** Tests `query` against a running service with sample data, and against stubs. */
+/** Tests `query` against a running service that has the sample data, and against stubs. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, FileSystem, Option, Sink } from "effect"
@@ -21,7 +21,7 @@ import * as Service from "../../support/Service.ts"
 
 const noHome = { TICKERLINE_HOME: "/nonexistent" }
 
-/** Runs `query` with the basic key in the environment. */
+/** Runs `query` with the API key of the basic tier in the environment. */
 const query = Effect.fnUntraced(
   function* (
     args: ReadonlyArray<string>,
@@ -38,7 +38,9 @@ const query = Effect.fnUntraced(
   },
 )
 
-/** Starts a stub that responds with a fixed body. `authorizations` lists the `Authorization` header of each request. */
+/**
+ * Starts a stub that responds with a fixed body. `authorizations` collects the `Authorization` header of each request.
+ */
 const startStub = (body: string, headers: Readonly<Record<string, string>> = { "content-type": "application/json" }) =>
   Effect.acquireRelease(
     Effect.callback<

@@ -1,5 +1,6 @@
 /**
- * The sample market next to real data: how it is removed, and what an ingest does when it is there (operations/data).
+ * Tests the sample market alongside real data: how it is removed, and what an ingest does while it is present
+ * (operations/data).
  */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -18,14 +19,14 @@ import * as Service from "../../support/Service.ts"
 
 // @module-tag slow
 
-/** Runs a test with a database of its own that contains the sample market. */
+/** Runs a test with a separate database that contains the sample market. */
 const withSamples = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(effect, Layer.fresh(Layer.merge(Service.sampleDatabaseLayer, Logger.layer([]))))
 
-/** How many ticker changes in the samples are real facts, which stay. */
+/** The number of ticker changes in the samples that really happened. Removing the samples keeps them. */
 const realChanges = 193
 
-/** Reads the number of rows in each dataset. */
+/** Counts the rows in each dataset. */
 const readCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const counts = yield* Effect.forEach(
@@ -39,7 +40,7 @@ const readCounts = Effect.gen(function* () {
   return Object.fromEntries(counts)
 })
 
-/** Runs a command of `tickerline` in this process. */
+/** Runs a `tickerline` command in this process. */
 const run = (...args: ReadonlyArray<string>) =>
   Effect.flatMap(Service.databaseUrl, (DATABASE_URL) => runCommandInProcess(args, { DATABASE_URL }))
 

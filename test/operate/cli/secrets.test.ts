@@ -1,4 +1,4 @@
-/** Tests that no log, error or response shows the database password or a key (operations/deployment). */
+/** Tests that no log, error or response contains the database password or an API key (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Redacted, Schedule } from "effect"
@@ -24,7 +24,7 @@ const {
 
 const secret = "hidden-word"
 
-/** Settings with a malformed or unreachable address. */
+/** Settings with a malformed or unreachable database address. */
 const wrongAddresses = [
   ["DATABASE_URL", `postgres://u:${secret}@127.0.0.1:1/db`],
   ["DATABASE_URL", `postgres://u:${secret}@nowhere.invalid/db`],
@@ -34,7 +34,7 @@ const wrongAddresses = [
   ["DATABASE_URL", `u:${secret}@host`],
 ] as const
 
-/** Requests a path. Returns the status, the headers and the body as one text. */
+/** Sends a GET request. Returns the status, headers and body as one string. */
 const requestText = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })
@@ -46,7 +46,8 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     Effect.gen(function* () {
       const checkAddress = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* chooseFreePort) }
-        // A process prints the same as a command in this process (test/operate/cli/commands), so one process is enough.
+        // A command prints the same in this process as in a separate one (test/operate/cli/commands), so one separate
+        // process is enough.
         const run = value === wrongAddresses[0][1] ? runCommandProcess : runCommandInProcess
         const { code, err, out } = yield* run(["--log-level", "all", "serve"], environment)
         assert.strictEqual(code, 1, value)
@@ -82,7 +83,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         })
         yield* waitForOutput(running, /keys create/)
 
-        // Without this lock, the usage of the first request might be recorded before the outage.
+        // Without this lock, usage from the first request might be recorded before the outage.
         const isLocked = yield* Deferred.make<void>()
         yield* Effect.forkScoped(sql.withTransaction(
           sql`lock table usage_batches`.pipe(
@@ -108,7 +109,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         assert.match(responses[0] ?? "", /^200 /)
         assert.match(responses.at(-1) ?? "", /^HTTP\/1\.1 400 /)
         yield* waitForOutput(running, /was not recorded/)
-        // A normal shutdown would wait for the database.
+        // A graceful shutdown would wait for the database.
         yield* endProcess(running, "SIGKILL")
         for (const text of [...responses, combinedOutput(running)]) {
           assert.notInclude(text, secret)

@@ -1,4 +1,4 @@
-/** Tests how the service starts and stops: connections, ports shared with REUSE_PORT, and jobs. */
+/** Tests how the service starts and stops: its connections, its jobs, and ports shared with REUSE_PORT. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, FileSystem, Layer, Schedule, Scope } from "effect"
@@ -14,7 +14,7 @@ import * as RawSockets from "../../support/RawSockets.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import { TestKeys } from "../../support/Service.ts"
 
-/** Returns whether nothing listens on the port. */
+/** Returns whether the connection was refused because nothing listens on the port. */
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
@@ -25,7 +25,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         Effect.retry({ while: isRefused, schedule: Schedule.spaced("5 millis") }),
         Effect.timeout("20 seconds"),
       )
-      // Each request retries until it connects, so that all of them arrive as soon as the port is open.
+      // Each request retries until it connects, so all of them arrive as soon as the port opens.
       const first = yield* Effect.forkChild(
         Effect.all(Array.from({ length: 20 }, () => requestWhenOpen), { concurrency: 20 }),
       )
@@ -129,7 +129,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
-      // Inserts more data than the sockets' buffers can hold.
+      // Inserts more data than the socket buffers can hold.
       yield* sql`
         insert into research_reports
           (report_id, ticker, gain_percentage, report_text, tldr_text, created_at, last_updated)
@@ -159,10 +159,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("serve", (it) => {
   it.effect("starts even if a client connects while it looks whether its ports are free (operations/deployment)", () =>
     Effect.gen(function* () {
       const port = yield* chooseFreePort
-      // Looking up the name takes a moment, in which the first port is open.
+      // Resolving the host name takes time, during which the first port is open.
       const metrics = { METRICS_HOST: "localhost", METRICS_PORT: String(yield* chooseFreePort) }
       const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({ PORT: String(port), ...metrics }))
-      // The port is open only for a moment, so a client connects until it has hit some of them.
+      // The port is open only briefly each time, so the client retries until enough of its connections have succeeded.
       const request = Effect.repeat(Effect.flip(ServiceInstances.requestOverWire(port, "/health/live", "")), {
         until: (error) => !isRefused(error),
         schedule: Schedule.spaced(0),

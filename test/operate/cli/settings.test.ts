@@ -1,4 +1,4 @@
-/** Tests the messages about invalid and misspelled settings, and about ports that cannot be used. */
+/** Tests the messages about invalid settings, misspelled settings, and ports that cannot be used. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Layer, Option, Redacted, Result } from "effect"
@@ -30,7 +30,9 @@ const configOf = (env: Environment) => ConfigProvider.layer(ConfigProvider.fromE
 
 const findProblems = (env: Environment) => Effect.provide(findInvalidSettings, configOf(env))
 
-/** An invalid value of each setting, except those that accept any text. Secrets contain `geheim`. */
+/**
+ * An invalid value for each setting, except for settings that accept any text. The values of secrets contain `geheim`.
+ */
 const invalidValues: Environment = {
   PORT: "abc",
   BASE_URL: "ftp://example.com",
@@ -83,7 +85,7 @@ const invalidValues: Environment = {
   OTEL_EXPORTER_OTLP_ENDPOINT: "collector",
 }
 
-/** Variables that other programs, the shell, npm and Kubernetes set. */
+/** Variables set by other programs, the shell, npm and Kubernetes. */
 const foreignVariables = `
   PATH HOME HOST HOSTNAME PORT PORT_RANGE SHELL TERM LANG LC_ALL PWD USER NODE_OPTIONS NODE_ENV NO_COLOR CI DEBUG
   TZ EDITOR DISPLAY LOGNAME MAIL SSH_TTY DATABASE_USER DATABASE_NAME DATABASE_HOST DATABASE_PORT DATABASE_PASSWORD
@@ -212,7 +214,7 @@ describe("The settings check", () => {
     for (const name of ["PATH", "POST", "PORTS", "PORT0", "SPORT", "HOSTS", "COST", "HOME", "GHOST"]) {
       assert.deepStrictEqual(findSimilar(name), [], name)
     }
-    // If a setting is set, it is not suggested for a misspelled variable.
+    // A setting that is already set is not suggested as the correction of a misspelled variable.
     assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL_FILE: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspelledSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
@@ -273,7 +275,7 @@ layer(NodeServices.layer)("A secret in a file", (it) => {
         assert.strictEqual(yield* findSecretProblems(valid), "")
         yield* fs.symlink(valid[variable] ?? "", `${link}-${name}`)
         assert.strictEqual(yield* findSecretProblems({ ...valid, [variable]: `${link}-${name}` }), "")
-        // An empty variable counts as unset, as for all settings.
+        // An empty variable counts as unset, as with all other settings.
         assert.strictEqual(yield* findSecretProblems({ ...valid, [name]: "" }), "")
         const emptyVariable =
           `${variable} is empty. Set it to the path of a file with the value of ${name}, or unset it.`
@@ -294,7 +296,7 @@ layer(NodeServices.layer)("A secret in a file", (it) => {
           const problem = yield* findSecretProblems({ [variable]: file ?? "" })
           assert.isTrue(problem.startsWith(`${variable} is "${file}", which ${reason}. `), problem)
         }
-        // These accept any text.
+        // These settings accept any text.
         if (["TICKERLINE_KEY", "ADMIN_OIDC_CLIENT_SECRET"].includes(name)) continue
         const wrong = yield* findSecretProblems({ [variable]: invalid })
         assert.isTrue(wrong.startsWith(`${variable} is "${invalid}", but this file must contain ${expected}`), wrong)

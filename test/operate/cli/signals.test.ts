@@ -1,4 +1,4 @@
-/** Tests that signals end the service and its embedded PostgreSQL, whichever program starts it. */
+/** Tests that a signal stops the service and its embedded PostgreSQL, whichever program started the service. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schedule } from "effect"
@@ -10,10 +10,12 @@ import { projectRoot } from "../../support/Processes.ts"
 
 // @module-tag slow
 
-/** The path of the Deno program. The command in the npm package is a wrapper that does not forward signals. */
+/**
+ * The path of the Deno executable. The `deno` command of the npm package is a wrapper that does not forward signals.
+ */
 const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
 
-/** One embedded database for all cases, because the first start takes the longest. */
+/** Provides one embedded database for all cases, because the first start takes longest. */
 class Home
   extends Context.Service<Home, { readonly folder: string; readonly scripts: string }>()("test/operate/cli/Home") {
   static readonly layer = Layer.effect(
@@ -21,14 +23,14 @@ class Home
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const scripts = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-scripts-" })
-      // Starts npm in the way that a supervisor that is a shell script does.
+      // Starts npm the way a shell-script supervisor does.
       yield* fs.writeFileString(`${scripts}/start`, "#!/bin/sh\nexec npm start\n", { mode: 0o755 })
       return { folder: yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-signals-" }), scripts }
     }),
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** The process id of the embedded PostgreSQL, if it is running. */
+/** Returns the process ID of the embedded PostgreSQL server, if it is running. */
 const readPostgresPid = (home: string) => {
   try {
     return Number(readFileSync(`${home}/postgres/cluster/data/postmaster.pid`, "utf8").split("\n")[0])
@@ -37,7 +39,7 @@ const readPostgresPid = (home: string) => {
   }
 }
 
-/** Whether a program listens on a port. */
+/** Returns whether a program listens on the port. */
 const isPortOpen = (port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = createConnection(port, "127.0.0.1")
@@ -52,18 +54,18 @@ const killIfRunning = (pid: number | undefined, signal: NodeJS.Signals) => {
   try {
     if (pid !== undefined) process.kill(pid, signal)
   } catch {
-    // The process has ended.
+    // The process has already exited.
   }
 }
 
-/** Waits until the service reports that it is ready, or that it is not. */
+/** Waits until the readiness check of the service returns `isReady`. */
 const waitUntilReady = (port: number, isReady: boolean) =>
   Effect.tryPromise(() => fetch(`http://127.0.0.1:${port}/health/ready`).then(({ ok }) => ok)).pipe(
     Effect.orElseSucceed(() => undefined),
     Effect.repeat({ until: (ok) => ok === isReady, schedule: Schedule.spaced("50 millis") }),
   )
 
-/** Starts a program in a process group of its own, and waits until the service responds. */
+/** Starts a program in its own process group and waits until the service responds. */
 const startGroup = Effect.fnUntraced(function* (
   command: string,
   args: ReadonlyArray<string>,
@@ -90,7 +92,7 @@ const startGroup = Effect.fnUntraced(function* (
         exitCode: new Promise<number | null>((resolve) => started.once("exit", (code) => resolve(code))),
       }
     }),
-    // This is only needed if the test fails.
+    // Kills the process group. This has an effect only if the test fails.
     ({ child: { pid } }) =>
       Effect.sync(() => {
         if (pid !== undefined) killIfRunning(-pid, "SIGKILL")
@@ -101,14 +103,14 @@ const startGroup = Effect.fnUntraced(function* (
   return { pid: child.pid ?? 0, exitCode: Effect.promise(() => exitCode), port }
 })
 
-/** Waits until neither the service nor its PostgreSQL is running any more. */
+/** Waits until neither the service nor its PostgreSQL server is running. */
 const waitUntilEnded = (port: number, home: string) =>
   Effect.repeat(Effect.map(isPortOpen(port), (open) => open || readPostgresPid(home) !== undefined), {
     until: (running) => !running,
     schedule: Schedule.spaced("50 millis"),
   })
 
-/** Every way to start the service. */
+/** All supported ways to start the service. */
 const starters = [
   { name: "npm start", command: "npm", args: ["start"] },
   { name: "npm run tickerline -- serve", command: "npm", args: ["run", "tickerline", "--", "serve"] },
@@ -133,8 +135,8 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("A sign
       }).pipe(Effect.scoped),
   )
 
-  // systemd signals all processes of a unit, and npm and Deno forward what they receive. When a terminal is closed,
-  // both the shell and the kernel send SIGHUP.
+  // systemd signals every process of a unit, and npm and Deno forward the signals that they receive, so one process can
+  // get a signal twice. When a terminal closes, both the shell and the kernel send SIGHUP.
   it.effect.each([
     { name: "npm start", command: "npm", args: ["start"], signal: "SIGTERM" as const, code: 0 },
     { name: "npm start", command: "npm", args: ["start"], signal: "SIGINT" as const, code: 0 },
@@ -151,7 +153,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("A sign
         yield* waitUntilReady(port, false)
         process.kill(-pid, signal)
         assert.strictEqual(yield* exitCode, code)
-        // If the service ends abruptly, PostgreSQL must not keep running.
+        // Even if the service exits abruptly, PostgreSQL must not keep running.
         yield* waitUntilEnded(port, folder)
       }).pipe(Effect.scoped),
   )

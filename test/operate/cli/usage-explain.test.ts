@@ -1,4 +1,7 @@
-/** `tickerline usage explain`: what is known about a request, and how to repeat it (D12, D17, D27, D29). */
+/**
+ * Tests `tickerline usage explain`, which shows what is recorded about a request and how to repeat it (D12, D17, D27,
+ * D29).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,7 +26,7 @@ import * as Service from "../../support/Service.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
-/** The price of a gigabyte, in microdollars. */
+/** The price per gigabyte, in microdollars. */
 const price = 12_345_678
 
 const TestLayer = Service.sampleServiceLayer.pipe(
@@ -36,26 +39,26 @@ const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   return yield* runCommandInProcess(["usage", "explain", ...args], environment)
 })
 
-/** Runs `usage explain`, which must succeed, and returns what it prints. */
+/** Runs `usage explain`, which must succeed. Returns its output. */
 const explain = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const { code, err, out } = yield* run(...args)
   assert.deepStrictEqual([code, err], [0, ""], out)
   return out
 })
 
-/** Like `explain`, but returns the requests that `--json` prints, one per line. */
+/** Runs `usage explain --json`, which must succeed. Returns the printed requests, one per line. */
 const explainAsJson = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const lines = (yield* explain(...args, "--json")).trim().split("\n")
   return lines.map((line): unknown => JSON.parse(line))
 })
 
-/** Returns the moments with which a request can be repeated. */
+/** Returns the `as_of` times at which a request can be repeated. */
 const getMoments = (explained: unknown) => {
   const moments = valueAt(explained, "as_of")
   return Array.isArray(moments) ? moments.map(String) : assert.fail(JSON.stringify(explained))
 }
 
-/** Sends a request, and waits until the customer has this number of recorded requests. */
+/** Sends a request, then waits until the given number of requests is recorded for the customer. */
 const send = Effect.fnUntraced(function* (
   customer: { readonly account_id: number; readonly key: string },
   path: string,
@@ -69,7 +72,7 @@ const send = Effect.fnUntraced(function* (
 
 const path = "/v1/research-reports?ticker=USGE&limit=3"
 
-/** Returns a row of `research_reports`. */
+/** Returns a `research_reports` row. */
 const makeReport = (number: number, gain_percentage = "25.5") => ({
   report_id: `explain${number}`,
   ticker: "USGE",
@@ -80,7 +83,7 @@ const makeReport = (number: number, gain_percentage = "25.5") => ({
   last_updated: "2025-07-01T12:00:00Z",
 })
 
-/** Changes all reports, so that the response to `path` changes. */
+/** Updates all reports, so the response to `path` changes. */
 const changeReports = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`update research_reports set gain_percentage = gain_percentage + 1 where ticker = 'USGE'`,
@@ -108,7 +111,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
         assert.strictEqual(repeated.headers["etag"], headers["etag"])
         assert.include(out, `as_of=${repeated.headers["x-as-of"]}`)
       }
-      // A change is seen within a second.
+      // A change becomes visible within a second.
       yield* retryUntil(
         requestJson(`${path}&as_of=now`, { key: customer.key }),
         ({ text }) => text !== now.text,
@@ -132,11 +135,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       const states = [yield* read()]
       for (let change = 0; change < 2; change++) {
         yield* changeReports
-        // A change is seen within a second (D17).
+        // A change becomes visible within a second (D17).
         states.push(yield* retryUntil(read(), (text) => text !== states.at(-1)))
       }
       const [newest, oldest] = yield* listRecentChanges("research-reports", 2)
-      // A request during which both changes were made.
+      // Records a request that was in progress while both changes were made.
       const requested_at = Date.parse(oldest?.recorded_at ?? "")
       const request_id = makeRequestId(requested_at)
       const { makeBatch, write } = yield* makeRecordWriter
@@ -152,7 +155,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       assert.match(String(valueAt(explained, "as_of_explanation")), /the data of one of these moments\./)
       const repeated = yield* Effect.forEach(getMoments(explained), (moment) => read(`&as_of=${moment}`))
       assert.deepStrictEqual(repeated, states)
-      // The state before both changes, between them, and after them.
+      // The data before, between and after the two changes.
       assert.lengthOf(new Set(states), 3)
       assert.strictEqual((yield* explain(request_id)).match(/^(?:repeat)? +as_of=/gm)?.length, 3)
     }))
@@ -224,7 +227,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       const outOfStream = yield* explain(installment.request_id)
       assert.match(outOfStream, /1000 bytes at 12345678 .* are 12\.345678 microdollars\. The row is an installment/)
       assert.match(outOfStream, /^status +200\n +A stream is recorded in installments/m)
-      // An export that ended because its key was revoked.
+      // An export that was aborted because its key was revoked.
       const now = yield* Clock.currentTimeMillis
       const exported = makeUsageRecord({
         account_id,
@@ -237,7 +240,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       })
       yield* write(makeBatch([exported]))
       assert.match(yield* explain(exported.request_id), /^repeat +as_of=/m)
-      // A request from before the history begins.
+      // A request made before the recorded history begins.
       const earlier = { account_id, key_id, requested_at: requested_at + 2 }
       const old = makeRequestId(requested_at + 2)
       yield* write(makeBatch([makeUsageRecord({ ...earlier, request_id: old })]))

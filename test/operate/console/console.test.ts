@@ -1,4 +1,4 @@
-/** The console in a browser, with the admin API and PostgreSQL behind it (docs/operations/console.md). */
+/** Tests the console in a browser, backed by the admin API and PostgreSQL (docs/operations/console.md). */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -31,10 +31,10 @@ import { makeRecordWriter, makeUsageRecord } from "../../support/CustomerUsage.t
 
 // @module-tag slow
 
-/** A name that is markup, a closing tag, and an attribute's end. */
+/** A name that contains HTML markup, closing tags, and the end of an attribute. */
 const hostileName = `"><img src=x onerror=alert(1)></title></script><b>'&amp;`
 
-/** Rows for every table of every page. Texts that somebody chooses are markup. */
+/** Inserts rows for every table on every page. All text that users can choose contains HTML markup. */
 const insertSamples = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* createAccount({ name: hostileName, tier: "pro", email: "<i>@acme.example", prepaid: true })
@@ -94,7 +94,7 @@ const TestLayer = Layer.effectDiscard(insertSamples).pipe(
 
 const findOrigin = Effect.map(Admin, ({ port }) => `http://127.0.0.1:${port}`)
 
-/** Opens a page of the console as an admin with the scope. */
+/** Opens a console page as an admin with the given scope. */
 const openAs = Effect.fnUntraced(function* (scope: AdminScope, path: string, options?: BrowserContextOptions) {
   const origin = yield* findOrigin
   const { tokens } = yield* Admin
@@ -106,7 +106,7 @@ const openAs = Effect.fnUntraced(function* (scope: AdminScope, path: string, opt
   return visited
 })
 
-/** Requests a page without a browser. */
+/** Fetches a page without a browser. */
 const get = Effect.fnUntraced(function* (path: string) {
   const origin = yield* findOrigin
   const { tokens } = yield* Admin
@@ -120,7 +120,7 @@ const mainText = (page: Page) => runInBrowser(() => page.locator("main").innerTe
 
 const accountPath = (name: string) => `/console/account?${new URLSearchParams({ name }).toString()}`
 
-/** The pages with parameters, and all others. */
+/** Returns the paths of all console pages, with values for pages that require query parameters. */
 const findPaths = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const keys = yield* sql<{ readonly id: string }>`select min(key_id)::text as id from api_keys`
@@ -174,7 +174,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
           if (/account$|key$|audit$/.test(name)) {
             assert.deepStrictEqual(yield* findUnreachableElements(page), [], path)
           }
-          // Text that customers chose has become no element.
+          // No customer-chosen text was rendered as an HTML element.
           assert.strictEqual(yield* runInBrowser(() => page.locator("main img, main b, main i").count()), 0, path)
           assert.deepStrictEqual(problems, [], path)
         }
@@ -286,7 +286,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         assert.strictEqual(yield* runInBrowser(() => keyLink.count()), 1)
         yield* runInBrowser(() => keyLink.click())
         assert.include(yield* mainText(page), "192.0.2.1, 10.0.0.0/8")
-        // Rotates it, and disables, enables and revokes the old one.
+        // Rotates the key, then disables, enables and revokes the old one.
         yield* runInBrowser(() => page.getByLabel("The old key works for").selectOption("3600"))
         yield* runInBrowser(() => page.getByRole("button", { name: "Rotate key" }).click())
         yield* runInBrowser(() => secret.waitFor())
@@ -339,7 +339,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
           yield* runInBrowser(() => second.page.locator("#change-contact_email-note").innerText()),
           "first@acme.example",
         )
-        // What the second admin did not touch is what the first one saved.
+        // Fields that the second admin did not touch show the values that the first admin saved.
         assert.strictEqual(yield* runInBrowser(() => second.page.getByLabel("Tier").inputValue()), "pro")
         assert.deepStrictEqual(yield* findAccessibilityViolations(second.page), [])
         yield* takeScreenshot(second.page, "conflict")
@@ -485,7 +485,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
             method: "POST",
             redirect: "manual",
             headers: { cookie: `${sessionCookie}=${tokens.support}`, origin },
-            // All fields of the form that the page shows.
+            // Sends all fields of the form, as the page does.
             body: new URLSearchParams({
               form: "networks",
               idempotency_key: `networks-${number}`,
@@ -696,7 +696,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
   it.effect("has no link to an empty page, on every page with a list (operations/console)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      /** Adds rows with `insert` until the list has two full pages. */
+      /** Inserts rows with `insert` until the list fills two pages. */
       const fill = Effect.fnUntraced(
         function* <E, R>(list: Effect.Effect<ReadonlyArray<unknown>, E, R>, insert: (rows: string) => string) {
           const { length } = yield* list
@@ -731,7 +731,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
           `insert into admin_tokens (name, scope, token_hash, token_hint, created_by)
         select 'filler ' || n, 'read', sha256(('filler ' || n)::bytea), 'tl_admin_', 'test' from ${rows}`,
       )
-      // The audit log has recorded all of this.
+      // The inserts above are also recorded in the audit log. Adds entries until its last page is full, too.
       const changes = (yield* readChanges({}, { limit: 100_000 })).length
       yield* sql`
         select record_audit('test', n::text, 'created', null, null) from generate_series(1, ${100 - changes % 100}) as n

@@ -1,4 +1,4 @@
-/** Sign-in to the console over a socket, with a real OpenID Connect provider (docs/operations/console.md). */
+/** Tests signing in to the console over a socket, with a real OpenID Connect provider (docs/operations/console.md). */
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Option } from "effect"
 import { Headers } from "effect/http"
@@ -13,11 +13,11 @@ import { isSameOrigin } from "../../../src/operate/console/ReceivedForm.ts"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { Admin, createToken, makeAdminLayer } from "../../support/Admin.ts"
 
-/** Replaces the signature of the ID token in the response of the provider. */
+/** Replaces the header and the signature of the ID token in the provider's response. */
 const forge = (body: string, header: string) =>
   body.replace(/"id_token":"[^.]+\.([^.]+)\.[^"]+"/, (_, claims: string) => `"id_token":"${header}.${claims}.AAAA"`)
 
-/** The users of the identity provider, with their claims. */
+/** The identity provider's users, with their claims. */
 const people: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   alice: { email: "alice@example.com", email_verified: true, groups: ["platform", "helpdesk"] },
   carol: { email: "alice@example.com", email_verified: false, groups: "helpdesk" },
@@ -28,7 +28,7 @@ const people: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   dave: { email: "dave@example.com", email_verified: true, groups: ["sales"] },
 }
 
-/** Starts an identity provider at which the console on this port is registered. */
+/** Starts an identity provider that has the console on `consolePort` registered as a client. */
 const startProvider = Effect.fnUntraced(function* (port: number, consolePort: number, header?: string) {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const issuer = `http://127.0.0.1:${port}`
@@ -95,10 +95,10 @@ interface Cookie {
   readonly value: string
 }
 
-/** A browser without scripts: keeps cookies, and follows redirects. */
+/** A minimal browser without scripts, which stores cookies and follows redirects. */
 class Visitor {
   #cookies: ReadonlyArray<Cookie> = []
-  /** The header lines of the cookies received. */
+  /** The `Set-Cookie` header lines received so far. */
   readonly received: Array<string> = []
 
   cookies(host: string) {
@@ -131,13 +131,13 @@ class Visitor {
       const location = response.headers.get("location")
       if (location === null) return { url, status: response.status, text: await response.text() }
       const target = new URL(location, url).href
-      // The pages after the sign-in are not part of these tests.
+      // Does not load the pages after sign-in, which these tests do not cover.
       return /\/console\/(?!sign-in)/.test(target) ? { url: target, status: 303, text: "" } : this.visit(target)
     })
   }
 }
 
-/** Signs in at the provider as a person, from the link of the console. */
+/** Follows the console's sign-in link and signs in at the provider as the given person. */
 const signInAs = async (visitor: Visitor, origin: string, person: string, to = "/console/") => {
   const login = await visitor.visit(`${origin}/console/sign-in/openid?${new URLSearchParams({ to }).toString()}`)
   assert.include(login.url, "/login/", login.text)
@@ -296,7 +296,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
         has_hint: true,
       })
 
-      // An address that the provider has not verified may be somebody else's.
+      // An email address that the provider has not verified may belong to somebody else.
       for (const name of ["carol", "erin", "frank", "grace"]) {
         const visitor = new Visitor()
         yield* Effect.promise(() => signInAs(visitor, origin, name))

@@ -1,4 +1,7 @@
-/** Customer emails while the processes that send them are killed, stopped or shut down: §9.6 (notification). */
+/**
+ * Tests what happens to customer emails when the processes that send them are killed, paused or shut down: §9.6
+ * (notification).
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
@@ -32,7 +35,7 @@ const setUp = Effect.gen(function* () {
     yield* waitForOutput(service, /Tickerline is running/)
     return service
   })
-  /** Starts a service inside this process, for tests that send no signal to it. */
+  /** Starts a service in this process, for tests that do not send it signals. */
   const serveInProcess = Effect.flatMap(
     Layer.build(Layer.merge(sql, NodeCrypto.layer)),
     (context) => Effect.provide(startServiceInstance(settings), context),
@@ -42,7 +45,7 @@ const setUp = Effect.gen(function* () {
     assert.strictEqual(ended.code, 0, ended.err)
     return ended.out
   })
-  /** Asserts that the output of the command `announcements` matches `text` within seconds. */
+  /** Asserts that the output of `announcements` eventually matches `text`. */
   const assertProgress = Effect.fnUntraced(function* (text: RegExp) {
     const printed = command("announcements").pipe(
       Effect.repeat({ until: (out) => text.test(out), schedule: Schedule.spaced("100 millis"), times: 600 }),
@@ -72,7 +75,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
         (found) => found.length,
       )
 
-      // The accounts are newer than any entry, whenever the test runs.
+      // Makes the accounts newer than any changelog entry, regardless of when the test runs.
       yield* Effect.provide(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`update accounts set created_at = '2100-01-01'`),
         sql,
@@ -165,7 +168,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* waitUntil("that the mail was sent", () => seen === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
-      // Two services take over. The status of the interrupted email stays `unknown`; the second email is sent.
+      // Two services take over. The interrupted email keeps the status `unknown`, and the second email is sent.
       yield* serveInProcess
       yield* serveInProcess
       yield* waitUntil("that the second email is delivered", () => smtp.received.length === 1)
@@ -216,7 +219,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       service.child.kill("SIGTERM")
       resolve(undefined)
       assert.strictEqual((yield* Effect.promise(() => service.ended)).code, 0)
-      // The process may notice the signal only after it has sent both emails.
+      // The process may handle the signal only after it has sent both emails.
       assert.match(yield* command("announcements"), /ticker-changes\t(1\t1|0\t2)\t0\t0/)
       yield* serveInProcess
       yield* waitUntil("that both emails are delivered", () => smtp.received.length === 2)

@@ -1,4 +1,4 @@
-/** The content of customer emails, and its protection against injection: §9.6 (notification), SECURITY.md. */
+/** Tests the content of customer emails and their protection against injection: §9.6 (notification), SECURITY.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { isEmailAddress } from "../../../src/contract/EmailAddress.ts"

@@ -1,4 +1,4 @@
-/** Warnings by email before API keys expire (docs/operations/accounts.md). */
+/** Tests the warning emails sent before API keys expire (docs/operations/accounts.md). */
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,14 +10,14 @@ import { createCustomer, retryUntil } from "../../support/CustomerUsage.ts"
 import * as MailServer from "../../support/MailServer.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 
-/** Moves the expiry of a key to `hours` from now, as if it had been chosen `elapsed` hours ago. */
+/** Makes a key expire in `hours`, as if this expiry had been set `elapsed` hours ago. */
 const setExpiry = Effect.fnUntraced(function* (key_id: number, hours: number, elapsed: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update api_keys set expires_at = now() + make_interval(hours => ${hours}) where key_id = ${key_id}`
   yield* sql`update api_keys set expiry_set_at = now() - make_interval(hours => ${elapsed}) where key_id = ${key_id}`
 })
 
-/** Creates an account with a key that was created and last changed long ago, and expires in `hours`. */
+/** Creates an account with a key that was created and last changed long ago and expires in `hours`. */
 const createExpiringKey = Effect.fnUntraced(function* (name: string, hours: number, email: string | null = null) {
   const { key_id } = yield* createCustomer(name, { name: `key of ${name}` })
   yield* Accounts.updateAccount(name, { contact_email: email ?? `${name}@x.example` })
@@ -33,7 +33,7 @@ const readOutbox = Effect.gen(function* () {
   return rows.map(({ days, recipient }) => `${recipient} ${days}`)
 })
 
-/** Returns the emails that the job queues now. */
+/** Runs the job that queues expiry notices. Returns the emails that it queued. */
 const queueNow = Effect.gen(function* () {
   const before = (yield* readOutbox).length
   yield* queueKeyExpiryNotices

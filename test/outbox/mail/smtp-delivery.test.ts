@@ -1,4 +1,4 @@
-/** Delivery of customer emails from the outbox to a real SMTP server in this process: §9.6 (notification). */
+/** Tests delivery of customer emails from the outbox to a real SMTP server in this process: §9.6 (notification). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -131,7 +131,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
           )
           assert.match(raw, /Content-Type: text\/plain; charset=utf-8/)
           assert.match(raw, /Content-Type: text\/html; charset=utf-8/)
-          // `announce` knew neither address; both are settings of the service.
+          // Both addresses come from the settings of the service. `announce` did not have them.
           assert.match(raw, /https:\/\/instance\.example\/v1\/docs\/changelog#/)
           if (isNews) assert.match(raw, /write to\s+no-news@tickerline\.example/)
         }
@@ -208,7 +208,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
           seen += 1
           return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
         }
-        // After the reply 421, the email is sent again. Without a reply, it would not be.
+        // The server replies 421 to the first attempt, so the email is sent again. Without any reply, it would not be.
         yield* announce(["ticker-changes"])
         yield* Effect.scoped(Effect.andThen(startSender(smtp.port), waitForStatuses("sent")))
         assert.strictEqual(seen, 2)

@@ -1,4 +1,7 @@
-/** One attempt to send a webhook: signature, permitted addresses and interpretation of the response (SECURITY.md). */
+/**
+ * Tests a single webhook delivery attempt: its signature, the permitted addresses and the interpretation of the
+ * response (SECURITY.md).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, ConfigProvider, Duration, Effect, Fiber, Schedule } from "effect"
@@ -22,7 +25,7 @@ const parseAllowedHosts = (text: string) =>
 const secrets = [generateWebhookSecret()]
 const message = { message_id: "msg_1", body: `{"type":"webhook.test","data":{"text":"é"}}`, secrets }
 
-/** Tries once to deliver a message, with the given allow-list and the addresses that every host name has. */
+/** Makes one attempt to deliver a message. `allowed` is the allow-list, and every host name resolves to `addresses`. */
 const deliver = Effect.fnUntraced(
   function* (url: string, allowed = "127.0.0.1", addresses: ReadonlyArray<string> = [], queries: Array<string> = []) {
     const resolveHost = (host: string) => {
@@ -166,7 +169,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       const queries: Array<string> = []
-      // No DNS server can resolve this name, so any other query would fail.
+      // No DNS server can resolve this name, so any query that bypasses the stub would fail.
       const url = `http://rebind.invalid:${receiver.port}/`
       const result = yield* deliver(url, "rebind.invalid", ["127.0.0.1"], queries)
       assert.strictEqual(result._tag, "Delivered")
@@ -232,7 +235,8 @@ layer(NodeServices.layer)("An attempt", (it) => {
         return undefined
       }
       const attempt = yield* Effect.forkChild(deliver(receiver.url))
-      // Nothing shows when the status has arrived, so the test clock keeps advancing, more and more slowly.
+      // The test cannot observe when the status line has arrived, so it keeps advancing the test clock at growing
+      // intervals.
       const goOn = Effect.provideService(TestClock.adjust("2 seconds"), Clock.Clock, yield* Clock.Clock)
       yield* TestClock.withLive(
         Effect.suspend(() => receiver.received.length === 0 ? Effect.void : goOn).pipe(Effect.repeat({
@@ -282,9 +286,9 @@ describe("The delays between attempts", () => {
 
 describe("A healthy endpoint", () => {
   /**
-   * Returns how many seconds an endpoint that gets a message every ten seconds waits at most: first while some slow
-   * endpoints have not had an attempt yet, and then afterwards. Each of the `slowAccounts` accounts has twenty slow
-   * endpoints, whose attempts take 14 seconds.
+   * Simulates sending with `slowAccounts` accounts that each have twenty slow endpoints, whose attempts take 14
+   * seconds. Returns the longest wait, in seconds, of a healthy endpoint that gets a message every ten seconds: `first`
+   * while some slow endpoints have not been tried yet, and `later` afterwards.
    */
   const simulate = (slowAccounts: number) => {
     const schedule = makeSendTurns()
@@ -308,8 +312,8 @@ describe("A healthy endpoint", () => {
       if (untried.size > 0) waits.first = Math.max(waits.first, wait)
       else {
         rest -= 1
-        // Skips the first seconds after all slow endpoints had an attempt: a message that was due before then may still
-        // be waiting.
+        // Skips the first seconds after every slow endpoint has been tried: a message that became due before then may
+        // still be waiting.
         if (rest < 100) waits.later = Math.max(waits.later, wait)
       }
       for (const { endpoint_id } of schedule.begin(dueSince === undefined ? slow : [...slow, healthy])) {

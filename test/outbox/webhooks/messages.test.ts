@@ -1,4 +1,7 @@
-/** Webhook messages from the event to the receiver: what is queued, in which order it is sent, and what is kept. */
+/**
+ * Tests webhook messages from event to receiver: which messages are queued, the order in which they are sent, and when
+ * they are deleted.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Clock, ConfigProvider, Duration, Effect, Layer, Logger, Option, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -59,7 +62,7 @@ const report = {
 
 let accounts = 0
 
-/** Creates an account with an endpoint at the URL. */
+/** Creates an account with a webhook endpoint at the URL. */
 const createEndpoint = Effect.fnUntraced(
   function* (url: string, more: Partial<Endpoints.NewWebhookEndpoint> = {}, tier: Tier = "ultimate") {
     const sql = yield* SqlClient.SqlClient
@@ -72,7 +75,7 @@ const createEndpoint = Effect.fnUntraced(
     return {
       id,
       account: name,
-      /** Queues an event for the account. Returns the number of messages. */
+      /** Queues an event for the account. Returns the number of queued messages. */
       enqueue: (n: number) =>
         Effect.map(
           sql<{ readonly messages: bigint }>`
@@ -82,7 +85,7 @@ const createEndpoint = Effect.fnUntraced(
           `,
           ([queued]) => Number(queued?.messages),
         ),
-      /** Reads all messages of the endpoint in order, with their bodies. */
+      /** Reads all messages of the endpoint in order, including their bodies. */
       messages: Effect.map(
         sql<{ readonly type: string; readonly body: string; readonly status: string }>`
           select type, body, status from webhook_messages where endpoint_id = ${id} order by position
@@ -95,7 +98,7 @@ const createEndpoint = Effect.fnUntraced(
         `,
         (rows) => rows.map(({ status }) => status).join(),
       ),
-      /** Lets the delay before the next attempt pass. */
+      /** Makes messages that wait for their next attempt due immediately. */
       makeDue: sql`update webhook_messages set next_attempt_at = now() where endpoint_id = ${id} and attempts > 0`,
       disabledReason: Effect.map(
         Endpoints.listWebhookEndpoints(),
@@ -106,8 +109,8 @@ const createEndpoint = Effect.fnUntraced(
 )
 
 /**
- * Creates a sender whose runs the tests start themselves. It ends with the scope. A receiver that hangs must be started
- * after the sender, so that it ends first and the sender need not wait for it.
+ * Creates a sender whose runs are triggered by the tests. It stops when the scope closes. Start a receiver that hangs
+ * only after the sender: the receiver is then closed first, so the sender does not wait for it.
  */
 const makeSender = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -115,7 +118,7 @@ const makeSender = Effect.gen(function* () {
   const run = yield* makeWebhookSender(deliver, { isHeld: () => true, holderCondition: sql`true` })
   return {
     run,
-    /** Repeats the run until the condition holds. */
+    /** Repeats the run until the condition is true. */
     runUntil: <E, R>(condition: Effect.Effect<boolean, E, R>) =>
       Effect.andThen(run, condition).pipe(
         Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced("20 millis") }),
@@ -137,7 +140,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       const clock: Clock.Clock = Object.assign(Object.create(live), {
         monotonicTimeNanosUnsafe: () => live.monotonicTimeNanosUnsafe() + passed,
       })
-      // Each attempt takes two seconds of this clock.
+      // Each attempt advances this clock by two seconds.
       const deliver = () =>
         Effect.sync(() => {
           passed += 2_000_000_000n
@@ -150,7 +153,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
             until: (found) => found.startsWith(expected),
             schedule: Schedule.spaced("20 millis"),
           })
-          // A sender waits for its turns before it ends.
+          // Before it stops, a sender waits until its endpoints' turns have ended.
         }).pipe(Effect.scoped, Effect.provideService(Clock.Clock, clock), Effect.andThen(statuses))
       assert.strictEqual(yield* runOnce("delivered,delivered,delivered"), "delivered,delivered,delivered,pending")
       assert.notInclude(yield* runOnce("delivered,delivered,delivered,delivered"), "pending")
@@ -257,7 +260,8 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       yield* first.runUntil(Effect.sync(() => receiver.received.length === 1))
       receiver.behaviour.respond = () => 200
       const second = yield* makeSender
-      // The message is claimed, so no other process sends it before the time after which the first must have died.
+      // The first sender has claimed the message. Other processes do not send it until the claim expires, after which
+      // the first sender must be dead.
       yield* second.run
       assert.strictEqual(yield* statuses, "pending")
       assert.strictEqual(receiver.received.length, 1)
@@ -478,7 +482,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       yield* Service.insertRows("news", ...many)
       yield* sql`delete from news where id = 'w0'`
       yield* Service.insertRows("research_reports", report)
-      // Pages of 7 changes, so that transactions continue on the next page.
+      // A page size of 7 changes makes transactions span pages.
       yield* queueDatasetEvents("https://api.example.com", 7)
       yield* queueDatasetEvents("https://api.example.com")
 
@@ -493,7 +497,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       const selected = yield* one.messages
       assert.deepStrictEqual(selected.map(({ data }) => data["tickers"]), [["WHB"]])
       assert.deepStrictEqual(selected.map(({ data }) => data["changes"]), [{ added: 1, corrected: 0, removed: 0 }])
-      // The tier `basic` may not read research reports.
+      // The `basic` tier has no access to research reports.
       assert.deepStrictEqual((yield* basic.messages).map(({ data }) => data["dataset"]), [
         "news",
         "historical_float_pro",
@@ -501,7 +505,8 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
         "news",
       ])
 
-      // The URL returns exactly the changes that the message reports, followed by the changes after its cursor.
+      // The URL returns exactly the changes that the message reports. Reading on from the message's cursor returns the
+      // later changes.
       const [first] = selected
       const url = String(first?.data["url"])
       assert.match(url, /^https:\/\/api\.example\.com\/v1\/changes\?dataset=news&after=/)

@@ -1,4 +1,4 @@
-/** Webhooks with the commands and with processes that are killed (docs/operations/webhooks.md). */
+/** Tests webhooks with the command line, and with processes that are killed (docs/operations/webhooks.md). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
@@ -79,7 +79,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.strictEqual(headers["webhook-id"], Receivers.getOneHeader(lost, "webhook-id"))
       for (const valid of [secret, rotated]) new Webhook(valid).verify(repeated.body, headers)
 
-      // The running service also reads the change feed.
+      // The running service also turns changes in the change feed into webhook messages.
       yield* Effect.provide(
         Effect.flatMap(SqlClient.SqlClient, (sql) =>
           sql`

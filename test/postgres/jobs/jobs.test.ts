@@ -1,4 +1,4 @@
-/** Background jobs: each runs in one process at a time, and another process takes over within seconds. */
+/** Tests background jobs: each runs in only one process at a time, and another process takes over within seconds. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import {
@@ -48,14 +48,15 @@ const base = Layer.unwrap(
 
 class TestFailure extends Data.TaggedError("TestFailure")<{ readonly message: string }> {}
 
-/** One run of a job. */
+/** A single run of a job. */
 interface Run {
   readonly worker: string
   readonly at: number
 }
 
 /**
- * Starts a job runner as if in another process, with a lease holder of its own, and a proxy that the test can stall.
+ * Starts a job runner that behaves like another process: it has a separate lease holder, and a proxy that the test can
+ * stall.
  */
 const startWorker = Effect.fnUntraced(function* (
   name: string,
@@ -106,7 +107,7 @@ const waitUntil = (expectation: string, condition: () => boolean) =>
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 2_000 }),
   )
 
-/** Asserts that no worker runs again after another has taken over: each worker takes over at most once. */
+/** Asserts that no worker runs again after another one has taken over, so each worker takes over at most once. */
 const assertNoOverlap = (runs: ReadonlyArray<Run>) =>
   assert.deepStrictEqual(
     runs.filter(({ worker }, index) => index > 0 && runs[index - 1]?.worker !== worker).map(({ worker }) => worker),

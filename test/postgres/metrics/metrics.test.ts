@@ -1,4 +1,7 @@
-/** The metrics for Prometheus. The dashboard, the alerts and the documents name only metrics that exist. */
+/**
+ * Tests the Prometheus metrics, and that the dashboard, the alerts and the documentation refer only to metrics that
+ * exist.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,12 +17,12 @@ import * as Service from "../../support/Service.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
-/** Starts an instance. `scrape` reads its metrics by name and labels. */
+/** Starts a service instance. `scrape` returns its metrics by name and labels. */
 const startMeasuredInstanceWith = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
   const [admin, metrics] = [yield* chooseFreePort, yield* chooseFreePort]
-  // A mail server is configured only so that its metrics exist. No email is sent.
+  // Configures a mail server so that the email metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
-  // The ingest is scheduled for the middle of the night, so that it does not run during the test.
+  // Schedules the ingest at night, so it does not run during the test.
   const ingest = { INGEST_EDGAR: "daily 03:33 America/New_York", EDGAR_USER_AGENT: "Acme Inc ops@acme.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
   const measured = {
@@ -47,7 +50,10 @@ const startMeasuredInstanceWith = Effect.fnUntraced(function* (settings: Readonl
 
 const startMeasuredInstance = startMeasuredInstanceWith({})
 
-/** Returns how many requests to an endpoint had this status, whether or not the cache served them. */
+/**
+ * Returns the number of requests to an endpoint with this status. `cached` selects either the requests that the cache
+ * served or those that it did not.
+ */
 const getRequestCount = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
@@ -72,7 +78,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       const requestsForNews = successes + ["the invalid limit", "the wrong key"].length
       yield* get("/v1/nothing/at/all")
       yield* get(`/v1/${"x".repeat(50)}`)
-      // A response is counted only after it has been sent, so the client may receive it before it is counted.
+      // A response is counted only after it has been sent, so the client may receive it before the count changes.
       const found = yield* retryUntil(scrape, (found) =>
         getRequestCount(found, "other", 404, false) === 2 &&
         found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`) === requestsForNews)
@@ -136,7 +142,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
         }).pipe(Effect.timeout("20 seconds")),
       )
       assert.deepStrictEqual(statuses, [503, 503])
-      // A poll of the versions may be using the connection at the moment of the request.
+      // A poll of the dataset versions may be using a connection when the metrics are requested, so the request is
+      // repeated.
       const { text } = yield* Effect.repeat(requestOverWire(metrics, "/metrics", ""), {
         until: ({ text }) => /^tickerline_database_pool_connections_used 0$/m.test(text),
         schedule: Schedule.spaced("50 millis"),

@@ -1,4 +1,4 @@
-/** Tests that traces of requests and their SQL are sent over OTLP, without API keys. */
+/** Tests that traces of requests and their SQL statements are exported over OTLP without API keys. */
 import { assert, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Effect, Fiber, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,7 +22,7 @@ interface Span {
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** Returns the spans in an OTLP message. */
+/** Returns the spans in an OTLP export request. */
 const spansIn = (body: unknown): ReadonlyArray<Span> =>
   listOf(valueAt(body, "resourceSpans")).flatMap((resource) => listOf(valueAt(resource, "scopeSpans"))).flatMap((
     scope,
@@ -38,7 +38,7 @@ const spansIn = (body: unknown): ReadonlyArray<Span> =>
     ),
   }))
 
-/** Starts a collector that stores the traces that it receives. */
+/** Starts a trace collector that stores the export requests it receives. */
 const startCollector = Effect.acquireRelease(
   Effect.callback<{ readonly url: string; readonly texts: Array<string>; readonly close: () => void }>((resume) => {
     const texts: Array<string> = []
@@ -58,7 +58,7 @@ const startCollector = Effect.acquireRelease(
   ({ close }) => Effect.sync(close),
 )
 
-/** Adds what version 2026-07-28 of MCP requires in a message. */
+/** Adds the fields that MCP version 2026-07-28 requires in a message. */
 const withModernVersion = <Params extends object>({ params, ...message }: { readonly params: Params }) => ({
   ...message,
   params: {
@@ -77,7 +77,7 @@ const makeModernHeaders = (tool: string) => ({
   "Mcp-Name": tool,
 })
 
-/** Starts an instance that sends its traces to the collector. */
+/** Starts a service instance that exports its traces to the collector. */
 const startTracedInstance = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
   const exporter = yield* Layer.build(
@@ -117,7 +117,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tr
       assert.isTrue(statements.some((text) => text.includes("from news")), statements.join("\n"))
       assert.strictEqual(new Set(servers(found).map(({ traceId }) => traceId)).size, 2)
       texts.forEach((text) => {
-        // The hint, the first twelve characters of a key, is not secret.
+        // The first twelve characters of a key are its hint, which is not secret.
         const secretPart = basic.slice(12)
         assert.notInclude(text, secretPart)
         assert.include(text, `{"key":"service.name","value":{"stringValue":"tickerline"}}`)
@@ -158,7 +158,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tr
         ["lineage", { ticker: "SECRET" }],
         ["query", { cursor: "secretcursor" }],
       ] as const
-      /** Whether the call is sent as version 2026-07-28 requires. */
+      /** Values for `isModern`: whether to send the call in the form that MCP version 2026-07-28 requires. */
       const versions = [false, true]
       for (const [index, [name, args]] of calls.entries()) {
         const message = { jsonrpc: "2.0", id: index, method: "tools/call", params: { name, arguments: args } }

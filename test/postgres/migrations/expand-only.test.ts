@@ -1,4 +1,4 @@
-/** Migrations newer than the last release must work while that release is serving, without blocking it. */
+/** Tests that migrations added since the last release work while that release is serving, and do not block it. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
@@ -17,7 +17,7 @@ import { fillTables, makeEmptyDatabase, migrateUpTo } from "../../support/Migrat
 
 // @module-tag slow
 
-/** The last release. Its tables contain data, and its processes may still be serving during the migration. */
+/** The last release. Its tables contain data, and its processes may still be serving while the migrations run. */
 const released = { version: "1.0.0", migration: "0000" }
 
 class ReleasedSchema extends Context.Service<ReleasedSchema, Effect.Success<typeof readSchema>>()(
@@ -31,7 +31,7 @@ const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migrati
   Layer.provideMerge(NodeServices.layer),
 )
 
-/** Applies a script to the last release's database, rolls it back, and returns the problems that the check finds. */
+/** Applies a script to a database of the last release and rolls it back. Returns the problems that the check finds. */
 const inspectAndRollBack = (script: string) =>
   Effect.flatMap(
     ReleasedSchema,

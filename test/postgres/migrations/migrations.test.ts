@@ -1,4 +1,7 @@
-/** Migrations are applied once and in order, and keep existing data; scripts are split into statements. */
+/**
+ * Tests that migrations are applied once and in order, that they preserve existing data, and that scripts are split
+ * into statements.
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Schedule } from "effect"
@@ -16,7 +19,7 @@ const tables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows.map(({ name }) => name),
   ))
 
-/** Ids may have gaps, but must be unique and ascending. */
+/** Asserts that migration IDs are unique and ascending. Gaps are allowed. */
 const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) => {
   const ids = applied.map(([id]) => id)
   assert.deepStrictEqual(ids, Array.from(new Set(ids)).toSorted((a, b) => a - b))
@@ -28,7 +31,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
   it.effect("are applied to an empty database once, in order, even by concurrent processes (D30, decisions/0085)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
-      // Concurrent processes wait for each other for seconds, so `npm test` runs only one.
+      // Concurrent processes wait for each other for seconds, so `npm test` runs only one process.
       const applied = yield* Effect.all(
         sampleUnlessThorough([1, 2, 3, 4], 4, 0).map(() => withDatabase(url, Migrations.runMigrations)),
         { concurrency: "unbounded" },
@@ -137,7 +140,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
             )
             for (let look = 0; look < 2; look++) {
               yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
-              // This read queues behind the migration, and proceeds although the long read still uses the table.
+              // This read queues behind the waiting migration. It still proceeds while the long read is using the
+              // table.
               yield* withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
             }
             assert.deepStrictEqual(yield* withDatabase(url, findTable), [])

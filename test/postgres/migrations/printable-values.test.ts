@@ -1,4 +1,7 @@
-/** Tables reject values that no response can represent, whichever program writes them (D34: stored values). */
+/**
+ * Tests that tables reject values that no response can represent, regardless of which program writes them (D34: stored
+ * values).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -14,7 +17,7 @@ import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases
 import { fillTable } from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 
-/** Unprintable values as SQL, with the equivalent CSV cell if there is one. */
+/** Unprintable values in SQL, each with the equivalent CSV cell if there is one. */
 const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, cell?: string]>>> = {
   numeric: [["'NaN'", "NaN"], ["'Infinity'", "Infinity"], ["'-Infinity'", "-Infinity"]],
   bigint: [["9007199254740992", "9007199254740992"], ["-9007199254740992", "-9007199254740992"]],
@@ -47,7 +50,7 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
   ],
 }
 
-/** The domains' bounds (D42): values at each bound, and values just outside. */
+/** The bounds of each domain (D42): values at the bounds, and values just outside them. */
 const bounds: Readonly<Record<string, Readonly<Record<"inside" | "outside", ReadonlyArray<string>>>>> = {
   price: { inside: ["0.0001", "9999999"], outside: ["0", "-0.0001", "9999999.0001"] },
   floor_price: { inside: ["0.001", "9999999"], outside: ["0", "-0.001", "9999999.001"] },
@@ -69,10 +72,10 @@ const bounds: Readonly<Record<string, Readonly<Record<"inside" | "outside", Read
   },
 }
 
-/** The type without its modifier: `numeric` for `numeric(18,4)`. */
+/** Returns the type without its modifier, such as `numeric` for `numeric(18,4)`. */
 const plainType = ({ type }: LoadableColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
 
-/** Whether the column always has text, which then must not be empty (D16). */
+/** Returns whether the column is a text column that is never null. Such a column must not contain empty text (D16). */
 const isText = (column: LoadableColumn) => plainType(column) === "text" && !column.is_nullable
 
 const badOf = (column: LoadableColumn, words: ReadonlyArray<string>) => [
@@ -84,7 +87,7 @@ const badOf = (column: LoadableColumn, words: ReadonlyArray<string>) => [
 const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
   Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
 
-/** The one-row example file that the `datasets` command prints. */
+/** Returns the one-row example file that the `datasets` command prints. */
 const exampleFile = ({ table, ...dataset }: LoadableDataset) => {
   const [, shown = ""] = describeDatasetFormat({ table, ...dataset }).split(`${table}.csv:\n`)
   return shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")
@@ -99,7 +102,7 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
 
 const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readFileRows(path, lists))
 
-/** Inserts a copy of a row with a changed value in one column. Returns the SQLSTATE of the error, or "inserted". */
+/** Inserts a copy of a row with one column changed. Returns the SQLSTATE of the error, or "inserted". */
 const tryInsert = Effect.fnUntraced(
   function* (table: string, columns: ReadonlyArray<LoadableColumn>, of: LoadableColumn, value: string) {
     const sql = yield* SqlClient.SqlClient
@@ -221,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
           and least::numeric < 0
         order by 1
       `
-      // A price or a volume cannot fall by more than all of its value.
+      // A relative change of a price or volume cannot be below -100 %.
       const isChange = (name: string) => /\.(gain_|percentage_gain$|avg_gap$|.*change_|gap_perc|open_to_)/.test(name)
       assert.deepStrictEqual(
         columns.filter(({ domain }) => domain === "change").map(({ column }) => column),

@@ -1,4 +1,7 @@
-/** The schema and all migrations create what `sql/description.txt` describes, on each version of PostgreSQL. */
+/**
+ * Tests that both the schema and the complete series of migrations create what `sql/description.txt` describes, on each
+ * PostgreSQL version.
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, expect, layer } from "@effect/vitest"
 import { Effect } from "effect"

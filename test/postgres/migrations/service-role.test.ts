@@ -1,4 +1,4 @@
-/** The privileges of the service's role, and the command that grants them (operations/deployment). */
+/** Tests the privileges of the service role and the command that grants them (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -30,16 +30,16 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
 const { requestJson, valueAt } = Service
 
-/** The connections of the service role, with their client. */
+/** Provides connections as the service role, and a database client that uses them. */
 class ServingConnections extends Context.Service<
   ServingConnections,
   Context.Context<Layer.Success<ReturnType<typeof makePoolableClientLayer>>>
 >()("test/postgres/ServingConnections") {}
 
-/** A database client with the service role. */
+/** A database client that connects as the service role. */
 const servingClient = Effect.map(ServingConnections, Context.get(SqlClient.SqlClient))
 
-/** Creates a role and a database, and drops both when the scope closes. */
+/** Creates a role and a database. Drops both when the scope closes. */
 const createServiceRole = Effect.fnUntraced(function* (database: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
@@ -119,7 +119,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         where accounts.name = 'test ultimate'
       `
       assert.strictEqual(key?.used, true, "the last use of the key is recorded (§2.5)")
-      // The balance includes requests that have not been written yet, and only written ones can be settled.
+      // The balance already includes requests that have not been written to the database, but only written requests can
+      // be charged.
       const serving = yield* servingClient
       const alerts = Effect.andThen(
         Effect.provideService(settleUsage, SqlClient.SqlClient, serving),
@@ -411,7 +412,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         yield* queueExpiringKeys
         yield* queueDatasetEvents("")
         let attempts = 0
-        // The first attempt succeeds. The second one is rejected in a way that disables the endpoint.
+        // The first attempt succeeds. The second is rejected with a response that disables the endpoint.
         const deliver = () =>
           Effect.sync((): DeliveryResult =>
             (attempts += 1) === 1
@@ -495,7 +496,7 @@ const listPrivileges = Effect.fnUntraced(function* (role: string) {
   return found.map(({ what }) => what)
 })
 
-/** The services for tests that do not start the HTTP service. */
+/** Layers for tests that do not start the HTTP service. */
 const commandServices = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
 layer(commandServices, { excludeTestServices: true })("Grants", (it) => {

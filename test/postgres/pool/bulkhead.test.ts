@@ -1,4 +1,6 @@
-/** The bulkhead in front of connections: order, timeouts, the shares of partitions, and costs (§7.2, §8). */
+/**
+ * Tests the bulkhead that limits connections: its order, timeouts, partition shares and cost per operation (§7.2, §8).
+ */
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
@@ -8,11 +10,11 @@ import { interruptAfterEachOperation, operationCounts, yieldAfterEachOperation }
 
 const timedOut = "timed out" as const
 
-/** A bulkhead with a timeout of five seconds, unless another is given. */
+/** Creates a bulkhead. The default timeout is five seconds. */
 const makeQueue = (permits: number, timeout = Duration.seconds(5)) =>
   makeBulkhead({ permits: makePermits(permits), timeout, onTimeout: () => timedOut })
 
-/** Creates numbered tasks. Each records its start, and ends when `end` is called. */
+/** Creates numbered tasks. Each task records its start and runs until `end` is called for its number. */
 const makeTasks = Effect.fnUntraced(function* (count: number) {
   const started: Array<number> = []
   const ends = yield* Effect.all(Array.from({ length: count }, () => Deferred.make<void>()))
@@ -26,7 +28,7 @@ const makeTasks = Effect.fnUntraced(function* (count: number) {
   return { started, end, task }
 })
 
-/** A random event. "start" is twice as likely as the others, so that more tasks start than end, and a queue forms. */
+/** A random event. "start" is twice as likely as the other events, so more tasks start than end and a queue forms. */
 const Step = Schema.Struct({
   action: Schema.Literals(["start", "start", "end", "give up"]),
   partition: Schema.Literals(["a", "b", "c"]),
@@ -49,7 +51,7 @@ describe("The bulkhead", () => {
       yield* end(1)
       yield* Effect.yieldNow
       assert.deepStrictEqual(started, [0, 1, 2])
-      // A new caller does not overtake a waiter.
+      // A caller that arrives later does not overtake a waiting one.
       const late = yield* Effect.forkChild(withPermit("a")(task(4)), { startImmediately: true })
       yield* end(0)
       yield* Effect.yieldNow
@@ -63,7 +65,7 @@ describe("The bulkhead", () => {
     Effect.gen(function* () {
       const makeFullQueue = Effect.gen(function* () {
         const queue = yield* makeQueue(1)
-        // Once there are a hundred partitions, a new one makes the bulkhead forget idle ones.
+        // Once there are a hundred partitions, adding another makes the bulkhead remove idle ones.
         for (let number = 0; number < 98; number += 1) yield* queue.use(`idle ${number}`, () => Effect.void)
         yield* Effect.forkChild(queue.use("holder", () => Effect.never), { startImmediately: true })
         return queue
@@ -207,7 +209,7 @@ describe("The bulkhead", () => {
   it.effect("returns a permit with the same number of operations to 10 and to 5,000 waiters (§8)", () =>
     Effect.gen(function* () {
       let operations = 0
-      /** Counts how often properties of waiters and partitions are read or set. */
+      /** A list item that counts how often its properties are read or set. */
       class CountedItem<Self> extends ListItem<Self> {
         constructor() {
           super()
@@ -231,7 +233,10 @@ describe("The bulkhead", () => {
       yield* Effect.addFinalizer(() => Effect.sync(() => vi.doUnmock("../../../src/postgres/pool/LinkedList.ts")))
       const counted = yield* Effect.promise(() => import("../../../src/postgres/pool/Bulkhead.ts"))
 
-      /** Counts the operations of five releases while this many callers are waiting, in one partition or in many. */
+      /**
+       * Counts the operations needed for five releases while `waiters` callers are waiting, spread over `partitions`
+       * partitions.
+       */
       const countReleases = Effect.fnUntraced(function* (waiters: number, partitions: number) {
         const { waiterCount, withPermit } = yield* counted.makeBulkhead({
           permits: counted.makePermits(2),
@@ -242,7 +247,7 @@ describe("The bulkhead", () => {
         for (let number = 0; number < waiters; number++) {
           yield* Effect.forkChild(withPermit(`${number % partitions}`)(task(number)), { startImmediately: true })
         }
-        // Yields, so that the fiber that ends overdue waits can start its sleep.
+        // Yields, so the fiber that times out overdue waiters can begin its sleep.
         yield* TestClock.adjust("1 millis")
         operations = 0
         for (let release = 0; release < 5; release++) {

@@ -1,4 +1,7 @@
-/** TLS to a real PostgreSQL server whose certificate is signed by a private authority, and to one without TLS. */
+/**
+ * Tests TLS connections to a real PostgreSQL server whose certificate is signed by a private CA, and to one without
+ * TLS.
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer } from "effect"
@@ -22,7 +25,7 @@ class TlsServer extends Context.Service<TlsServer, {
   readonly server: PostgresServer
   /** The folder that contains `ca.pem`, `other.pem`, `client.pem`, `client.key` and `broken.pem`. */
   readonly folder: string
-  /** Returns the URL of the database under a host name. */
+  /** Returns the database URL with the given host name. */
   readonly urlAt: (host: string, parameters?: string) => string
 }>()("test/postgres/pool/TlsServer") {
   static readonly layer = Layer.effect(
@@ -40,7 +43,7 @@ class TlsServer extends Context.Service<TlsServer, {
       )
       const cluster = yield* makePostgresCluster(`${folder}/home`)
       const { certificate, key } = signCertificate(folder, "localhost", authority, "DNS:localhost")
-      // PostgreSQL only accepts a key file that belongs to its own user.
+      // PostgreSQL accepts only a key file that is owned by its own user.
       for (const [from, to] of [[certificate, "server.crt"], [key, "server.key"]] as const) {
         yield* fs.copyFile(from, `${cluster.dataDirectory}/${to}`)
         yield* fs.chmod(`${cluster.dataDirectory}/${to}`, 0o600)
@@ -76,7 +79,7 @@ const readEncryption = Effect.flatMap(
   `,
 )
 
-/** Connects as the service does. Returns `encrypted`, `plain`, or the message of the refusal. */
+/** Connects the way the service does. Returns `encrypted`, `plain`, or the error message. */
 const connect = (DATABASE_URL: string, environment: Environment = {}) =>
   readEncryption.pipe(
     Effect.provide(Layer.fresh(serverDatabaseClientLayer("tickerline-test"))),

@@ -1,4 +1,7 @@
-/** The server refuses to start through a pooler that would lose session settings, and explains how to fix that. */
+/**
+ * Tests that the server refuses to start behind a pooler that would drop session settings, and that it explains the
+ * fix.
+ */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
@@ -13,7 +16,7 @@ import {
   startTestPooler,
 } from "../../support/PooledDatabases.ts"
 
-/** Connects with these settings. Returns "starts", or the error message. */
+/** Tries to connect with these settings. Returns "starts" or the error message. */
 const tryStart = (settings: Readonly<Record<string, string>>) =>
   Effect.scoped(Layer.build(Connection.serverDatabaseClientLayer("tickerline-test"))).pipe(
     Effect.as("starts"),
@@ -21,7 +24,7 @@ const tryStart = (settings: Readonly<Record<string, string>>) =>
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(settings)),
   )
 
-/** The PgBouncer setting with which it silently drops session settings. */
+/** The PgBouncer setting that makes it silently drop session settings. */
 const inTransactionMode = { ignore_startup_parameters: Object.keys(sessionSettings).join(", ") }
 
 describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
@@ -31,8 +34,8 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       const plain = yield* tryStart({ DATABASE_URL: replaceUrlPort(url, (yield* startTestPooler()).port) })
       assert.match(plain, /^The pooler in DATABASE_URL rejects .*\(unsupported startup parameter: lock/)
       assert.match(plain, /Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode\.$/)
-      // These poolers silently drop session settings, and the role has the settings, so only the check of the mode can
-      // fail.
+      // These poolers silently drop session settings, but the role has the same settings, so only the check of the pool
+      // mode can fail.
       for (const more of [{}, { default_pool_size: "1" }, { server_round_robin: "1" }]) {
         const silent = yield* startTestPooler({ ...inTransactionMode, ...more })
         const refusal = yield* tryStart({ DATABASE_URL: replaceUrlPort(url, silent.port) })
@@ -48,7 +51,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
         yield* tryStart({ DATABASE_URL: replaceUrlPort(url, (yield* startTestPooler(mode)).port) }),
         "starts",
       )
-      // The check needs a second session. If the pooler has none to give, the start succeeds.
+      // The check needs a second session. If the pooler cannot provide one, the server starts anyway.
       const narrow = yield* startTestPooler({ ...mode, default_pool_size: "1", query_wait_timeout: "1" })
       assert.strictEqual(yield* tryStart({ DATABASE_URL: replaceUrlPort(url, narrow.port) }), "starts")
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
@@ -64,7 +67,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
         /^Through DATABASE_URL, lock_timeout is 0, not 2s; statement_timeout is 0, not 30s; jit is on, not off/,
       )
       assert.include(refusal, `npm run tickerline -- grant ${name}`)
-      // The role itself may run the statements in the message.
+      // The role itself is allowed to run the statements in the message.
       const [statements = ""] = /alter role .*(?=; then run RECONNECT)/.exec(refusal) ?? []
       const roleConnection = yield* PgConnection.make({ url })
       for (const statement of statements.split("; ")) yield* roleConnection.query(statement)
@@ -72,11 +75,11 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
         yield* tryStart(settings),
         /The role has them now, but the pooler's connections are older.* RECONNECT/,
       )
-      // Ends the pooler's sessions, as RECONNECT in its console does.
+      // Terminates the pooler's sessions, as RECONNECT in the pooler's admin console does.
       yield* admin.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}' and pid <> ${roleConnection.processId}`,
       )
-      // Retries, because the pooler may hand out a terminated connection for a moment longer.
+      // Retries, because the pooler may briefly hand out terminated connections.
       const isTerminated = (outcome: string) => outcome.startsWith("PostgreSQL:")
       const outcome = yield* Effect.repeat(tryStart(settings), { while: isTerminated, times: 20 })
       assert.strictEqual(outcome, "starts")

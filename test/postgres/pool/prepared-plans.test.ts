@@ -1,4 +1,4 @@
-/** The plan for a list fits its own filter, whatever was requested before (D8). */
+/** Tests that the plan of a list query suits its own filter, whatever was requested before (D8). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,10 @@ import * as Service from "../../support/Service.ts"
 
 const rows = 20_000
 
-/** Stores runners of 20 symbols over 1,000 days. Every gap percentage from 0 to 999 occurs, but none above. */
+/**
+ * Stores intraday runners for 20 symbols over 1,000 days. Gap percentages cover every value from 0 to 999, and none is
+ * higher.
+ */
 const fillRunners = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -24,8 +27,8 @@ const fillRunners = Effect.gen(function* () {
 })
 
 /**
- * Returns how often an index was scanned and how many entries were read, according to the sessions that have reported
- * it.
+ * Returns how often an index was scanned and how many entries were read. Counts only what sessions have reported so
+ * far.
  */
 const readIndexStatistics = Effect.fnUntraced(function* (index: string) {
   const sql = yield* SqlClient.SqlClient
@@ -45,15 +48,14 @@ layer(service, { excludeTestServices: true })("Prepared plans", (it) => {
       const { ultimate } = yield* Service.TestKeys
       const requestGapsFrom = (least: string) =>
         Service.requestJson(`/v1/intraday-runners?min_gap_percentage=${least}`, { key: ultimate })
-      // Each request has a different bound, so that no result comes from the cache, and every connection runs the
-      // query.
+      // Gives each request a different bound, so no result comes from the cache and every connection runs the query.
       const commonRequests = 150
       for (let common = 0; common < commonRequests; common += 1) {
         assert.strictEqual((yield* requestGapsFrom(`1.${common}`)).status, 200)
       }
       const byGap = "intraday_runners_gap_percentage_idx"
       const byDay = "intraday_runners_date_ticker_idx"
-      // Sessions report their statistics with a delay, so a few of the scans may still be missing.
+      // Sessions report statistics with a delay, so a few scans may still be missing.
       const daysBefore = yield* CustomerUsage.retryUntil(
         readIndexStatistics(byDay),
         ({ scans }) => scans >= commonRequests - 10,

@@ -1,6 +1,6 @@
 /**
- * Every session of the service sets what its statements need, whatever the server's own settings are. A login trigger,
- * which PostgreSQL has since version 17, writes the settings of each new session to the server's log.
+ * Tests that every session of the service sets what its statements need, regardless of the server's settings. A login
+ * trigger, available since PostgreSQL 17, writes the settings of each new session to the server log.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
@@ -20,7 +20,7 @@ const needed: Readonly<Record<string, string>> = { ...sessionSettings, ...client
 const Session = Schema.Struct({ program: Schema.String, settings: Schema.Record(Schema.String, Schema.String) })
 const decodeSession = Schema.decodeUnknownSync(Schema.fromJsonString(Session))
 
-/** Values that differ from the service's own for each setting. */
+/** For each setting, a value that differs from the service's own. */
 const unusual = {
   lock_timeout: "7s",
   statement_timeout: "77s",
@@ -33,7 +33,7 @@ const unusual = {
   standard_conforming_strings: "off",
 }
 
-/** Statements that create the login trigger. */
+/** SQL statements that create the login trigger. */
 const logSessions = [
   `create function log_session() returns event_trigger language plpgsql as $$ begin
     raise log 'session %', json_build_object('program', current_setting('application_name'), 'settings', (
@@ -44,7 +44,7 @@ const logSessions = [
   "alter event trigger log_session enable always",
 ]
 
-/** Reads the program and the settings of each session from the server's log. */
+/** Reads the application name and settings of each session from the server log. */
 const readSessions = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const log = yield* fs.readFileString((yield* DedicatedPostgres).logFile)
@@ -73,14 +73,14 @@ layer(migratedDedicatedLayer, { excludeTestServices: true, timeout: "180 seconds
           assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
           for (const command of [["doctor"], ["accounts", "list"], ["migrate"], ["datasets"]]) {
             const { code, err, out } = yield* runCommandProcess(command, { DATABASE_URL: url })
-            // `doctor` may complain about the unusual settings.
+            // `doctor` may report the unusual settings as problems.
             if (command[0] !== "doctor") assert.strictEqual(code, 0, `${command.join(" ")}: ${out}${err}`)
           }
           const sessions = (yield* readSessions).slice(before).filter(({ program }) => program.startsWith("tickerline"))
           const programs = new Set(sessions.map(({ program }) => program))
           assert.includeMembers(Array.from(programs), ["tickerline", "tickerline-admin", "tickerline-doctor"])
           for (const { program, settings } of sessions) {
-            // `doctor` has shorter time limits than the service.
+            // `doctor` uses shorter time limits than the service.
             const own = program === "tickerline-doctor" ? { lock_timeout: "1s", statement_timeout: "5s" } : {}
             assert.deepStrictEqual(settings, { ...needed, ...own }, program)
           }

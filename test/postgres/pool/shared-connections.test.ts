@@ -1,6 +1,6 @@
 /**
- * Short statements that share connections: each gets its own result, and none waits because another needs a lock (§7.2,
- * §8).
+ * Tests short statements that share connections: each gets its own result, and none waits behind another that needs a
+ * lock (§7.2, §8).
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -43,25 +43,26 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-/** Runs 100 short statements. Returns the process ids of the sessions that ran them. */
+/** Runs 100 short statements. Returns the process IDs of the sessions that ran them. */
 const readPids = Effect.gen(function* () {
   const statements = Array.replicate(readShort("select pg_backend_pid()"), 100)
   const found = yield* Effect.forEach(statements, (statement) => statement, { concurrency: 10 })
   return new Set(found.map(([row]) => Number(row?.[0])))
 })
 
-/** A pool of ten connections shares two of them. */
+/** The number of shared connections in a pool of ten. */
 const sharedConnections = 2
 
 /**
- * Waits until the short statements run on the shared connections, which are opened in the background once a statement
- * could have used one.
+ * Waits until short statements run on the shared connections. These open in the background after the first statement
+ * that could use them.
  */
 const waitUntilShared = waitUntil(Effect.map(readPids, ({ size }) => size <= sharedConnections))
 
 const countWaitingForLock = Effect.gen(function* () {
   const other = yield* OtherConnection
-  // A transaction keeps the list of sessions that it read first, so newer sessions would not appear.
+  // Within a transaction, PostgreSQL caches the first snapshot of `pg_stat_activity`, so newer sessions would not
+  // appear.
   yield* other.query("select pg_stat_clear_snapshot()")
   const waiting = yield* other.query(`
     select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
@@ -123,7 +124,8 @@ if (isPoolerRequested) {
         assert.deepStrictEqual(Array.dedupe(others.map(([row]) => row?.[0])), [1])
         assert.isAbove(yield* countWaitingForLock, 0, "the lock was held all the time")
         assert.isAbove(blockedCount(), blockedBefore, "a connection was closed instead of waiting for the lock")
-        // The statements on shared connections have ended, and one partition may use all other connections but one.
+        // The statements on the shared connections have ended. A single partition may use all remaining connections
+        // except one.
         const unshared = poolSize - sharedConnections
         yield* waitUntil(Effect.map(countWaitingForLock, (count) => count === unshared - 1))
         yield* waitUntilShared

@@ -1,4 +1,7 @@
-/** Reads from replicas are as fresh as the primary's (D17: caching), and replica failures do not affect clients. */
+/**
+ * Tests that reads from replicas are as fresh as reads from the primary (D17: caching), and that replica failures do
+ * not affect clients.
+ */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -48,7 +51,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Waits for about four polls of each replica. */
+/** Waits long enough for about four polls of each replica. */
 const waitForPolls = holdFault("1 second")
 
 const parsePrice = (text: string) => Number(/"price":(\d+)/.exec(text)?.[1])
@@ -65,14 +68,14 @@ const addPricedRow = Effect.fnUntraced(function* (ticker: string) {
   return { set, path: `/v1/screener?ticker=${ticker}` }
 })
 
-/** The paths of all dataset endpoints, with their required parameters. */
+/** The paths of all dataset endpoints, including their required parameters. */
 const datasetPaths = endpointsByDataset.flatMap(({ endpoints }) => endpoints).map((path) =>
   documentedEndpoints.find((one) => one.path === path)?.parameters.some(({ required }) => required) === true
     ? `${path}?ticker=OSTK`
     : path
 )
 
-/** The services that read from the database, connected to both standbys, without the HTTP server. */
+/** Builds the services that read from the database, connected to both standbys, without the HTTP server. */
 const readServices = Effect.gen(function* () {
   const { urls } = yield* StandbyPair
   const services = yield* Layer.build(Layer.fresh(
@@ -101,13 +104,13 @@ const readServices = Effect.gen(function* () {
   }
 })
 
-/** Locks the table as a migration does. A standby that replays the lock cancels its queries of that table. */
+/** Locks the table the way a migration does. A standby that replays the lock cancels its own queries on that table. */
 const lockTable = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql.withTransaction(Effect.asVoid(sql`lock table screener in access exclusive mode`)),
 )
 
-/** Counts the active statements on a standby that contain `words`. */
+/** Counts a standby's active statements that contain `words`. */
 const countStatements = (standby: Standby, words: string) =>
   Effect.map(
     standby.query(
@@ -222,8 +225,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const hasReadEnough = () => requests > 200 && performance.now() > end
       const meanwhile = [yield* Effect.forkChild(Effect.forever(write)), yield* Effect.forkChild(Effect.forever(hold))]
       yield* Effect.all(
-        // Only one reader exports, because an account may have two exports in progress, and its previous one may still
-        // be ending.
+        // Only one reader exports, because an account may have at most two exports in progress, and the previous one
+        // may not have ended yet.
         [readPageOrExport, readPage, readPage].map((read) =>
           Effect.repeat(read, { until: hasReadEnough, schedule: Schedule.spaced("25 millis") })
         ),
@@ -403,7 +406,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair
-      // This query is slow only on a replica, so that it conflicts there with the replay of changes to the table.
+      // This query is slow only on a replica, where it then conflicts with the replay of changes to the table.
       const statement = sql`
         select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_sleep(3600)::text end as slow
         from screener limit 3
@@ -424,7 +427,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           run: Effect.map(readServices, ({ read }) => Effect.map(read(statement), (rows) => rows.length)),
         },
         {
-          // A cursor declared `with hold` reads its rows at commit, so the commit is the statement that replay cancels.
+          // A cursor declared `with hold` fetches its rows at commit, so replay cancels the commit.
           words: "commit",
           run: Effect.map(
             readServices,
@@ -502,7 +505,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       }
     }).pipe(Effect.scoped))
 
-  // This must be the last test, because it does not restore the primary.
+  // This test must come last, because it does not restore the primary.
   it.effect("promoted without the last commits never serve the lost ones (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -527,10 +530,10 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* primary.stop("SIGKILL")
       yield* second.start({ port: primary.port, upstream: "" })
       yield* second.query("select pg_promote()")
-      // The pool may still have connections to the primary that was killed.
+      // The pool may still contain connections to the primary that was killed.
       const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 200 })
-      // An earlier attempt may still be running although its connection broke. Because of `for update`, only one of
-      // them sets the price. If the connection breaks during an attempt, the rollback fails with a defect.
+      // An earlier attempt may still be running although its connection broke. `for update` ensures that only one
+      // attempt sets the price. If the connection breaks during an attempt, the rollback fails with a defect.
       const setOnce = sql.withTransaction(Effect.gen(function* () {
         const found = yield* sql`select from screener where ticker = 'SPLIT' and price <> 3 for update`
         if (found.length > 0) yield* set(3)

@@ -1,12 +1,12 @@
-/** Replication lag is computed from the WAL positions that the primary reported in earlier polls. */
+/** Tests that replication lag is computed from the WAL positions that the primary reported in earlier polls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { makeReplicationLagTracker } from "../../../src/postgres/replicas/Replica.ts"
 
-/** An integer from 0 to `maximum`. */
+/** Returns a schema for an integer from 0 to `maximum`. */
 const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** Polls of a primary: the bytes written, and the milliseconds that passed since the previous poll. */
+/** Polls of a primary: the bytes written and the milliseconds elapsed since the previous poll. */
 const polls = Schema.NonEmptyArray(Schema.Struct({ written: upTo(3), later: upTo(400) }))
 
 describe("Replication lag", () => {

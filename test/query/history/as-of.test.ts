@@ -1,4 +1,4 @@
-/** `as_of`: responses about the past, over HTTP (decision 0114). */
+/** Tests `as_of` over HTTP: responses with data as of a past time (decision 0114). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Predicate } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -28,7 +28,7 @@ import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thorough
 const { insertRows, readDatabaseClock, valueAt } = Service
 const { requestOverWire } = ServiceInstances
 
-/** The endpoints that read datasets, with their tables. */
+/** The endpoints that read datasets, each with the tables that it reads. */
 const datasetEndpoints: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
 HttpApi.reflect(Api, {
   onGroup: () => {},
@@ -39,26 +39,28 @@ HttpApi.reflect(Api, {
 })
 const datasets = Array.from(new Set(datasetEndpoints.flatMap(({ tables }) => tables)))
 
-/** Sends a request with the key of the highest tier. */
+/** Sends a request with the API key of the highest tier. */
 const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Record<string, string>> = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* requestOverWire(yield* Service.servicePort, target, ultimate, { headers })
 })
 
-/** Adds `as_of` to the URL. */
+/** Adds the `as_of` parameter to a URL. */
 const at = (target: string, moment: string) =>
   `${target}${target.includes("?") ? "&" : "?"}as_of=${encodeURIComponent(moment)}`
 
-/** Makes the history start earlier, so that the time before its first transaction can be requested. */
+/**
+ * Moves the start of the history to an earlier time, so that tests can request the time before its first transaction.
+ */
 const beginLedger = (earliest: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.andThen(
       sql`update history.beginning set earliest = ${earliest}::text::timestamptz`,
-      // The service learns the new start with its next poll.
+      // The service picks up the new start at its next poll.
       Effect.repeat(get(at("/v1/news", earliest)), { until: ({ status }) => status === 200 }),
     ))
 
-/** Returns the parts of a response that must be the same when its moment is requested again later. */
+/** Returns the parts of a response that must be identical when the same time is requested again later. */
 const summarize = ({ headers, status, text, trailers }: ServiceInstances.WireResponse) => ({
   status,
   body: text.replace(/"request_id":"[^"]*"/, ""),
@@ -69,7 +71,7 @@ const summarize = ({ headers, status, text, trailers }: ServiceInstances.WireRes
   link: headers["link"]?.replace(/&as_of=[^&>]*|as_of=[^&>]*&/, ""),
 })
 
-/** Requests for every dataset endpoint: pages, formats, an export, an estimate, symbols and followed lineages. */
+/** Requests to every dataset endpoint: pages, formats, an export, an estimate, symbols and followed lineages. */
 const targets = datasetEndpoints.flatMap(({ path }) => {
   const endpoint = documentedEndpoints.find((documented) => documented.path === path)
   const names = getParameterNames(path)
@@ -92,7 +94,7 @@ interface Dataset {
   readonly columns: ReadonlyArray<string>
 }
 
-/** Copies the rows of each table, so that deleted ones can be added again later. */
+/** Copies the rows of each table, so that deleted rows can be inserted again later. */
 const copyTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create schema spare`
@@ -102,13 +104,16 @@ const copyTables = Effect.gen(function* () {
   return yield* sql<Dataset>`select dataset, key_columns, columns from history.datasets order by dataset`
 })
 
-/** Returns one or several random statements that add, remove or change rows of a table. */
+/** Returns one or more random statements that insert, delete or update rows of a table. */
 const makeWrite = ({ columns, dataset, key_columns }: Dataset, choose: ReturnType<typeof makeRandomChooser>) => {
   const names = columns.map((name) => `"${name}"`).join(", ")
   const others = columns.filter((name) => !key_columns.includes(name) && name !== "source")
   const column = others[choose([0, 1, 2, 3, 5, 7, 11, 13]) % others.length]
   const seed = choose([1, 2, 3, 4, 5, 6, 7, 8, 9])
-  /** SQL for random rows of a table. The hash of a row's place gives the same order whenever the seed is the same. */
+  /**
+   * Selects random rows of a table in SQL. Hashing each row's physical position together with the seed makes the order
+   * reproducible.
+   */
   const some = (table: string, count: number) =>
     `select ctid from ${table} order by md5(ctid::text || '${seed}') limit ${count}`
   const add = `insert into ${dataset} (${names}) select ${names} from spare.${dataset} as added
@@ -156,7 +161,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       const { ultimate } = yield* Service.TestKeys
       const startInstance = ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
       const withFewRows = yield* startInstance
-      // This instance treats a list with more than twelve rows as one that is too large to sort.
+      // This instance treats a list of more than twelve rows as too large to sort.
       const withManyRows = yield* Effect.provideService(startInstance, MaxPastRowsToSort, 12)
       const tables = yield* copyTables
       const choose = makeRandomChooser(1)
@@ -186,7 +191,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       let differences = 0
       for (const [index, [moment, responses]] of moments.entries()) {
         for (const [number, [target, recorded]] of Array.from(responses).entries()) {
-          // Each instance gets each request, but for different moments.
+          // Each request goes to both instances, but for different times.
           const port = (index + number) % 2 === 0 ? withFewRows : withManyRows
           const past = yield* requestOverWire(port, at(target, moment), ultimate)
           assert.deepStrictEqual(
@@ -198,18 +203,18 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
           if (index > 0 && recorded.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
         }
       }
-      // If few responses differed between moments, there would be too few writes for this test to prove anything.
+      // If only a few responses differ between times, there were too few writes for this test to be meaningful.
       const comparisons = requested.length * (moments.length - 1)
       assert.isAbove(differences, comparisons / 6)
     }).pipe(Effect.scoped))
 })
 
-/** The lists that require no ticker. */
+/** The lists that do not require a ticker. */
 const lists = documentedDatasetEndpoints.filter((endpoint) =>
   getParameterNames(endpoint.path).includes("page") && makeRequiredQuery(endpoint).length === 0
 ).map(({ path }) => ({ path }))
 
-/** Returns the nodes of a query plan that scan earlier versions. */
+/** Returns the nodes of a query plan that scan earlier row versions. */
 const findVersionScans = (plan: unknown): ReadonlyArray<object> => {
   if (Array.isArray(plan)) return plan.flatMap(findVersionScans)
   if (!Predicate.isObject(plan)) return []
@@ -217,7 +222,7 @@ const findVersionScans = (plan: unknown): ReadonlyArray<object> => {
   return [...(isVersionScan ? [plan] : []), ...Object.values(plan).flatMap(findVersionScans)]
 }
 
-/** Replaces all rows of the datasets, so that each current row becomes an earlier version. */
+/** Replaces every dataset row, which turns each current row into an earlier version. */
 const replaceAllRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tracked = yield* sql<Dataset>`select dataset, key_columns, columns from history.datasets order by dataset`
@@ -234,7 +239,7 @@ describe("The parameter as_of", () => {
   it("is a date, which means the end of that day in New York, or a timestamp with an offset and at most six decimals (0114)", () => {
     const moments = {
       "2026-01-15": "2026-01-15T23:59:59.999999-05:00",
-      // Daylight saving time starts and ends on these days.
+      // The days on which daylight saving time starts and ends.
       "2026-03-08": "2026-03-08T22:59:59.999999-05:00",
       "2026-11-01": "2026-11-01T23:59:59.999999-05:00",
       "2026-07-31": "2026-07-31T22:59:59.999999-05:00",
@@ -242,7 +247,7 @@ describe("The parameter as_of", () => {
       "2026-03-02T09:30-05:00": "2026-03-02T09:30:00.000000-05:00",
       "2026-03-02T00:00:00.123456Z": "2026-03-01T19:00:00.123456-05:00",
       "2026-03-02T00:00:00.5+05:30": "2026-03-01T13:30:00.500000-05:00",
-      // In a query string, + decodes to a space.
+      // In a query string, `+` decodes to a space.
       "2026-03-02T00:00:00 05:30": "2026-03-01T13:30:00.000000-05:00",
     }
     for (const [text, moment] of Object.entries(moments)) assert.strictEqual(parseAsOfTime(text), moment, text)
@@ -287,14 +292,14 @@ const newsItem = (id: string, ticker: string, title: string) => ({
 
 const addNews = (id: string, ticker: string, title = id) => insertRows("news", newsItem(id, ticker, title))
 
-/** Returns the titles of the news in a response, in order. */
+/** Returns the titles of the news items in a response, in order. */
 const titlesOf = ({ text }: { readonly text: string }) => {
   const results = valueAt(JSON.parse(text), "results")
   return Array.isArray(results) ? results.map((row) => valueAt(row, "title")) : []
 }
 
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_of", (it) => {
-  /** Checks that a request is refused with 422, and returns the error. */
+  /** Asserts that a request is rejected with 422. Returns the error. */
   const requestRefused = Effect.fnUntraced(function* (target: string) {
     const { headers, status, text } = yield* get(target)
     assert.strictEqual(status, 422, `${target} ${text}`)
@@ -354,7 +359,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       yield* addNews("fast", "ORD")
       const between = yield* readDatabaseClock
       const current = yield* get("/v1/news?ticker=ORD")
-      // The moment is resolved and cached while the slow transaction is running.
+      // Resolves and caches this time while the slow transaction is still running.
       const early = yield* get(at("/v1/news?ticker=ORD", between))
       yield* slow.commit
       const late = yield* get(at("/v1/news?ticker=ORD", between))
@@ -367,7 +372,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const committing = yield* beginTransaction(
-        // Records the transaction, as a commit does just before it completes.
+        // Writes the transaction record early. A commit otherwise does this just before it completes.
         Effect.andThen(addNews("committing", "WAIT"), sql`set constraints all immediate`),
       )
       const moment = yield* readDatabaseClock
@@ -466,7 +471,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       })
       assert.deepStrictEqual(yield* changesAt("2020-06-29"), ["2020-06-29T22:59:59.999999-05:00", null])
       assert.deepStrictEqual(yield* changesAt("2020-07-01T04:59:59Z"), ["2020-06-30T23:59:59.000000-05:00", null])
-      // At midnight at UTC-05:00, the announced change becomes effective.
+      // The announced change takes effect at midnight at UTC-05:00.
       assert.deepStrictEqual(yield* changesAt("2020-07-01T05:00:00Z"), ["2020-07-01T00:00:00.000000-05:00", "ANB"])
       assert.deepStrictEqual(yield* changesAt("2020-07-01"), ["2020-07-01T22:59:59.999999-05:00", "ANB"])
       const filtered = yield* get("/v1/news?date_to=2020-06-30&as_of=2020-06-30")
@@ -498,7 +503,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
         const plain = yield* get(target)
         const first = yield* get(`${target}&as_of=now`)
         const [moment = ""] = [first.headers["x-as-of"]]
-        // A Parquet file contains its query, so the two differ.
+        // A Parquet file contains its query, so the two files differ.
         if (!target.includes("parquet")) assert.deepStrictEqual(summarize(first), summarize(plain))
         assert.strictEqual(first.headers["cache-control"], plain.headers["cache-control"])
         const clock = yield* readDatabaseClock
@@ -521,7 +526,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
 
 const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeysLayer, StatementRecorder.layer)
 
-// The service's clock moves only when the test advances it, so it lags behind the database's clock.
+// The service's clock advances only when the test advances it, so it lags behind the database's clock.
 layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
   it.effect("is accepted, even if it was still in the future at the last poll (0114)", () =>
     Effect.gen(function* () {
@@ -547,7 +552,7 @@ layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("
       const second = at("/v1/news?ticker=MEM", yield* readDatabaseClock)
       for (const target of [first, second, first, second]) yield* request(target)
       yield* addNews("three", "MEM")
-      // Once a request for the present returns the row, the service has noticed the change.
+      // Once a request for current data returns the row, the service has noticed the change.
       yield* Effect.repeat(request("/v1/news?ticker=MEM"), { until: ({ text }) => text.includes("three") })
       const { result, sent } = yield* StatementRecorder.recordStatements(Effect.forEach([first, second], request))
       assert.deepStrictEqual(result.map(titlesOf), [["one"], ["one", "two"]])
@@ -555,7 +560,7 @@ layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("
     }).pipe(Effect.scoped))
 })
 
-/** Enough rows for deep pages (`DeepPages.ts`). */
+/** Enough rows to reach deep pages (`DeepPages.ts`). */
 const deepRows = 1_150
 
 const deeplyFilled = Layer.effectDiscard(GeneratedRows.fillAllTables(deepRows, true)).pipe(
@@ -617,7 +622,7 @@ layer(withEarlierVersions, { excludeTestServices: true, timeout: "120 seconds" }
         const statement = sent.find(({ text }) => text.includes(" from history.") && text.includes("offset"))
         if (statement === undefined) return assert.fail("The list was not read")
         const plan = yield* sql.withTransaction(Effect.gen(function* () {
-          // PostgreSQL would rather sort tables as small as these.
+          // For tables this small, PostgreSQL would otherwise prefer to sort.
           for (const method of ["seqscan", "bitmapscan", "sort"]) yield* sql.unsafe(`set local enable_${method} = off`)
           return yield* StatementRecorder.explainStatement(statement)
         }))

@@ -1,5 +1,6 @@
 /**
- * `/v1/changes` delivers every committed change once and in order, so that a client can keep a copy of the datasets.
+ * Tests that `/v1/changes` delivers every committed change once and in order, so a client can maintain a copy of the
+ * datasets.
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, FileSystem, Layer, Ref, Schema } from "effect"
@@ -47,7 +48,7 @@ const Page = Schema.Struct({
 type FeedPage = typeof Page.Type
 type Change = FeedPage["results"][number]
 
-/** Parses JSON, keeping the digits of each number. */
+/** Parses JSON without losing digits of numbers. */
 const parseExactly = (text: string): unknown =>
   JSON.parse(
     text,
@@ -67,11 +68,11 @@ const readPage = Effect.fnUntraced(function* (query: string, key?: string) {
   return Schema.decodeUnknownSync(Page)(parseExactly(text))
 })
 
-/** Adds the cursor to a query, if there is one. */
+/** Appends the cursor to a query, if there is one. */
 const withAfter = (query: string, after: string | undefined) =>
   after === undefined ? query : `${query}&after=${encodeURIComponent(after)}`
 
-/** Reads all pages. Returns the changes and the last cursor. */
+/** Reads all pages. Returns their changes and the last cursor. */
 const readAll = Effect.fnUntraced(function* (query: string, after?: string, key?: string) {
   const changes: Array<Change> = []
   let cursor = after
@@ -94,7 +95,10 @@ const getKinds = (changes: ReadonlyArray<Change>) => changes.map(({ kind }) => k
 
 const toJson = (value: unknown) => JSON.stringify(value)
 
-/** Copies of the datasets, by key. `apply` fails if a change was skipped, repeated or out of order. */
+/**
+ * A client's copy of the datasets, indexed by row key. `apply` fails if a change was skipped, repeated or delivered out
+ * of order.
+ */
 class Copy {
   readonly tables = new Map<string, Map<string, Readonly<Record<string, unknown>>>>()
   private lastRecordedAt = ""
@@ -122,7 +126,7 @@ class Copy {
     else rows.set(keyText, row)
   }
 
-  /** Returns the rows as a file for `load`, without the column that `load` refuses because PostgreSQL computes it. */
+  /** Returns the rows as a file for `load`, without the computed column that `load` rejects. */
   toNdjson(dataset: string) {
     const rows = Array.from(this.tables.get(dataset)?.values() ?? [])
     return rows.map(({ tradable_float, ...row }) =>
@@ -131,7 +135,10 @@ class Copy {
   }
 }
 
-/** Reads the rows of a table without the column `recorded_in`. Values are text, with all digits of numbers. */
+/**
+ * Reads the rows of a table, except the column `recorded_in`. Returns values as text that preserves all digits of
+ * numbers.
+ */
 const readTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const columns = (yield* readLoadableColumns(table)).map(({ name }) => `"${name}"`).join(", ")
@@ -142,7 +149,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ row }) => row)
 })
 
-/** Loads one dataset of the copy into an empty database, and returns the rows of the table there. */
+/** Loads one dataset of the copy into an empty database. Returns the rows that its table then contains. */
 const loadCopy = Effect.fnUntraced(function* (copy: Copy, dataset: string) {
   const fs = yield* FileSystem.FileSystem
   const content = copy.toNdjson(dataset)
@@ -153,7 +160,7 @@ const loadCopy = Effect.fnUntraced(function* (copy: Copy, dataset: string) {
   return yield* readTable(dataset)
 })
 
-/** Checks that `load` rebuilds the tables of the datasets from the copy. */
+/** Asserts that loading the copy with `load` reproduces the dataset tables. */
 const assertCopies = Effect.fnUntraced(function* (copy: Copy, datasets: ReadonlyArray<string>) {
   const expected = yield* Effect.forEach(datasets, readTable)
   const loaded = yield* Effect.forEach(datasets, (dataset) => loadCopy(copy, dataset)).pipe(
@@ -167,10 +174,10 @@ const assertCopies = Effect.fnUntraced(function* (copy: Copy, datasets: Readonly
 // Tests
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** For these datasets, `load` requires columns that the API does not show. */
+/** Datasets that cannot be loaded from a copy, because `load` requires columns that the API does not expose. */
 const unloadable = new Set(["daily_prices", "intraday_runners", "ticker_changes"])
 
-/** A row of `split_status` that still lacks its ticker. */
+/** A row of `split_status` whose ticker is not known yet. */
 const split = {
   id: "moved",
   action_type: "split_announced",
@@ -189,7 +196,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       const start = yield* readCurrentCursor
       const copy = new Copy()
       const cursors = new Set<string>()
-      /** Changes of the datasets whose rows are always shown: of `ticker_changes`, only confirmed ones are. */
+      /**
+       * The number of changes delivered in all datasets except `ticker_changes`. That dataset shows only confirmed
+       * rows, so not every write is visible.
+       */
       let delivered = 0
       const choose = makeRandomChooser(11)
       const writers = yield* Effect.forkChild(Effect.forEach(
@@ -201,7 +211,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         { concurrency: 4, discard: true },
       ))
       let cursor = start
-      /** Reads and applies the next page. Returns whether another page may already have changes. */
+      /** Reads and applies the next page. Returns whether another page may already contain changes. */
       const consume = Effect.fnUntraced(function* () {
         const { cursor: next, has_more, results } = yield* readPage(
           withAfter(`limit=${choose([1, 2, 3, 7, 50])}`, cursor),
@@ -211,7 +221,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
           cursors.add(change.cursor)
           if (change.dataset !== "ticker_changes") delivered += 1
         }
-        // A consumer may continue from the page's cursor, or from the cursor of the last change on the page.
+        // A consumer may resume from the page's cursor or from the cursor of the page's last change.
         const last = results.at(-1)?.cursor
         cursor = last === undefined || choose([true, false]) ? next : last
         return has_more || results.length > 0
@@ -397,7 +407,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         endpoints: ["/v1/changes", "/v1/research-reports", "/v1/research-reports-tldr"],
       })
       assert.deepStrictEqual(yield* datasets(narrow), ["research_reports"])
-      // The changes also contain the summaries that the second endpoint returns.
+      // The changes also contain the summaries that the second research-reports endpoint returns.
       const withoutSummaries = yield* Service.ensureAccountWithKey("feed reader", "ultimate", {
         endpoints: ["/v1/changes", "/v1/research-reports"],
       })
@@ -516,7 +526,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* Service.insertRows("historical_float_pro", makeReportedShares("LOST", "2026-01-01", "1"))
       assert.strictEqual((yield* readAll("", empty.cursor)).changes.length, 1)
       const { changes, cursor } = yield* readAll("")
-      // Simulates a restore after which another transaction has the same id.
+      // Simulates a restored backup in which another transaction has the same ID.
       yield* sql`update history.transactions set mark = gen_random_uuid()`
       yield* assertExpired(cursor)
       yield* assertExpired(changes[0]?.cursor ?? "")
@@ -527,7 +537,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
     }))
 })
 
-/** Moves everything that was recorded after a month into that month, and makes the history start a month earlier. */
+/** Moves everything recorded after a month into that month, and makes the history start one month earlier. */
 const moveToMonth = Effect.fnUntraced(function* (month: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
@@ -543,7 +553,9 @@ const moveToMonth = Effect.fnUntraced(function* (month: string) {
   }))
 })
 
-/** Drops the oldest month if it ended before `moment`, after simulating a wait of five minutes. Returns that month. */
+/**
+ * Drops the oldest month if it ended before `moment`, after simulating a five-minute wait. Returns the dropped month.
+ */
 const dropBefore = Effect.fnUntraced(function* (moment: string) {
   const sql = yield* SqlClient.SqlClient
   const call = sql<{ readonly month: string }>`
@@ -596,14 +608,14 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" })("A large transaction", (it) => {
-  /** Counts the blocks that PostgreSQL touches for the statement of a request that contains `part`. */
+  /** Counts the blocks that PostgreSQL accesses for the request's statement that contains `part`. */
   const countBlocks = Effect.fnUntraced(function* (query: string, part: string) {
     const plan = yield* StatementRecorder.explainRequest(readPage(query), part, "analyze, buffers, format json")
     return Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Hit Blocks")) +
       Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Read Blocks"))
   })
 
-  /** Returns the distinct cursors of all changes after a cursor, without decoding the many rows. */
+  /** Returns the distinct cursors of all changes after a cursor, without parsing the large number of rows. */
   const readCursors = Effect.fnUntraced(function* (start: string) {
     const cursors = new Set<unknown>()
     let [after, hasMore] = [start, true]
@@ -649,7 +661,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
           "&dataset=premarket_stats&kind=corrected",
         ]
       ) {
-        // A page takes two statements: one lists the changes, the other reads their rows.
+        // A page requires two statements: one lists the changes, and the other reads their rows.
         const blockCounts = yield* Effect.forEach(
           [1, size / 2, size - 200],
           (position) =>
@@ -660,7 +672,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
           listing + reading
         )
         const [first = 0] = totals
-        // A page that read the transaction from its start would touch thousands of blocks.
+        // Reading the transaction from its start would access thousands of blocks.
         const mostBlocks = 250
         totals.forEach((total) => {
           assert.isBelow(total, mostBlocks, `${filter} ${totals.join(" ")}`)

@@ -1,4 +1,4 @@
-/** The counts of corrections equal what the change feed contains, for batches of any size (decision 0118). */
+/** Tests that correction counts match the change feed for any batch size (decision 0118). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ import * as Service from "../../support/Service.ts"
 import { formatReportedSharesInsert, makeReportedShares, reportedSharesKey } from "../../support/ReportedShares.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-/** Holds the job's lease as another process would, so that only the tests count changes. */
+/** Holds the job's lease as if for another process, so only the tests count changes. */
 const holdLease = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`insert into leases (name, holder, until) values ('corrections', gen_random_uuid(), 'infinity')`,
@@ -60,9 +60,11 @@ const readFeed = Effect.gen(function* () {
 
 const secondsBetween = (earlier: string, later: string) => (Date.parse(later) - Date.parse(earlier)) / 1000
 
-/** Counts the changes in the simplest way. Names the counts as `readCounts` does. */
+/**
+ * Counts changes in the most straightforward way, as a reference for `readCounts`. Uses the same names for the counts.
+ */
 const summarize = (changes: ReadonlyArray<Change>) => {
-  /** When the current version of each row was recorded. */
+  /** The time at which each row's current version was recorded. */
   const recordedAt = new Map<string, string>()
   const counts = new Map<string, number>()
   const add = (...key: ReadonlyArray<string>) => counts.set(key.join(" "), (counts.get(key.join(" ")) ?? 0) + 1)
@@ -78,7 +80,7 @@ const summarize = (changes: ReadonlyArray<Change>) => {
   return Object.fromEntries(counts)
 }
 
-/** Reads all counts by name, for example `news 2026-01-02 corrected within_day` or `news 2026-01-01 title`. */
+/** Reads all counts, keyed by name, for example `news 2026-01-02 corrected within_day` or `news 2026-01-01 title`. */
 const readCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string; readonly number: number }>`
@@ -99,7 +101,7 @@ const requestCounts = Effect.gen(function* () {
   return { headers, text, counts: Schema.decodeUnknownSync(CorrectionsResponse)(body) }
 })
 
-/** Requests the documentation page of corrections. Returns its main part, without the places where words may break. */
+/** Requests the documentation page about corrections. Returns its main element without the `<wbr>` tags. */
 const requestPage = Effect.map(Service.requestJson("/v1/docs/corrections", { key: null }), ({ status, text }) => {
   assert.strictEqual(status, 200)
   return text.replaceAll("<wbr>", "").slice(text.indexOf("<main"))
@@ -124,27 +126,27 @@ const chooseStatement = (choose: RandomChooser, day: number) => {
   ])
 }
 
-/** Runs `number` random transactions, one after another. */
+/** Runs `number` random transactions sequentially. */
 const writeTransactions = Effect.fnUntraced(function* (seed: number, number: number) {
   const sql = yield* SqlClient.SqlClient
   const choose = makeRandomChooser(seed)
   for (let at = 0; at < number; at++) {
     const first = choose([0, 1, 2, 3])
-    // The statements of a transaction change different rows. Otherwise a row could get its previous values back, which
-    // records it again but is no change in the feed.
+    // Each statement of a transaction changes a different row. If a row were changed and then reset to its previous
+    // values, it would be recorded again, but the feed would contain no change.
     const statements = Array.makeBy(choose([1, 1, 2, 4]), (index) => chooseStatement(choose, (first + index) % 4 + 1))
-    // Writers that wait for each other's rows may deadlock, in which case one of them writes nothing.
+    // Concurrent writers may deadlock, in which case one of them writes nothing.
     yield* Effect.ignore(
       sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })),
     )
   }
 })
 
-/** Moves everything that has been recorded so far into the past, by the interval. */
+/** Shifts everything recorded so far into the past by the interval. */
 const moveBack = Effect.fnUntraced(function* (interval: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update history.beginning set earliest = earliest - ${interval}::text::interval`
-  // Oldest first, so that no two transactions have the same time at any point.
+  // Updates the oldest transactions first, so no two transactions ever have the same time.
   yield* sql`
     do $$ declare old record; begin
       for old in select id from history.transactions order by recorded_at loop
@@ -155,7 +157,7 @@ const moveBack = Effect.fnUntraced(function* (interval: string) {
   `
 })
 
-/** Forgets all counts, so that counting begins again with the first change. */
+/** Deletes all counts, so counting restarts with the first change. */
 const resetCounts = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.andThen(
     sql`truncate history.change_counts, history.corrected_fields`,
@@ -213,7 +215,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* sql`update historical_float_pro set outstanding_shares = 3 where ticker = 'T0'`
       yield* sql`update historical_float_pro set outstanding_shares = 4 where ticker = 'T0'`
       yield* sql`delete from historical_float_pro where ticker = 'T3'`
-      // Simulates a row that is older than the history.
+      // Simulates a row that was inserted before the history began.
       const old = { ticker: "OLD", float: "7", is_adr: false, last_updated: "2026-01-01 00:00:00" }
       yield* skipHistory("float_outstanding", Service.insertRows("float_outstanding", old))
       yield* sql`update float_outstanding set "float" = 8`
@@ -285,7 +287,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
-  /** Moves everything that has been recorded so far into an earlier month, and drops that month. */
+  /** Moves everything recorded so far into an earlier month, then drops that month. */
   const dropAll = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     yield* moveBack("400 days")
@@ -322,7 +324,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* countAll
       const after = yield* readCounts
       const changed = Object.entries(after).filter(([name, number]) => before[name] !== number)
-      // The transaction that recorded the row is no longer known, but the row must be older than the history.
+      // The transaction that recorded the row has been dropped, so the row must be older than the history.
       assert.isTrue(changed.some(([name, number]) => name.endsWith("corrected later") && number === 1), String(changed))
       yield* correct(4)
       yield* correct(5)

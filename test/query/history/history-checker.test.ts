@@ -1,4 +1,7 @@
-/** The checker of `test/faults/history.test.ts` reports each kind of broken promise (decisions 0113, 0114, 0115). */
+/**
+ * Tests that the checker used by `test/faults/history.test.ts` reports every kind of violation (decisions 0113, 0114,
+ * 0115).
+ */
 import { assert, describe, it } from "@effect/vitest"
 import {
   findHistoryViolations,
@@ -7,10 +10,13 @@ import {
   type PastResponse,
 } from "../../support/HistoryChecker.ts"
 
-/** The moment that many seconds after the start of the history. */
+/** Returns the timestamp `second` seconds after the start of the history. */
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
 
-/** A change of the test's history. `token` identifies the row's values: `t2.1` is the first version of transaction 2. */
+/**
+ * A change in the test's history. `token` identifies the row's values: for example, `t2.1` is the first version written
+ * by transaction 2.
+ */
 interface Written {
   readonly second: number
   readonly key: string
@@ -60,7 +66,9 @@ const transaction = (id: number, second: number, tokens: ReadonlyArray<string>) 
   latest: at(second + 1),
 })
 
-/** Two committed transactions, an aborted one, and two unconfirmed ones. Only the first unconfirmed one committed. */
+/**
+ * Two committed transactions, one aborted, and two without a commit confirmation, of which only the first committed.
+ */
 const valid: ObservedHistory = {
   transactions: [
     transaction(1, 10, ["t1.1", "t1.2"]),
@@ -89,7 +97,7 @@ const valid: ObservedHistory = {
   tables: new Map([["news", new Map([["b", "t1.2"], ["c", "t4.1"]])]]),
 }
 
-/** A history with only one consumer, which received these changes. */
+/** Returns a history with a single consumer that received these changes. */
 const received = (
   ...segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
 ) => ({
@@ -102,7 +110,7 @@ const withChanges = (changes: ReadonlyArray<ObservedChange>) => ({
   responses: [],
 })
 
-/** Alterations that break a promise of the valid history, and what the checker reports about each. */
+/** Alterations that each violate a guarantee of the valid history, with the report expected from the checker. */
 const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, RegExp]>> = {
   "a changed ETag": [
     { responses: [...valid.responses, { ...response(25, "t2.1", "t1.2"), etag: `"other"` }] },

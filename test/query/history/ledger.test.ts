@@ -1,4 +1,7 @@
-/** Compares random transactions with a model: every past state, and what each transaction changed (decision 0113). */
+/**
+ * Compares the history of random transactions with a model: every past state, and the changes made by each transaction
+ * (decision 0113).
+ */
 import { assert, layer } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
 import { NodeServices } from "@effect/platform-node"
@@ -14,15 +17,14 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 // @module-tag slow
 
-/** Tables with special cases: a null or a date in the key, no columns besides the key, and a generated column. */
+/** Tables that cover special cases: a null or a date in the key, no non-key columns, and a generated column. */
 const tables = ["historical_tickers", "ticker_changes", "news", "daily_prices"] as const
 type Table = typeof tables[number]
 
 const writers = ["A", "B", "C"] as const
 
 /**
- * Returns a random statement that only touches the rows of one writer, so that open transactions never wait for each
- * other.
+ * Returns a random statement that touches only one writer's rows, so concurrent transactions never wait for each other.
  */
 const chooseStatement = (choose: RandomChooser, table: Table, writer: string) => {
   const ticker = `${writer}${choose(["1", "2", "3"])}`
@@ -63,8 +65,8 @@ const chooseStatement = (choose: RandomChooser, table: Table, writer: string) =>
 }
 
 /**
- * A function for statements to call while they write. It completes the transaction's record, and writes to another
- * dataset.
+ * A function that statements call while they write. It forces the transaction record to be completed early, and writes
+ * to another dataset.
  */
 const disturbFunction = `
   create function disturb(ticker text) returns int language plpgsql as $$ begin
@@ -75,7 +77,7 @@ const disturbFunction = `
     return 0;
   end $$`
 
-/** Returns a random statement with which a client might try to keep its changes out of the history. */
+/** Returns a random statement that a client might use to try to hide its changes from the history. */
 const chooseDisturbance = (choose: RandomChooser) => {
   const ticker = `A${choose(["1", "2", "3"])}`
   return choose([
@@ -118,7 +120,7 @@ const readState = Effect.gen(function* () {
   return state
 })
 
-/** Reads the rows of a table as of a moment, by the definition of visibility in the schema. */
+/** Reads the rows of a table as of a point in time, applying the schema's definition of visibility. */
 const readPastState = Effect.fnUntraced(function* (table: Table, moment: string) {
   const sql = yield* SqlClient.SqlClient
   const [columns] = yield* decodeColumns(sql`
@@ -146,7 +148,7 @@ const readPastState = Effect.fnUntraced(function* (table: Table, moment: string)
 
 const getKeyColumns = (table: string) => loadableDatasets.find((dataset) => dataset.table === table)?.key ?? []
 
-/** Returns what changed between two states, in the form of `history.changes`. */
+/** Returns the differences between two states in the format of `history.changes`. */
 const compareStates = (before: typeof States.Type, after: typeof States.Type) =>
   tables.flatMap((dataset) => {
     const index = (rows: ReadonlyArray<string> = []) =>
@@ -162,7 +164,7 @@ const compareStates = (before: typeof States.Type, after: typeof States.Type) =>
     })
   }).toSorted()
 
-/** Reads the changes of a transaction, in the form of `compareStates`. */
+/** Reads a transaction's changes in the format of `compareStates`. */
 const readChanges = Effect.fnUntraced(function* (transaction: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* decodeChanges(sql`
@@ -203,7 +205,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
       const choose = makeRandomChooser(20_261_122)
       const open = new Set<number>()
-      /** Runs a statement. Some updates violate a key and fail, in which case the transaction is rolled back. */
+      /** Runs a statement. Updates that violate a key constraint fail, and their transaction is rolled back. */
       const write = (connection: PgClient.PgClient, at: number, statement: string) =>
         Effect.catch(
           connection.unsafe(statement),
@@ -217,7 +219,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         if (connection === undefined || writer === undefined) continue
         const table = choose(tables)
         if (!open.has(at)) {
-          // A truncation waits for all other writers, so it runs only while no transaction is open.
+          // `truncate` waits for all other writers, so it runs only while no transaction is open.
           if (open.size === 0 && choose([true, false, false, false, false])) {
             yield* Effect.ignore(sql.withTransaction(Effect.gen(function* () {
               yield* sql`truncate ${sql(table)}`
@@ -451,7 +453,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.notStrictEqual(after?.id, before?.id)
       const changes = yield* readChanges(after?.id ?? "")
       assert.lengthOf(changes.filter((change) => /SEEN|SER|REP/.test(change)), ["SEEN", "REP", "SER"].length)
-      // With immediate constraints, the transaction's own record gets a later time than changes that it does not see.
+      // With immediate constraints, this transaction is recorded later than a change that it cannot see.
       yield* other`begin isolation level repeatable read`
       yield* other`insert into daily_prices (ticker, date, close) values ('OWN', '2024-02-01', 1)`
       yield* sql`insert into daily_prices (ticker, date, close) values ('UNSEEN', '2024-02-01', 1)`

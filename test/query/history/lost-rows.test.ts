@@ -1,4 +1,7 @@
-/** If an operator's mistake removes rows from the history, all that read it continue (operations/history). */
+/**
+ * Tests that everything that reads the history keeps working if an operator deletes history rows by mistake
+ * (operations/history).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Metric, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -15,10 +18,13 @@ const { valueAt } = Service
 
 const logged: Array<string> = []
 
-/** The log of the feed with which the test counts corrections. The service's own log is discarded. */
+/**
+ * Collects what is logged by the change feed reader that the test uses to count corrections. The service's own log is
+ * discarded.
+ */
 const logger = Logger.make(({ logLevel, message }) => void logged.push(`${logLevel} ${String(message)}`))
 
-/** Holds the lease of the job that counts changes, as another process would, so that only the test counts them. */
+/** Holds the lease of the job that counts changes as if for another process, so only the test counts changes. */
 const holdLease = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`insert into leases (name, holder, until) values ('corrections', gen_random_uuid(), 'infinity')`,
@@ -90,7 +96,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
       yield* addSplit("later")
 
       const changes = yield* readChanges("")
-      /** For each change: the id, the kind, the row's details now and before, and the number of changed columns. */
+      /**
+       * For each change: the ID, the kind, the row's `details` after and before the change, and the number of changed
+       * columns.
+       */
       const summaries = changes.map(({ before, changed, key, kind, row }) => [
         key.id,
         kind,
@@ -107,7 +116,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
         ["untracked", "added", "second", null, 0],
         ["later", "added", "first", null, 0],
       ])
-      // Each change lacks a row that the history should have, except the second change of "untracked" and the only
+      // Each change lacks a row that the history should contain, except the second change of "untracked" and the only
       // change of "later".
       assert.strictEqual(yield* countLostRows, changes.length - 2)
 

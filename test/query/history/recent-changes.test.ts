@@ -1,4 +1,4 @@
-/** Compares the buffer of recent changes, which all streams of a process share, with a model (decision 0117). */
+/** Compares the buffer of recent changes, which all streams in a process share, with a model (decision 0117). */
 import { assert, describe, it } from "@effect/vitest"
 import type { ChangeFeedEntry, ChangeFeedPosition } from "../../../src/query/history/ChangeFeed.ts"
 import {
@@ -11,7 +11,7 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 const encoder = new TextEncoder()
 
-/** Creates a change whose JSON has `size` bytes. */
+/** Creates a change with `size` bytes of JSON. */
 const makeChange = (recordedAt: number, position: number, dataset: string, size: number): ChangeFeedEntry => ({
   recordedAt,
   position,
@@ -39,9 +39,9 @@ describe("The recent changes", () => {
         { place: { next: number; cursor: string; end: ChangeFeedPosition }; from: number; ids: Array<string> }
       > = []
       let [time, position] = [0, 0]
-      /** Whether the newest transaction is complete, so that the next change must belong to another one. */
+      /** Whether the newest transaction is complete. If it is, the next change must belong to a new transaction. */
       let isEnded = true
-      /** Streams that fell behind. */
+      /** The number of streams that fell behind. */
       let dropped = 0
       for (let step = 0; step < 60; step++) {
         const count = choose([0, 1, 2, 5])
@@ -59,7 +59,8 @@ describe("The recent changes", () => {
           const end = { recordedAt: last.recordedAt, position: isEnded ? Infinity : last.position }
           recent.append({ changes, cursor: last.cursor, end, hasMore: false })
         }
-        // A stream joins at the position up to which it has read the feed, which may be before the newest change.
+        // A stream joins at the position up to which it has already read the feed. This may be before the newest
+        // change.
         const from = choose([written.length, Math.max(0, written.length - choose([1, 3, 9]))])
         const joined = written[from - 1]
         const end = joined ?? start
@@ -72,7 +73,7 @@ describe("The recent changes", () => {
             streams.splice(streams.indexOf(stream), 1)
             continue
           }
-          // Takes batches until the stream has all changes.
+          // Takes batches until the stream has received all changes.
           for (;;) {
             const taken = recent.take(stream.place, all)
             if (taken === undefined) break
@@ -117,7 +118,7 @@ describe("The recent changes", () => {
     }
     const places = Array.from({ length: 1_000 }, (_, index) => ({ recordedAt: index + 1, position: 1 }))
     const kept = places.filter((place) => recent.find(place) !== undefined)
-    // With its fields, a change of 900 bytes takes up about a thousand.
+    // A change with 900 bytes of JSON takes up about 1,000 bytes, including its other fields.
     assert.isTrue(kept.length > 20 && kept.length * 1_000 < maxBytes, String(kept.length))
     assert.isTrue(isLaterFeedPosition(kept[0] ?? { recordedAt: 0, position: 0 }, { recordedAt: 900, position: 1 }))
     const huge = makeChange(2_000, 1, "a", 1_000_000)

@@ -1,4 +1,4 @@
-/** The job `history` starts new months and drops old ones (operations/history). */
+/** Tests the `history` job, which creates new monthly partitions and drops old ones (operations/history). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Logger, Schedule, Schema } from "effect"
@@ -14,7 +14,7 @@ const database = Service.migratedDatabaseLayer.pipe(
   Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)),
 )
 
-/** Runs the job as a process does, until the condition holds. */
+/** Runs the job in the same way as a service process until the condition is true. */
 const runUntil = Effect.fnUntraced(function* <R>(
   settings: Readonly<Record<string, string>>,
   expectation: string,
@@ -35,7 +35,7 @@ const runUntil = Effect.fnUntraced(function* <R>(
 
 const decodeMonths = decodeRows(Schema.Struct({ month: Schema.String, tables: Schema.Int }))
 
-/** Reads the months that have partitions, each followed by how many tables have one, such as `2020-03 18`. */
+/** Reads the months that have partitions, each with the number of tables that have one, such as `2020-03 18`. */
 const readMonths = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const months = yield* decodeMonths(sql`
@@ -65,7 +65,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const thisMonth = (yield* readCurrentMonth) ?? ""
-      // The history also has tables for the changes and for companies' symbols.
+      // The dataset tables, plus the history's tables for changes and for company symbols.
       const tables = loadableDatasets.length + 2
       // Simulates a database that no service has used since March 2020.
       yield* sql`

@@ -1,4 +1,7 @@
-/** A client that applies `/v1/changes` has exactly what the endpoints return, and learns nothing else (D36). */
+/**
+ * Tests that a client that applies `/v1/changes` has exactly the data that the endpoints return, and nothing that they
+ * do not (D36).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schedule, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
@@ -41,14 +44,14 @@ const download = Effect.fnUntraced(function* (path: string) {
   return Schema.decodeUnknownSync(Rows)(lines.map((line): unknown => JSON.parse(line)))
 })
 
-/** Reads the distinct values of a column, because some endpoints need symbols. */
+/** Reads the distinct values of a column, because some endpoints require symbols. */
 const readDistinct = Effect.fnUntraced(function* (table: string, column: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql.unsafe<{ readonly value: string }>(`select distinct ${column} as value from ${table}`)
   return rows.map(({ value }) => value)
 })
 
-/** Returns each owner in each filing, together with the fields of the filing. */
+/** Returns one row for each owner in each filing, including the filing's fields. */
 const downloadOwnership = Effect.gen(function* () {
   const tickers = (yield* readDistinct("ownership", "ticker")).join(",")
   if (tickers === "") return []
@@ -64,7 +67,7 @@ const downloadOwnership = Effect.gen(function* () {
   )
 })
 
-/** Returns the events of all lineages. A chain shows fewer fields of an event than a conflict does. */
+/** Returns the events of all lineages. For a chain, the response shows fewer fields of an event than for a conflict. */
 const downloadTickerChanges = Effect.gen(function* () {
   const found: Array<Row> = []
   const seen = new Set<unknown>()
@@ -100,7 +103,7 @@ const downloadHistoricalTickers = Effect.gen(function* () {
 
 const withProvenance = "?provenance=true"
 
-/** Downloads what the endpoints of each dataset return. */
+/** For each dataset, downloads everything that its endpoints return. */
 const downloads: Readonly<Record<ChangeFeedDataset, Effect.Effect<ReadonlyArray<Row>, unknown, Requirements>>> = {
   ticker_changes: downloadTickerChanges,
   historical_tickers: downloadHistoricalTickers,
@@ -125,7 +128,7 @@ const downloads: Readonly<Record<ChangeFeedDataset, Effect.Effect<ReadonlyArray<
 }
 type Requirements = Effect.Services<ReturnType<typeof download>> | SqlClient.SqlClient
 
-/** Fields of lists that the feed leaves out, because they depend on other rows (decision 0121). */
+/** List fields that the feed omits because they depend on other rows (decision 0121). */
 const computedFields = new Set(["market_cap of historical_float_pro"])
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ const readCurrentCursor = Effect.map(readPage("after=now"), ({ cursor }) => curs
 
 const toJson = (value: unknown) => JSON.stringify(value)
 
-/** A client's copy of the datasets. `apply` fails if a change does not fit the row that the copy has. */
+/** A client's copy of the datasets. `apply` fails if a change does not match the row in the copy. */
 class Copy {
   private readonly tables = new Map<string, Map<string, Row>>()
 
@@ -190,17 +193,19 @@ class Copy {
 }
 
 /**
- * Whether a field has no value in the database, so that a list may omit it, as it omits a convertible's fields for a
- * warrant.
+ * Returns whether a field has no value in the database and may therefore be absent from a list. For example, lists omit
+ * the fields of convertibles for a warrant.
  */
 const isMissing = (row: Row, name: string) => !(name in row)
 
-/** Returns these columns of the rows, in the same order for all. A field that a response omits counts as null. */
+/**
+ * Returns the given columns of the rows, in a fixed row order. A field that is absent from a response counts as null.
+ */
 const selectColumns = (rows: ReadonlyArray<Row>, names: ReadonlyArray<string>) =>
   rows.map((row) => Object.fromEntries(names.map((name) => [name, isMissing(row, name) ? null : row[name]])))
     .toSorted((one, other) => toJson(one) < toJson(other) ? -1 : 1)
 
-/** Compares the copy of a dataset with the responses of its endpoints: the rows, their fields and the values. */
+/** Compares the copy of a dataset with the responses of its endpoints: the rows, their fields and their values. */
 const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedDataset, when: string) {
   const expected = (yield* downloads[dataset]).map((row) =>
     Object.fromEntries(
@@ -228,7 +233,7 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
   const names = Array.from(new Set([...expected, ...rows].flatMap((row) => Object.keys(row))))
   assertEqualRows(dataset, selectColumns(rows, names), selectColumns(expected, names), when)
   const shown = new Set(expected.flatMap((row) => Object.keys(row)))
-  // With few rows, there may be no response with the fields of a convertible.
+  // If there are only a few rows, none of them may have the fields of a convertible.
   if (dataset !== "dilution_data" && expected.length > 0) assert.sameMembers(names, Array.from(shown), dataset)
 })
 
@@ -236,12 +241,12 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
 // Random writes
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Chooses the place of a row in its table, and one near the beginning more often. */
+/** Chooses the index of a row in its table. Low indexes are more likely. */
 const choosePlace = (choose: RandomChooser) => choose([0, 1, 2, 3, 5, 8, 13])
 
 /**
- * Returns a generator of random statements for a dataset. Removed rows are kept in the schema `spare`, and may come
- * back.
+ * Returns a generator of random statements for a dataset. Deleted rows are stored in the schema `spare`, from which
+ * they may be inserted again.
  */
 const makeStatementChooser = Effect.fnUntraced(function* (dataset: ChangeFeedDataset, days: Choices<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -315,7 +320,10 @@ const fillDatasets = Effect.gen(function* () {
   yield* sql`create schema spare`
 })
 
-/** Runs a random transaction. Leaves out statements that violate a constraint. Returns the datasets that it changed. */
+/**
+ * Runs a random transaction without the statements that violate a constraint. Returns the datasets that the transaction
+ * changed.
+ */
 const writeTransaction = Effect.fnUntraced(function* (
   choose: RandomChooser,
   choosers: ReadonlyMap<ChangeFeedDataset, (choose: RandomChooser) => string>,
@@ -336,7 +344,7 @@ const writeTransaction = Effect.fnUntraced(function* (
 const insertChange = (old_ticker: string, new_ticker: string, effective_date: string, status = "confirmed") =>
   Service.insertRows("ticker_changes", { old_ticker, new_ticker, effective_date, status })
 
-/** The last seconds of 2026-03-04 in Chicago. */
+/** Ten seconds before midnight at the end of 2026-03-04 in Chicago. */
 const beforeMidnight = Date.parse("2026-03-05T05:59:50Z")
 const days: Choices<string> = ["2026-03-03", "2026-03-04", "2026-03-05", "2026-03-06", "2026-03-08"]
 
@@ -359,7 +367,7 @@ layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client tha
         for (const dataset of datasets) yield* assertSame(copy, dataset, when)
         return changes
       })
-      // The database has the real date, which is later than the service's.
+      // The database uses the real date, which is later than the service's date.
       yield* sql`update history.days set day = '2026-03-04'`
       yield* fillDatasets
       const choosers = new Map(yield* makeStatementChoosers)
@@ -387,7 +395,7 @@ layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client tha
     }))
 })
 
-/** Holds the job's lease as another process would, so that only the tests start days. */
+/** Holds the job's lease as if for another process, so only the tests start a new day. */
 const holdLease = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`insert into leases (name, holder, until) values ('feed-day', gen_random_uuid(), 'infinity')`,
@@ -418,7 +426,7 @@ const makeRunner = (ticker: string, fields: Row) => ({
   ...fields,
 })
 
-/** Makes the feed start three days ago, as if no service had run since. */
+/** Moves the feed's current day back by three days, as if no service had run since then. */
 const resetDays = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
@@ -428,7 +436,7 @@ const resetDays = Effect.flatMap(
     ),
 )
 
-/** Summarizes a change: the dataset, the kind, and whether it has a previous and a new row. */
+/** Summarizes a change: its dataset and kind, and whether it has a previous and a new row. */
 const summarize = ({ before, dataset, kind, row }: Change) => [dataset, kind, before !== null, row !== null]
 
 layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })("The feed", (it) => {
@@ -546,7 +554,8 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
             ([row]) => row?.number ?? 0,
           ),
       )
-      // The first three changes contain two reports. The hidden runner makes the page read one more change.
+      // The first three changes are a hidden intraday runner and two reports. To fill the page, one more change is
+      // read.
       assert.deepStrictEqual(counts, [2, 1])
     }))
 
@@ -590,7 +599,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
       const writer = yield* Effect.forkChild(
         Effect.forEach(range(30), (index) => insertChange(`W${index}`, `V${index}`, today), { concurrency: 3 }),
       )
-      // Several processes start the day at the same time. The database refuses a day that its clock has not reached.
+      // Several processes start the day at the same time. The database rejects a day that is later than its own date.
       const begin = sql`select history.start_day(${yield* day(2)}::text::date)`
       yield* Effect.all(range(4).map(() => begin), { concurrency: 4 })
       yield* Fiber.join(writer)

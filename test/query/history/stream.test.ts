@@ -1,4 +1,7 @@
-/** `/v1/changes/stream` sends the changes of `/v1/changes` as events, and always states a reason before it ends. */
+/**
+ * Tests that `/v1/changes/stream` sends the changes of `/v1/changes` as events, and always states a reason before it
+ * ends.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -55,7 +58,7 @@ const tickersOf = (stream: EventStream) => dataOf(stream).map((change) => valueA
 
 const endOf = (stream: EventStream): unknown => stream.end === undefined ? undefined : JSON.parse(stream.end.data)
 
-/** Waits until the stream has ended with the event `end`, and checks the reason in it. */
+/** Waits until the stream ends with an `end` event, and checks the reason in the event. */
 const waitForEnd = Effect.fnUntraced(function* (stream: EventStream, reason: string) {
   yield* waitForCondition(`end ${reason}`, () => stream.end !== undefined)
   assert.strictEqual(valueAt(endOf(stream), "reason"), reason)
@@ -63,14 +66,14 @@ const waitForEnd = Effect.fnUntraced(function* (stream: EventStream, reason: str
   assert.strictEqual(stream.events.at(-1)?.event, "end", "the end is the last event")
 })
 
-/** Adds rows in one transaction. */
+/** Inserts rows in one transaction. */
 const insertShares = Effect.fnUntraced(function* (...tickers: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const rows = tickers.map((ticker) => `('${ticker}', '2026-01-01', 1)`).join(", ")
   yield* sql.unsafe(formatReportedSharesInsert(`values ${rows}`))
 })
 
-/** Adds reports in one transaction, each with `bytes` bytes of text. The number of the first is `first`. */
+/** Inserts reports in one transaction, each with `bytes` bytes of text. Reports are numbered from `first`. */
 const insertLongReports = Effect.fnUntraced(function* (first: number, count: number, bytes: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -261,7 +264,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
     }).pipe(Effect.scoped))
 })
 
-/** Short intervals and few bytes, so that the tests need not wait. */
+/** Short intervals and low byte limits, so the tests do not wait long. */
 const brief = { heartbeatMillis: 100, usageIntervalMillis: 300, usageIntervalBytes: 1_000, closingMillis: 200 }
 
 layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A stream", (it) => {
@@ -407,7 +410,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       const stream = yield* open("after=now", { key })
       yield* insertLongReports(100, 5, 3_000)
       yield* waitForEnd(stream, "out_of_credit")
-      // The service may use the previous balance for up to a second.
+      // The service may use an outdated balance for up to a second.
       yield* Effect.repeat(Service.requestJson("/v1/changes/stream", { key }), {
         until: ({ status }) => status === 402,
       })
@@ -438,10 +441,10 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
     }).pipe(Effect.scoped))
 })
 
-/** Memory for the recent changes, in bytes: little, so that a slow client soon falls behind. */
+/** The buffer for recent changes, in bytes. It is small, so a slow client falls behind quickly. */
 const recentBytes = 2_000_000
 
-/** Writes 24 MB of changes: far more than the sockets and the recent changes can hold. */
+/** Writes 24 MB of changes, far more than the sockets and the buffer for recent changes can hold. */
 const writeMuch = Effect.fnUntraced(function* (first: number, fast: EventStream) {
   const before = fast.changes.length
   const reportsPerTransaction = 20

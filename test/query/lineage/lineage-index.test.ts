@@ -1,5 +1,6 @@
 /**
- * The ticker changes in memory lead to the same lineages as the statement that reads them (D19 to D21; decision 0141).
+ * Tests that the in-memory ticker changes yield the same lineages as the SQL statement that reads them (D19 to D21;
+ * decision 0141).
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -21,7 +22,7 @@ const { insertRows, requestJson, valueAt } = Service
 
 const today = "2024-06-01"
 
-/** Days before, on and after `today`, the day for which the lineages are resolved. */
+/** Days before, on and after `today`, the day as of which lineages are resolved. */
 const days: Choices<string> = [
   "1900-01-01",
   "1999-12-31",
@@ -43,7 +44,7 @@ const statuses: Choices<string> = [
 const ciks: Choices<string | null> = [null, "0000000000", "0000320193", "9999999999"]
 const names: Choices<string | null> = [null, "", 'Möller & Söhne "AG"', "Tab\tand\nline", "名前", "a".repeat(300)]
 
-/** Creates random changes between a few symbols, so that chains, cycles, forks and conflicts occur. */
+/** Creates random changes between a few symbols, which produces chains, cycles, forks and conflicts. */
 const makeRows = (seed: number) => {
   const choose = makeRandomChooser(seed)
   const count = choose([1, 2, 3, 8, 30, 120])
@@ -71,10 +72,10 @@ const makeRows = (seed: number) => {
   return Array.from(rows.values())
 }
 
-/** Returns the events as texts, in an order that does not depend on how they were read. */
+/** Returns the events as strings, sorted so that the order in which they were read does not matter. */
 const sort = (events: ReadonlyArray<TickerChangeEvent>) => events.map((event) => JSON.stringify(event)).toSorted()
 
-/** Returns the function that reads a symbol's component with the statement, on the primary. */
+/** Returns a function that reads a symbol's component from the primary with the SQL statement. */
 const makeEventReader = Effect.gen(function* () {
   const { read } = yield* Reader
   const readEvents = yield* makeLineageEventReader
@@ -84,7 +85,7 @@ const makeEventReader = Effect.gen(function* () {
 
 const database = Layer.provideMerge(Reader.layer, ServiceInstances.databaseWithKeysLayer)
 
-/** More than any test needs. */
+/** More memory than any test needs. */
 const maxBytes = 64 * 1_048_576
 
 layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) => {
@@ -137,7 +138,7 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
   it.effect("are not kept if they need more memory than allowed (SECURITY.md, memory)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // 200 changes with such names need about 400 KB.
+      // With company names this long, 200 changes need about 400 KB.
       const company_name = "n".repeat(2_000)
       yield* insertRows(
         "ticker_changes",
@@ -158,20 +159,22 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
     }))
 })
 
-/** A service whose caches have that many megabytes in total. */
+/** Provides a service whose caches have the given total size in megabytes. */
 const makeService = (megabytes: number) =>
   CustomerUsage.serviceWithSettings({ CACHE_MEGABYTES: String(megabytes) }).pipe(
     Layer.provideMerge(StatementRecorder.layer),
   )
 
-/** Stores a confirmed change. */
+/** Stores a confirmed ticker change. */
 const insertChange = (old_ticker: string, new_ticker: string, effective_date: string, more: object = {}) =>
   insertRows("ticker_changes", { old_ticker, new_ticker, effective_date, status: "confirmed", ...more })
 
-/** The number of symbols that `isInMemory` has requested. */
+/** The number of symbols that `isInMemory` has requested so far. */
 let requestedSymbols = 0
 
-/** Whether the service resolves a symbol that nobody has requested yet without reading `ticker_changes`. */
+/**
+ * Returns whether the service resolves a symbol that has not been requested before without reading `ticker_changes`.
+ */
 const isInMemory = Effect.suspend(() =>
   Effect.map(
     StatementRecorder.recordStatements(requestJson(`/v1/ticker-changes?ticker=N${requestedSymbols++}`)),
@@ -187,7 +190,7 @@ const repeatUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 const requestLineage = (query: string) =>
   Effect.map(requestJson(`/v1/ticker-changes?${query}`), ({ body, status }) => ({ body, status }))
 
-/** Waits until the service has noticed that `successor` is the current symbol, and has the changes in memory again. */
+/** Waits until the service reports `successor` as the current symbol and has the ticker changes in memory again. */
 const waitForSuccessor = (ticker: string, successor: string) =>
   Effect.andThen(
     repeatUntil(

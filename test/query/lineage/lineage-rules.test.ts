@@ -17,7 +17,7 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
-/** The reasons of §4.1 (ambiguous symbols), in the order of D21. */
+/** The reasons for conflicts listed in §4.1 (ambiguous symbols), in the order defined by D21. */
 const reasonsInOrder = [
   "multiple_cik_lineages",
   "same_date_events",
@@ -27,7 +27,7 @@ const reasonsInOrder = [
 ] as const
 type Reason = typeof reasonsInOrder[number]
 
-/** The date that many days after the first of 1998. */
+/** Returns the date `number` days after 1998-01-01. */
 const day = (number: number) => new Date(Date.UTC(1998, 0, 1 + number)).toISOString().slice(0, 10)
 
 const event = (
@@ -46,7 +46,7 @@ const resolveEvents = ([first, ...others]: Events) => {
   return resolveLineage([first, ...others])
 }
 
-/** Resolves a component that must be a chain. */
+/** Resolves a component that must form a chain. */
 const expectResolved = (events: Events) => {
   const resolution = resolveEvents(events)
   if (Result.isFailure(resolution)) throw new Error(`refused: ${resolution.failure.reasons.join(", ")}`)
@@ -55,7 +55,7 @@ const expectResolved = (events: Events) => {
   return { history, current_ticker }
 }
 
-/** Resolves a component that must be a conflict. */
+/** Resolves a component that must be in conflict. */
 const expectConflict = (events: Events) => {
   const resolution = resolveEvents(events)
   if (Result.isSuccess(resolution)) throw new Error(`resolved to ${resolution.success.current_ticker}`)
@@ -65,7 +65,7 @@ const expectConflict = (events: Events) => {
   return { ...resolution.failure, candidates }
 }
 
-/** Returns the reasons of a conflict. Empty for a chain. */
+/** Returns the reasons of a conflict. The list is empty for a chain. */
 const findReasons = (events: Events): ReadonlyArray<Reason> => {
   const resolution = resolveEvents(events)
   return Result.isFailure(resolution) ? resolution.failure.reasons : []
@@ -84,7 +84,7 @@ const arbitraryArray = <A>(item: Arbitrary.Arbitrary<A>, length: number) =>
 const arbitraryChoice = <const Choices extends ReadonlyArray<string | null>>(choices: Choices) =>
   Arbitrary.map(arbitraryInteger(0, choices.length - 1), (at): Choices[number] => choices[at] ?? null)
 
-/** Shuffles values by random sort keys. */
+/** Shuffles values by sorting them by random keys. */
 const shuffle = <A>(items: ReadonlyArray<A>, keys: ReadonlyArray<number>) =>
   items.map((item, at) => ({ item, key: keys[at] ?? 0 }))
     .toSorted((left, right) => left.key - right.key)
@@ -93,8 +93,8 @@ const shuffle = <A>(items: ReadonlyArray<A>, keys: ReadonlyArray<number>) =>
 const arbitraryKeys = arbitraryArray(arbitraryInteger(0, 1_000_000_000), 80)
 
 /**
- * A valid chain, oldest first. All symbols differ, except that the last one may be an earlier symbol (though not the
- * one that it replaces), so no symbol is given up twice.
+ * A valid chain, oldest event first. All symbols differ, with one exception: the last symbol may equal an earlier one,
+ * but not the one that it replaces. No symbol is therefore given up twice.
  */
 const arbitraryChain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
   Arbitrary.flatMap(arbitraryInteger(least, most), (length) =>
@@ -118,7 +118,7 @@ const arbitraryChain = (least: number, most: number): Arbitrary.Arbitrary<Events
       },
     ))
 
-/** Several chains that have no symbol in common. */
+/** Several chains without common symbols. */
 const arbitraryChains = Arbitrary.map(
   Arbitrary.array(arbitraryChain(1, 12), { minLength: 1, maxLength: 5 }),
   (all) =>
@@ -134,7 +134,10 @@ const arbitraryChains = Arbitrary.map(
 const arbitrarySymbolPairs = (symbols: ReadonlyArray<string>) =>
   symbols.flatMap((from) => symbols.filter((to) => to !== from).map((to) => [from, to] as const))
 
-/** Removes events with the same symbols, date and CIK as another, which D22 (constraints) keeps out of the table. */
+/**
+ * Removes events with the same symbols, date and CIK as an earlier event. The constraints of D22 keep such duplicates
+ * out of the table.
+ */
 const withoutRepeats = (events: Events): Events =>
   events.filter((one, at) =>
     !events.slice(0, at).some((other) =>
@@ -143,7 +146,10 @@ const withoutRepeats = (events: Events): Events =>
     )
   )
 
-/** Merges events as D20 says: events with equal symbols and dates are one event if they name at most one CIK. */
+/**
+ * Merges events as D20 requires: events with the same symbols and date become one event if they have at most one CIK
+ * between them.
+ */
 const mergeRepeats = (events: Events): Events => {
   const repeats = (one: TickerChangeEvent) =>
     events.filter((other) =>
@@ -160,7 +166,7 @@ const mergeRepeats = (events: Events): Events => {
 
 const arbitraryFewPairs = arbitrarySymbolPairs(["A", "B", "C", "D", "E"])
 
-/** Arbitrary events between a few symbols, with few dates and issuers, so that conflicts are frequent. */
+/** Arbitrary events between a few symbols, with few dates and issuers, which makes conflicts frequent. */
 const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.all({
@@ -178,7 +184,7 @@ const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
     })),
 )
 
-/** A chain of about the maximum length, in which up to three events are corrupted. */
+/** A chain of about the maximum length with up to three corrupted events. */
 const arbitraryCorruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.all({
     events: arbitraryChain(8, 16),
@@ -208,7 +214,7 @@ const arbitraryCorruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
 const listSymbolPairs = (events: Events) =>
   events.flatMap((left, at) => events.slice(at + 1).map((right) => [left, right] as const))
 
-/** Returns every possible order by date. There are several only if events share a date. */
+/** Returns every possible ordering by date. There is more than one only if events share a date. */
 const listDateOrders = (events: Events): ReadonlyArray<Events> =>
   events.length === 0
     ? [[]]
@@ -220,8 +226,9 @@ const isConnected = (ordered: Events) =>
   ordered.every((one, at) => at === 0 || ordered[at - 1]?.new_ticker === one.old_ticker)
 
 /**
- * Returns the reasons that must and that may apply. Events on one date may be in any order. If only some of these
- * orders form a chain, D21 does not determine whether `broken_chain` applies, and both results are correct.
+ * Returns the reasons that must apply and those that may apply. Events on the same date can be in any order. If only
+ * some of these orders form a chain, D21 does not determine whether `broken_chain` applies, so both results are
+ * correct.
  */
 const findExpectedReasons = (
   events: Events,
@@ -240,7 +247,10 @@ const findExpectedReasons = (
   return { must, may: orders.every(isConnected) || must.includes("broken_chain") ? must : [...must, "broken_chain"] }
 }
 
-/** Finds components with a simple union-find: each symbol has a label, and each event merges two labels. */
+/**
+ * Finds components with a simple union-find: each symbol has a label, and each event merges the labels of its two
+ * symbols.
+ */
 const findComponents = (events: Events): ReadonlyArray<Events> => {
   const label = new Map<string, string>()
   for (const { new_ticker, old_ticker } of events) {
@@ -251,14 +261,15 @@ const findComponents = (events: Events): ReadonlyArray<Events> => {
   return [...new Set(label.values())].map((root) => events.filter((one) => label.get(one.old_ticker) === root))
 }
 
-/** The events of one issuer in a conflict. */
+/** One issuer's events in a conflict. */
 interface Part {
   readonly cik: string
   readonly events: Events
 }
 
 /**
- * Returns the expected candidates in any order. Empty if an event has no CIK, or if an issuer's events form no chain.
+ * Returns the expected candidates in any order. The list is empty if an event has no CIK, or if an issuer's events do
+ * not form a chain.
  */
 const findParts = (events: Events): ReadonlyArray<Part> => {
   const known = events.flatMap(({ cik }) => cik === null ? [] : [cik])
@@ -271,7 +282,7 @@ const findParts = (events: Events): ReadonlyArray<Part> => {
 
 const getFirstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink> }) => history[0]?.effective_date ?? ""
 
-/** Describes what is wrong with the result for a component. Empty if it is correct. */
+/** Returns the errors in the result for a component. The list is empty if the result is correct. */
 const findProblems = (recorded: Events): ReadonlyArray<string> => {
   const resolution = resolveEvents(recorded)
   const events = mergeRepeats(recorded)
@@ -418,7 +429,7 @@ describe("the maximum length (D21)", () => {
   })
 })
 
-/** Returns a component that is a conflict with exactly these reasons. */
+/** Returns a component whose conflict has exactly these reasons. */
 const findExample = (wanted: ReadonlyArray<Reason>): Events => {
   const symbol = (number: number) => `S${String(number).padStart(2, "0")}`
   const length = wanted.includes("max_hops_exceeded") ? 13 : 3
@@ -443,7 +454,7 @@ const subsets = Array.from(
   (_, number) => reasonsInOrder.filter((_, at) => Math.floor(number / 2 ** at) % 2 === 1),
 )
 
-/** Whether an event contributes to a reason, according to the definition in D21. */
+/** Returns whether an event contributes to a reason, as defined by D21. */
 const contributesToReason = (events: Events, one: TickerChangeEvent, reason: Reason): boolean => {
   const others = events.filter((other) => other !== one)
   const before = events.filter((other) => other.effective_date < one.effective_date)
@@ -485,8 +496,8 @@ describe("the events of a conflict (D21)", () => {
           event.old_ticker === one.old_ticker && event.new_ticker === one.new_ticker && event.cik === one.cik &&
           event.effective_date === one.effective_date
         )
-        // Events on one date may be in any order, so it is not determined which one breaks the chain or exceeds the
-        // maximum.
+        // Events on the same date can be in any order, so it is undefined which of them breaks the chain or exceeds the
+        // maximum length.
         const definiteReasons = reasonsInOrder.filter((reason) =>
           dated || (reason !== "broken_chain" && reason !== "max_hops_exceeded")
         )
@@ -667,7 +678,7 @@ describe("an independent implementation agrees (D21)", () => {
       })
     })
     assert.deepStrictEqual(wrong, [])
-    // 54 single events, 1,431 pairs and 24,804 triples. With three symbols, all of them are connected.
+    // There are 54 single events, 1,431 pairs and 24,804 triples. With only three symbols, all of them are connected.
     assert.strictEqual(checkedCount, 54 + 1_431 + 24_804)
     for (const subset of subsets.filter((wanted) => !wanted.includes("max_hops_exceeded") && wanted.length > 0)) {
       assert.isTrue([...seen.keys()].some((kind) => kind.startsWith(`${subset.join(" ")} `)), subset.join(" "))
@@ -692,13 +703,13 @@ describe("an independent implementation agrees (D21)", () => {
 })
 
 describe("each component of the sample data (D20, D21)", () => {
-  /** Splits a CSV line into cells. A cell that contains a comma or a quote is quoted. */
+  /** Splits a CSV line into cells. Cells that contain a comma or quotation mark are quoted. */
   const cells = (line: string) =>
     [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
       quoted?.replaceAll('""', '"') ?? plain ?? ""
     )
 
-  /** Reads the events in a file that are eligible (D19) on 2026-11-20, the last day of the samples. */
+  /** Reads the events in a file that are eligible (D19) as of 2026-11-20, the last day of the samples. */
   const eligible = (file: string): Events => {
     const [header = "", ...lines] = readFileSync(new URL(`../../../samples/${file}`, import.meta.url), "utf8")
       .split("\n").filter((line) => line !== "")

@@ -1,6 +1,6 @@
 /**
- * The SQL functions `security_periods` and `find_row_periods` link the symbols of a company as the resolution of
- * lineages does in TypeScript (D20, D21, D32, D45).
+ * Tests that the SQL functions `security_periods` and `find_row_periods` link a company's symbols in the same way as
+ * the lineage resolution in TypeScript (D20, D21, D32, D45).
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
@@ -31,11 +31,11 @@ interface Period {
   readonly is_ambiguous: boolean
 }
 
-/** Creates random ticker changes. Some form a chain, and some fork, loop or belong to several companies. */
+/** Creates random ticker changes. Some form a chain, and some fork, form a cycle or belong to several companies. */
 const makeChanges = (seed: number) => {
   const choose = makeRandomChooser(seed)
   const count = choose([0, 1, 2, 3, 4, 6, 9, 12, 13, 300])
-  // Some histories are chains, which random changes hardly ever form.
+  // Some histories are chains on purpose, because random changes rarely form one.
   const isChain = choose([true, true, false])
   let last: string = choose(symbols)
   const changes = Array.from({ length: count }, (_, index) => {
@@ -50,7 +50,7 @@ const makeChanges = (seed: number) => {
     last = event.new_ticker
     return event
   })
-  // The table has each change once.
+  // The table contains each change only once.
   return Array.from(new Map(changes.map((change) => [JSON.stringify(change), change])).values())
     .filter(({ new_ticker, old_ticker }) => new_ticker !== old_ticker)
 }
@@ -71,7 +71,7 @@ const isInfinite = (day: string) => day.includes("infinity")
 const isSince = (day: string, first: string) => isInfinite(first) || day >= first
 const isBefore = (day: string, end: string) => isInfinite(end) || day < end
 
-/** A row with closing prices. `isTraded` says whether its symbol has a close around its day. */
+/** A row with closing prices. `isTraded` shows whether its symbol has a closing price on a date near `day`. */
 interface PricedRow {
   readonly ticker: string
   readonly company: string | null
@@ -79,7 +79,10 @@ interface PricedRow {
   readonly isTraded: boolean
 }
 
-/** Selects the periods that `find_row_periods` returned for a row. The closing prices in them are the row's own. */
+/**
+ * Selects the periods that `find_row_periods` returned for a row. The closing prices in these periods belong to the
+ * row's security.
+ */
 const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, { company, day, isTraded, ticker }: PricedRow) =>
   Array.from(
     new Set(
@@ -98,7 +101,7 @@ const isSameChange = (one: TickerChangeEvent, other: TickerChangeEvent) =>
   one.old_ticker === other.old_ticker && one.new_ticker === other.new_ticker &&
   one.effective_date === other.effective_date
 
-/** Computes the same periods from the events of the symbol's component, as D32 defines them. */
+/** Computes the same periods from the events in the symbol's component, following D32. */
 const expectRowPeriods = (
   events: ReadonlyArray<TickerChangeEvent>,
   { company, day, isTraded, ticker: symbol }: PricedRow,
@@ -124,12 +127,12 @@ const expectRowPeriods = (
       if (chain.cik === company && !isUnknown || isUnknown && !isGivenUp && (isUsed || !isTraded)) {
         return periodsOf(chain)
       }
-      // Somebody used the symbol before the company got it.
+      // Another company used the symbol before this company got it.
       if (isUnknown && !isGivenUp) return []
       const linked = new Set(linkedPeriods.map(({ from }) => from))
       return own.filter(({ from, until }) => !linked.has(from) && isSince(day, from) && isBefore(day, until))
     }
-    // The events of each issuer must form a chain of their own, and all events must have an issuer.
+    // Each issuer's events must form a separate chain, and all events must have an issuer.
     const known = events.filter((event) =>
       event.cik !== null || !events.some((other) => other.cik !== null && isSameChange(event, other))
     )
@@ -142,7 +145,8 @@ const expectRowPeriods = (
     if (chain !== undefined) {
       const others = events.filter(({ cik }) => cik !== company)
       return periodsOf(chain).map(({ from, ticker, until }) => {
-        // Other issuers used the symbol until they gave it up, and from the day on which they took it.
+        // Another issuer used the symbol until the day on which it gave the symbol up, or from the day on which it took
+        // the symbol.
         const givenUp = others.filter((event) => event.old_ticker === ticker && isBefore(event.effective_date, until))
         const taken = others.filter((event) => event.new_ticker === ticker && isSince(event.effective_date, from))
         return {

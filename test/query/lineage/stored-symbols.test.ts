@@ -1,4 +1,4 @@
-/** The header that tells a client which symbols of a company the rows are stored under (decision 0126). */
+/** Tests the response header that lists the symbols under which a company's rows are stored (decision 0126). */
 import { assert, describe, it } from "@effect/vitest"
 import { formatPrimaryTickersHeader } from "../../../src/query/lineage/StoredSymbols.ts"
 

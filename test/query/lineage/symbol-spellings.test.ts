@@ -1,4 +1,4 @@
-/** A dot and a hyphen in a symbol are the same separator, for everything that reads or writes symbols (D41). */
+/** Tests that a dot and a hyphen in a symbol are equivalent wherever symbols are read or written (D41). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -31,7 +31,7 @@ const services = ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer), Layer.
 const storedSpelling = "T-7.X"
 const requestedSpellings = ["T-7-X", "T.7.X", "T.7-X", "t.7-x"] as const
 
-/** Fills each dataset with rows that have the stored spelling in each column of symbols. */
+/** Fills each dataset with rows that contain the stored spelling in every symbol column. */
 const fillDatasets = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* fillAllTables(40, true)
@@ -41,7 +41,7 @@ const fillDatasets = Effect.gen(function* () {
   yield* sql`update ticker_changes set new_ticker = ${storedSpelling}, effective_date = '1990-01-02' where new_ticker = 'N7'`
 })
 
-/** Removes the parts of a response that differ between spellings: the requested symbol and the request id. */
+/** Removes the parts of a response that differ between spellings: the requested symbol and the request ID. */
 const withoutRequest = (text: string) => text.replace(/"query_ticker":"[^"]*"/, "").replace(/"request_id":"[^"]*"/, "")
 
 layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds" })("A requested symbol", (it) => {
@@ -65,7 +65,8 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
         for (const variant of variants) {
           const expected = yield* request(`${path}?ticker=${storedSpelling}${variant}`)
           assert.strictEqual(expected.status, 200, expected.text)
-          // These responses need not contain the symbol. Every text includes the empty one.
+          // These responses need not contain the symbol, so they are compared with the empty string, which every text
+          // contains.
           const needsNoSymbol = variant.includes("lineage") || path.includes("tickers")
           assert.include(expected.text, needsNoSymbol ? "" : storedSpelling)
           assert.notInclude(expected.text, `"count":0`)
@@ -84,7 +85,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
 })
 
 layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds" })("Spellings of a symbol", (it) => {
-  /** Returns a row of `research_reports`. */
+  /** Returns a `research_reports` row. */
   const report = (report_id: string, ticker: string) => ({
     report_id,
     ticker,

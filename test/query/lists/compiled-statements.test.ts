@@ -1,4 +1,4 @@
-/** The SQL of a list is compiled once per query shape. A request only fills in the parameters. */
+/** Tests that a list's SQL is compiled once per query shape, and that requests only fill in its parameters. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { TestKeys } from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-/** Enough rows for more than ten pages of the largest size (100). */
+/** Enough rows for more than ten pages of the maximum size (100). */
 const rowsPerTable = 1_500
 
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rowsPerTable)).pipe(
@@ -24,8 +24,8 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rowsPerTable)).p
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
 
 /**
- * Parameters that restrict the usage lists to days before the test: its own requests are recorded, so without them the
- * lists would grow between two requests.
+ * Parameters that limit the usage lists to days before the test. The test's own requests are recorded, so the lists
+ * would otherwise grow between two requests.
  */
 const endOfUsage: Readonly<Record<string, string>> = {
   "/v1/usage": "requested_at_to",
@@ -36,7 +36,7 @@ const oneInThree = [true, false, false] as const
 const oneInFour = [true, false, false, false] as const
 const oneInEight = [true, false, false, false, false, false, false, false] as const
 
-/** Returns the URL of a random request to a list. Requests with the same `shape` have the same parameters. */
+/** Returns the URL of a random list request. Requests with the same `shape` have the same parameter names. */
 const makeRequest = (shape: number, seed: number) => {
   const chooseShape = makeRandomChooser(shape)
   const choose = makeRandomChooser(seed)
@@ -66,7 +66,7 @@ const makeRequest = (shape: number, seed: number) => {
     : buildUrl(path, query)
 }
 
-/** Stores 1,200 requests of May 2024 for the account of the key, half of them with the status 404. */
+/** Stores 1,200 requests in May 2024 for the key's account. Half of them have the status 404. */
 const fillUsage = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const { account_id, key_id } = yield* CustomerUsage.findAccountAndKeyIds(key)
@@ -108,12 +108,12 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
         assert.include([200, 422], known.status, `${url} ${known.text}`)
         if (url.startsWith("/v1/") && /"results":\[\{|\n./.test(known.text)) withRows += 1
       }
-      // A comparison of lists without rows would prove little.
+      // Comparing empty lists would prove little.
       const leastWithRows = shapes / 5
       assert.isAbove(withRows, leastWithRows)
     }).pipe(Effect.scoped))
 
-  /** Compiles a list of screener rows. `selected` gets the sort order of each statement that is compiled. */
+  /** Compiles a list of screener rows. `selected` collects the sort order of each compiled statement. */
   const makeScreener = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const compileList = yield* Effect.provide(makeListCompiler, Reader.layer)
@@ -139,9 +139,9 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       )
       assert.strictEqual(compiled[0]?.text, compiled[1]?.text)
       assert.deepStrictEqual(selected, ["price"])
-      // One row more than the page has shows whether there is a next page.
+      // One row beyond the page size shows whether there is a next page.
       const fetchedRows = page.limit + 1
-      // Three values are padded to four, so that fewer shapes exist. The repeated value changes nothing.
+      // Three values are padded to four to reduce the number of shapes. Repeating a value does not change the result.
       assert.deepStrictEqual(
         compiled.map(({ parameters }) => parameters),
         [
@@ -168,7 +168,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       assert.lengthOf(selected, compiledBefore + distinct)
     }))
 
-  /** Reads the ticker, the first column of the list, from each row. Rows arrive as records in binary format. */
+  /**
+   * Reads the ticker, the first column of the list, from each row. Rows arrive as records in PostgreSQL's binary
+   * format.
+   */
   const readTickers = (rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
     getRecordColumn(rows).map(({ view }) =>
       new TextDecoder().decode(getBytes(view, firstFieldOffset, getFieldSize(view, firstFieldOffset)))
@@ -182,11 +185,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       const executions = 20
       const alwaysForValues = [{ custom: executions, generic: 0 }]
       const neverForValues = [{ custom: 0, generic: executions }]
-      // PostgreSQL plans five executions for their values, and then compares the cost of those plans with the cost of a
-      // generic plan.
+      // PostgreSQL plans the first five executions for their specific values. It then compares the cost of those plans
+      // with that of a generic plan.
       const genericAfterFive = [{ custom: 5, generic: executions - 5 }]
 
-      /** Executes a statement on one connection. Returns the results, and how often it was planned for its values. */
+      /**
+       * Executes a statement repeatedly on one connection. Returns the results, and how often PostgreSQL used a custom
+       * and a generic plan.
+       */
       const countPlans = Effect.fnUntraced(
         function* (purpose: "page" | "count", makeQuery: (execution: number) => typeof ScreenerQuery.Type) {
           const texts = new Set<string>()
@@ -226,18 +232,18 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
           where price >= ${min_price}::text::numeric and "float" <= ${max_float}::text::numeric order by price, ticker
         `).map(({ ticker }) => ticker)
         const rows = readTickers(filtered.results[execution - 1] ?? [])
-        // The query is for page 2. The statement also reads the first row of page 3.
+        // The query requests page 2. The statement also reads the first row of page 3.
         const startOfPage2 = limit
         const endOfPage2 = 2 * limit
         assert.deepStrictEqual(rows, expected.slice(startOfPage2, endOfPage2 + 1))
         assert.deepStrictEqual(counted.results[execution - 1], [[BigInt(expected.length)]])
         rowsFound += rows.length
       }
-      // On average, more than one row per execution.
+      // On average, an execution finds more than one row.
       assert.isAbove(rowsFound, executions)
 
-      // PostgreSQL expects as few rows for these sectors as for unknown values. By cost alone, it would therefore keep
-      // one generic plan.
+      // PostgreSQL estimates as few rows for these sectors as for unknown values. By cost alone, it would therefore
+      // choose a generic plan.
       const bySector = yield* countPlans("page", (execution) => ({ ...page, sector: [`Sector ${execution}`] }))
       assert.deepStrictEqual(bySector.plans, alwaysForValues)
 
@@ -256,10 +262,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       compileFirst()
       compileFirst()
       assert.lengthOf(selected, 1)
-      // Every subset of these parameters is a query shape. With twelve, their statements exceed the stored bytes.
+      // Every subset of these parameters is a query shape. With twelve parameters, the statements exceed the byte limit
+      // of the statement cache.
       const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_")).slice(0, 12)
       for (let subset = 1; subset < 2 ** names.length; subset += 1) {
-        // The bits of `subset` tell which of the parameters are sent.
+        // The bits of `subset` determine which parameters are sent.
         const sent = names.filter((_, index) => (subset >> index) % 2 === 1)
         list.compile({ ...page, ...Object.fromEntries(sent.map((name) => [name, "1"])) }, "page")
       }

@@ -1,4 +1,4 @@
-/** The versions of datasets (D17): when they change, and that no response is outdated for more than a second. */
+/** Tests dataset versions (D17): when they change, and that no response is outdated by more than a second. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,11 +12,11 @@ import { paceWorkload, waitUntilOldDataExpires } from "../../support/Pauses.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
-/** Returns the version of the tables, after the second within which the service must notice earlier writes. */
+/** Waits for the second within which the service must notice earlier writes, then returns the version of the tables. */
 const readVersion = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
   const { watchTables } = yield* DatasetVersions
   yield* waitUntilOldDataExpires
-  // On a busy machine, the last poll may be too old, and then no version is known until the next one.
+  // On a busy machine, the last poll may be too old, in which case there is no version until the next poll.
   const isKnown = Effect.sync(() => watchTables(["daily_prices"])() !== undefined)
   yield* Effect.repeat(isKnown, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
   return watchTables(tables)()
@@ -116,7 +116,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
             yield* update(second)
           }))
         const transactions = 4
-        // They update the tables in opposite orders, which would cause a deadlock if they blocked each other.
+        // The transactions update the tables in opposite orders. If they blocked each other, they would deadlock.
         yield* Effect.all(
           Array.from(
             { length: transactions },
@@ -131,7 +131,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
         assert.deepStrictEqual((yield* counts).map(({ changes }) => changes), [transactions, transactions])
         yield* update("gap_stats")
         yield* update("screener")
-        // Concurrent transactions add a row each. The next write merges the rows of its dataset into one.
+        // Each concurrent transaction inserts one row. The next write merges the rows of its dataset into one.
         const merged = { changes: transactions + 1, rows: 1 }
         assert.deepStrictEqual((yield* counts).map(({ changes, rows }) => ({ changes, rows })), [merged, merged])
       }))
@@ -180,8 +180,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const { basic } = yield* Service.TestKeys
         const ports = [yield* startServiceInstance(), yield* startServiceInstance()]
         const tickers = ["AA", "BB", "CC"]
-        // Each write raises the price of a ticker by one, so a lower price than a commit's is an older one.
-        /** The committed prices of each ticker, and when each was committed. */
+        // Each write increases a ticker's price by one, so a price lower than the committed price is outdated.
+        /** The committed prices of each ticker, each with its commit time. */
         const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 1, at: performance.now() }]]))
         for (const ticker of tickers) {
           yield* sql`
@@ -199,9 +199,9 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           written += 1
           yield* paceWorkload(yield* Random.nextIntBetween(0, 700))
         })
-        /** The newest ETag that each instance sent for each ticker. */
+        /** The latest ETag that each instance sent for each ticker. */
         const tags = new Map<string, string>()
-        /** The price in the response with each ETag. */
+        /** The price in the response that had each ETag. */
         const prices = new Map<string, number>()
         const read = Effect.gen(function* () {
           const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
@@ -222,7 +222,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           assert.isAtLeast(price ?? -1, leastPrice, `${ticker} at ${port}`)
         })
         const writing = yield* Effect.forkChild(Effect.forever(write))
-        /** Whether requests and writes have met often enough for the test to prove something. */
+        /** Returns whether there were enough requests and concurrent writes for the test to be meaningful. */
         const isEnough = () => requested > 2000 && notModified > 200 && written > 20
         yield* Effect.all(
           Array.from(

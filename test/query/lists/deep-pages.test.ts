@@ -1,4 +1,4 @@
-/** Pages with a large offset (D8) do not read the earlier rows. */
+/** Tests that pages with a large offset (D8) do not read the preceding rows. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,10 +9,10 @@ import * as StatementRecorder from "../../support/StatementRecorder.ts"
 
 const { requestJson, valueAt: at } = Service
 
-/** Enough rows for two pages beyond the threshold for deep pages. The last page is not full. */
+/** Enough rows for two pages beyond the deep-page threshold. The last page is not full. */
 const rows = 1_234
 
-/** Stores a runner of DEEPR for each day. The gap percentage of row `n` is `n`. */
+/** Stores one runner of DEEPR per day. The gap percentage of row `n` is `n`. */
 const fillRunners = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -26,7 +26,7 @@ const fillRunners = Effect.gen(function* () {
 
 const fillNews = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Seven rows at a time have the same time, so their order depends on the id.
+  // Groups of seven rows share a timestamp, so the ID determines their order.
   yield* sql`
     insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
     select 'deep' || lpad(n::text, 5, '0'), 'DEEPN', 'news', 'Title ' || n, '2020-01-01',
@@ -58,7 +58,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
     return { rows: ListClients.getResultRows(body), hasMore: at(body, "has_more") }
   })
 
-  /** Pages around the 1,000th row, from which on pages are deep, and at the end of the list. */
+  /** Pages around row 1,000, where deep pages begin, and pages at the end of the list. */
   const pages = [
     { limit: 100, page: 10 },
     { limit: 100, page: 11 },
@@ -70,7 +70,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
     { limit: 7, page: 178 },
   ]
 
-  /** Compares the column `name` on each of `pages` with `expected`, the values of that column in the complete list. */
+  /** Compares the column `name` on each of `pages` with `expected`, the column's values in the complete list. */
   const assertPages = Effect.fnUntraced(
     function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
       assert.strictEqual(expected.length, rows)
@@ -128,7 +128,8 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
         yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
         return yield* sql`select from pg_class where relname = 'intraday_runners' and relallvisible = relpages`
       })
-      // No page becomes all-visible while a transaction is running that began before the rows were inserted.
+      // Repeats the vacuum, because no page becomes all-visible while a transaction is running that began before the
+      // rows were inserted.
       yield* Effect.repeat(vacuum, { until: (found) => found.length > 0, schedule: Schedule.spaced("20 millis") })
       const request = readPage("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
       const plan = JSON.stringify(yield* StatementRecorder.explainRequest(request, "as page ("))

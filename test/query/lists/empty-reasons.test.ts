@@ -1,4 +1,4 @@
-/** `explain=true`: why a list has no rows (D40). */
+/** Tests `explain=true`, which reports why a list is empty (D40). */
 import { assert, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("explain=true", (it) => {
       assert.strictEqual(explained.text, plain.text)
       assert.isUndefined(explained.reason)
       assert.strictEqual(explained.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
-      // A file about a past moment does not state a version of the data, which could change between the two requests.
+      // A file with `as_of` does not contain the dataset version, which could change between the two requests.
       const moment = encodeURIComponent(yield* Service.readDatabaseClock)
       const file = `ticker=EXF&limit=all&format=parquet&as_of=${moment}`
       const plainFile = yield* requestJson(`/v1/premarket-stats?${file}`)
@@ -200,7 +200,9 @@ layer(Service.layer, { excludeTestServices: true })("explain=true", (it) => {
         min_volume: (day, limit) => day >= limit,
         max_volume: (day, limit) => day <= limit,
       }
-      /** The parameter for a limit: its day of April, or ten times the limit as the volume, as in the rows. */
+      /**
+       * Returns the parameter value for a limit: that day in April, or a volume of ten times the limit, as in the rows.
+       */
       const toValue = (name: string, limit: number) =>
         name.startsWith("date") ? `2026-04-0${limit}` : String(limit * 10)
       for (let seed = 1; seed <= getInputCount(60); seed += 1) {
@@ -215,7 +217,7 @@ layer(Service.layer, { excludeTestServices: true })("explain=true", (it) => {
         const [low = 0, high = 9] = ["min_volume", "max_volume"].map((name) =>
           sent.find((one) => one.name === name)?.limit
         )
-        // The service refuses such ranges (D9).
+        // The service rejects inverted ranges (D9).
         if (from > to || low > high) continue
         const countWithout = (names: ReadonlyArray<string>) =>
           rows.filter(({ day, ticker }) =>

@@ -1,4 +1,4 @@
-/** The cursors of exports, if the database does not respond. */
+/** Tests export cursors when the database does not respond. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Redacted } from "effect"

@@ -1,4 +1,4 @@
-/** Measures the memory of a separate process that sends a large export. */
+/** Measures the memory that a separate service process uses while it sends a large export. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
@@ -14,18 +14,18 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 // @module-tag slow
 
 const rows = 1_500
-/** Characters in the text of each row, so that the export has 150 MB. */
+/** The number of characters in each row's text, which makes the export 150 MB in size. */
 const textLength = 100_000
-/** A row group has about eight megabytes, so the export has eighteen. */
+/** A row group is about eight megabytes, so the export has about eighteen row groups. */
 const leastRowGroups = 15
-/** Much less than the export, but enough for its buffers. */
+/** Much less than the size of the export, but enough for its buffers. */
 const mostAddedMemory = 120 * 1_048_576
 
-/** Returns the peak resident memory of the process, in bytes. */
+/** Returns the peak resident memory of a process, in bytes. */
 const readPeakMemory = (pid: number | undefined) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
 
-/** Whether the service has stopped fetching rows because the client is not reading. */
+/** Returns whether the service has paused fetching rows because the client is not reading. */
 const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql`

@@ -1,4 +1,4 @@
-/** Exports (`limit=all`): cost, limits and failures. */
+/** Tests exports (`limit=all`): their cost, limits and failures. */
 import { assert, it, layer } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,7 +23,7 @@ const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const rows = 1_000
 
-/** Inserts a thousand news items whose texts have `length` characters. `length` must be divisible by five. */
+/** Inserts a thousand news items with texts of `length` characters. `length` must be divisible by five. */
 const insertNews = (length: number) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql`
@@ -33,7 +33,7 @@ const insertNews = (length: number) =>
     from generate_series(1, ${rows}::int) as g
   `)
 
-/** The port of the instance that the tests of a layer share. */
+/** Provides the port of the instance that a layer's tests share. */
 class SharedPort extends Context.Service<SharedPort, number>()("test/query/lists/SharedPort") {}
 
 const filled = (length: number) =>
@@ -48,7 +48,7 @@ const path = "/v1/news?limit=all&format=csv"
 const until = <A, E, R>(read: Effect.Effect<A, E, R>, condition: (found: A) => boolean) =>
   Effect.repeat(read, { until: condition, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("30 seconds"))
 
-/** Counts the database sessions that exports hold. Does not count sessions that last ran this query. */
+/** Counts the database sessions that exports occupy. A session that last ran this very query is not counted. */
 const countExportSessions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly pid: number }>`
@@ -58,22 +58,22 @@ const countExportSessions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (found) => found.length,
   ))
 
-/** Reads the key's recorded requests to `/v1/news`, latest first. */
+/** Reads the key's recorded requests to `/v1/news`, newest first. */
 const readUsage = Effect.fnUntraced(function* (port: number, key: string) {
   const { text } = yield* requestOverWire(port, "/v1/usage?endpoint=/v1/news", key)
   const found = valueAt(JSON.parse(text), "results")
   return Array.isArray(found) ? found.filter(Predicate.isObject) : []
 })
 
-/** Waits until at least `count` requests to `/v1/news` are recorded, and returns them, latest first. */
+/** Waits until at least `count` requests to `/v1/news` are recorded. Returns them, newest first. */
 const waitForUsage = Effect.fnUntraced(function* (port: number, key: string, count: number) {
   return yield* until(readUsage(port, key), (found) => found.length >= count)
 })
 
-/** The cost of news in microdollars: one for every hundred bytes, rounded up (D27). */
+/** The cost of a news response in microdollars: one per hundred bytes, rounded up (D27). */
 const costOf = (bytes: number) => Math.ceil(bytes / 100)
 
-// The export is 2 MB, so it is sent in several chunks.
+// The export is 2 MB in size, so it is sent in several chunks.
 layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
   it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {
@@ -107,7 +107,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* CustomerUsage.createCustomer("long")
       const port = yield* Effect.provideService(startServiceInstance(), ExportReadTimeout, Duration.millis(500))
-      // A view takes the place of the table, and needs a minute for its first row.
+      // Replaces the table with a view that takes a minute to return its first row.
       yield* sql`alter table news rename to stored_news`
       yield* sql`create view news as select stored_news.* from pg_sleep(60) as slept, stored_news`
       yield* Effect.addFinalizer(() =>
@@ -165,8 +165,8 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     (format) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // The export starts with rows that are shorter or longer than average, so an estimate from its first chunk is
-        // wrong.
+        // The export starts with rows that are shorter or longer than average, so an estimate based on its first chunk
+        // is wrong.
         for (const [name, length, day] of [["short", 1_500, "2026-03-03"], ["long", 9_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -188,7 +188,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
             assert.strictEqual(refused.status, 402)
             assert.include(refused.text, `The export costs ${cost} microdollars`)
           }
-          // An export that costs exactly the balance is sent, even if its first chunk suggests a higher cost.
+          // An export that costs exactly the remaining balance is sent, even if its first chunk suggests a higher cost.
           assert.isTrue((yield* ListDownloads.download(port, `/v1/news?${query}`, exactBalance.key)).isComplete)
         }
         yield* sql`delete from news where ticker = 'EXACT'`
@@ -237,7 +237,8 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
 })
 
 /**
- * Characters per text for an export of 20 MB, which is more than the buffers between the service and a client can hold.
+ * The number of characters per text. It makes an export 20 MB in size, which exceeds the buffers between the service
+ * and a client.
  */
 const largeText = 20_000
 
@@ -304,7 +305,8 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           const response = yield* ListDownloads.startPausedDownload(port, path, key)
           const unaffected = yield* ListDownloads.startPausedDownload(port, path, otherKey)
           yield* sql`update api_keys set ${update} where key_id = ${key_id}`
-          // The end of the stream proves that the keys have been checked, because one check covers streams and exports.
+          // The end of the stream proves that the keys have been checked, because the same check covers streams and
+          // exports.
           yield* waitForCondition("end", () => stream.end !== undefined)
           assert.isFalse(yield* ListDownloads.finishDownload(response), name)
           assert.deepStrictEqual(response.trailers, {})
@@ -340,7 +342,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
       Effect.gen(function* () {
         const [impatient, patient] = yield* Effect.all([
           startServiceInstance({ DATABASE_POOL_TIMEOUT: "300 millis" }),
-          // If a refusal waited for a place, it would outlast the test.
+          // On this instance, a rejection that waited in the queue would outlast the test.
           startServiceInstance({ DATABASE_POOL_TIMEOUT: "1 hour" }),
         ])
         const [one, two, three] = yield* Effect.forEach(
@@ -403,7 +405,8 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         ])
         const startPaused = ({ key }: { readonly key: string }) => ListDownloads.startPausedDownload(port, path, key)
         const paused = yield* Effect.forEach([slow, slow, other, other], startPaused)
-        // All four exports are too slow. But only one other waits for a place at a time, so only one of them ends.
+        // All four exports are too slow, but only one other export waits for a slot at a time, so only one of the four
+        // is ended.
         const first = yield* ListDownloads.download(port, path, waiting.key)
         assert.isTrue(first.isComplete)
         assert.isTrue((yield* ListDownloads.download(port, path, waiting.key)).isComplete)
@@ -441,7 +444,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const response = yield* ListDownloads.startPausedDownload(port, exportPath, ultimate)
         const chunks: Array<Buffer> = []
         response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
-        // The test gets an exclusive lock immediately, which proves that the export holds no lock.
+        // The test acquires an exclusive lock immediately, which proves that the export holds no lock.
         yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
         assert.isTrue(yield* ListDownloads.finishDownload(response))
         assert.strictEqual(ListDownloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
@@ -453,7 +456,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const sql = yield* SqlClient.SqlClient
         const { ultimate } = yield* Service.TestKeys
         const port = yield* startServiceInstance({ WHOLE_LISTS: "1" })
-        /** Reads the state and the last statement of each database session that an export holds. */
+        /** Reads the state and the last statement of each database session that an export occupies. */
         const sessions = Effect.map(
           sql<{ readonly query: string; readonly state: string }>`
           select query, state from pg_stat_activity
@@ -471,7 +474,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         yield* Deferred.await(held)
         const starting = yield* Effect.forkScoped(ListDownloads.startPausedDownload(port, path, ultimate))
         yield* until(sessions, (found) => found.length > 0)
-        // Waits until the first attempt has failed and the second one has begun.
+        // Waits until the first attempt has failed and the second attempt has begun.
         yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
         yield* until(sessions, (found) => found.some((one) => one.startsWith("active")))
         assert.strictEqual((yield* sessions).length, 1)

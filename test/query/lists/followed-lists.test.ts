@@ -1,7 +1,7 @@
 /**
- * `follow_lineage` on every list, with random chains, and rows on the days around both clock changes. The expected rows
- * come from requests without `follow_lineage`, and the expected periods from the generator, so that no code is shared
- * with `src`.
+ * Tests `follow_lineage` on every list, with random chains and with rows around both clock changes. The expected rows
+ * come from requests without `follow_lineage`, and the expected periods come from the generator, so the expectations
+ * share no code with `src`.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -16,7 +16,7 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 const symbols = ["SA", "SB", "SC", "SD", "SE", "SF", "SG", "SH"] as const
 
-/** The days around the two clock changes of a year in New York. */
+/** The days around the two clock changes in New York within a year. */
 const days = [["2025-10-29", 9], ["2026-03-04", 9]].flatMap(([first, count]) =>
   Array.from(
     { length: Number(count) },
@@ -24,7 +24,7 @@ const days = [["2025-10-29", 9], ["2026-03-04", 9]].flatMap(([first, count]) =>
   )
 )
 
-/** The date column of each list. Undefined if rows have no date, in which case each symbol has one row. */
+/** The date column of each list. It is undefined if rows have no date, in which case each symbol has one row. */
 const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | undefined>> = {
   "/v1/afterhours-stats": "date",
   "/v1/dilution-data": "filed_at",
@@ -47,15 +47,21 @@ const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | und
   "/v1/split-status": "filed_at",
 }
 
-/** Lists that this test leaves out: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
+/** Lists that this test skips: two accept only one symbol, and `timeline.test.ts` covers the timeline. */
 const otherPaths = new Set(["/v1/ticker-changes", "/v1/historical-tickers", "/v1/timeline"])
 
 const paths = documentedDatasetEndpoints.map(({ path }) => path).filter((path) => !otherPaths.has(path))
 
-/** SQL for the time of row `n` at UTC-05:00. During daylight saving time, 23:00 is already the next day in New York. */
+/**
+ * A SQL expression for the time of row `n` at UTC-05:00. During daylight saving time, 23:00 already falls on the next
+ * day in New York.
+ */
 const times = "(array['00:00:00', '23:59:59.999', '12:00:00', '23:30:00', '00:30:00'])[1 + n % 5]"
 
-/** Gives every symbol a row on every day in each table whose rows have a date, and one row in the other tables. */
+/**
+ * In each table whose rows have a date, gives every symbol a row on every day. In the other tables, gives every symbol
+ * one row.
+ */
 const fillTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const dataset of loadableDatasets) {
@@ -68,7 +74,7 @@ const fillTables = Effect.gen(function* () {
     const ticker = `(array['${symbols.join("','")}'])[1 + n % ${symbols.length}]`
     const day = `(array['${days.join("','")}'])[1 + n / ${symbols.length}]`
     const date = column === "created_at" ? `((${day} || ' ' || ${times} || '-05:00')::timestamptz)` : `(${day}::date)`
-    // The datasets have no common key, so the rows are numbered by their place in the table (`ctid`).
+    // The datasets have no key column in common, so rows are numbered by their physical position (`ctid`).
     yield* sql.unsafe(
       `with numbered as (select ctid as place, (row_number() over () - 1)::int as n from ${table})
        update ${table} set ticker = ${ticker} ${column === undefined ? "" : `, ${column} = ${date}`}
@@ -87,9 +93,9 @@ const service = Layer.effectDiscard(fillTables).pipe(Layer.provideMerge(Service.
 
 interface Period {
   readonly symbol: string
-  /** The first day; empty for the company's first symbol. */
+  /** The first day of the period, or an empty string for the company's first symbol. */
   readonly from: string
-  /** The day after the last one; for the current symbol `~`, which sorts after every date. */
+  /** The day after the last one. For the current symbol, this is `~`, which sorts after every date. */
   readonly until: string
 }
 
@@ -99,12 +105,12 @@ interface Company {
   readonly periods: ReadonlyArray<Period>
 }
 
-/** Returns `count` of the items, or fewer if there are fewer, in random order. */
+/** Returns up to `count` of the items in random order. */
 const pickSome = <A>(choose: RandomChooser, items: ReadonlyArray<A>, count: number) =>
   items.map((item, index) => ({ item, key: choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) * 100 + index }))
     .toSorted((left, right) => left.key - right.key).slice(0, count).map(({ item }) => item)
 
-/** Creates a company with up to five symbols. It may return to its first symbol at the end. */
+/** Creates a company with up to five symbols. The last symbol may be the first one again. */
 const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArray<string>): Company => {
   const chosen = pickSome(choose, available, choose([1, 2, 3, 3, 4, 5]))
   const [former = ""] = chosen
@@ -114,7 +120,7 @@ const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArra
   return { cik, current: used.at(-1) ?? "", periods }
 }
 
-/** Replaces all ticker changes with the changes of these companies. */
+/** Replaces all ticker changes with those of the given companies. */
 const storeCompanies = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`truncate ticker_changes`
@@ -135,8 +141,8 @@ interface Row {
 }
 
 /**
- * Finds the company that used the symbol on the day, and the period. If several did, the period that began last counts,
- * and of those that began on the same day, the one that ends first.
+ * Finds the company that used the symbol on the day, and the matching period. If there are several periods, the one
+ * that began last takes precedence. Among periods that began on the same day, the one that ends first takes precedence.
  */
 const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string) =>
   companies.flatMap((company) =>
@@ -148,14 +154,16 @@ const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string
       : (left.period.from < right.period.from ? 1 : -1)
   )[0]
 
-/** Finds the first of `days` in the period of the symbol that contains `day`, which identifies the period. */
+/**
+ * Finds the first of `days` that falls into the same period of the symbol as `day`. The result identifies the period.
+ */
 const findFirstDay = (companies: ReadonlyArray<Company>, ticker: string, day: string) => {
   const period = findUser(companies, ticker, day)?.period
   const others = days.filter((other) => other < day && findUser(companies, ticker, other)?.period !== period)
   return days.find((other) => other > (others.at(-1) ?? ""))
 }
 
-/** Formats the periods as in the header X-Lineage, for example `SA..2025-11-02, SB`. */
+/** Formats the periods in the syntax of the X-Lineage header, for example `SA..2025-11-02, SB`. */
 const formatCompany = ({ periods }: Company) =>
   periods.map(({ symbol, until }) => until === "~" ? symbol : `${symbol}..${until}`).join(", ")
 
@@ -175,7 +183,7 @@ const rowsOf = (body: unknown): ReadonlyArray<Row> => {
   return Array.isArray(results) ? results : []
 }
 
-/** Reads all pages of a list. Returns the rows of all pages, and the headers of the first one. */
+/** Reads all pages of a list. Returns the rows of all pages and the headers of the first page. */
 const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
   const first = yield* request(`${target}&limit=${limit}`)
   const rows = [...rowsOf(first.body)]
@@ -191,8 +199,8 @@ const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
 const dayOf = (path: string, row: Row) => String(row[rowDates[path] ?? ""]).slice(0, 10)
 
 /**
- * The rows of each list for all symbols, without `follow_lineage`, by URL. They stay valid, because the tests only
- * change `ticker_changes`.
+ * The rows that each list returns for all symbols without `follow_lineage`, by URL. They remain valid because the tests
+ * change only `ticker_changes`.
  */
 const plainLists = new Map<string, ReadonlyArray<Row>>()
 
@@ -204,8 +212,8 @@ const readPlainList = Effect.fnUntraced(function* (path: string, filters: string
 })
 
 /**
- * Returns the expected rows, which lie within the companies' periods. Also returns how many rows are omitted for each
- * company, because they have one of its symbols but lie outside all periods.
+ * Returns the expected rows, which fall within the companies' periods. Also returns how many rows are omitted for each
+ * company: those that have one of its symbols but fall outside all periods.
  */
 const expectRows = Effect.fnUntraced(function* (path: string, filters: string, companies: ReadonlyArray<Company>) {
   const rows = yield* readPlainList(path, filters)
@@ -232,18 +240,19 @@ const expectRows = Effect.fnUntraced(function* (path: string, filters: string, c
   return { expected, omitted }
 })
 
-/** Creates a random case: companies, the symbols by which they are requested, and a filter. */
+/** Creates a random case: companies, the symbols used to request them, and a filter. */
 const makeCase = (seed: number, path: string) => {
   const choose = makeRandomChooser(seed)
   const first = makeCompany(choose, "0000000001", symbols)
-  // The second company either may use symbols of the first, so that a symbol can match both, or only uses others.
+  // The second company either may reuse symbols of the first company, so that a symbol can match both, or uses only
+  // other symbols.
   const isRecycled = choose([true, false]) && first.periods.length > 1
   const firstSymbols = new Set(first.periods.map(({ symbol }) => symbol))
   const others = isRecycled ? symbols : symbols.filter((symbol) => !firstSymbols.has(symbol))
   const second = makeCompany(choose, "0000000002", others)
   const isConnected = second.periods.length > 1 && second.periods.some(({ symbol }) => firstSymbols.has(symbol))
-  // A second company with a single symbol has no row in `ticker_changes`. If the first company also used that symbol,
-  // the service resolves it to the first company, so the case then contains only the first.
+  // If the second company has only one symbol, it has no row in `ticker_changes`. If the first company also used that
+  // symbol, the service resolves the symbol to the first company, so the case then contains only that company.
   const companies = second.periods.length === 1 && firstSymbols.has(second.current) ? [first] : [first, second]
   const requested = choose([true, true, false]) ? companies : companies.slice(0, 1)
   const entries = requested.map(({ cik, periods: [head, ...tail] }) => {
@@ -257,7 +266,7 @@ const makeCase = (seed: number, path: string) => {
   return { companies, requested, entries, filters, limit: choose([1, 3, 10, 100]) }
 }
 
-/** Formats the number of omitted rows as in the header X-Lineage. */
+/** Formats the number of omitted rows in the syntax of the X-Lineage header. */
 const describeOutside = (count: number) => count === 0 ? "" : `;outside=${count > 100 ? "100+" : count}`
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list that follows lineages", (it) => {

@@ -1,4 +1,4 @@
-/** SQL injection: checks that PostgreSQL receives every input as data, for every parameter of every endpoint. */
+/** Tests protection against SQL injection: PostgreSQL must receive every parameter of every endpoint as data. */
 import { assert, layer } from "@effect/vitest"
 import { Array as Arr, Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -20,10 +20,10 @@ import * as Service from "../../support/Service.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** A text in every hostile input. It may occur in a statement's parameters, but never in its SQL. */
+/** A text that every hostile input contains. It may occur in the parameters of a statement, but never in its SQL. */
 const marker = "zq7"
 
-/** Hostile inputs, which try to end a literal, a comment or a statement, or to call `pg_sleep`. */
+/** Hostile inputs that try to terminate a literal, a comment or a statement, or to call `pg_sleep`. */
 const hostileInputs = [
   `${marker}'`,
   `'${marker}`,
@@ -49,7 +49,7 @@ const hostileInputs = [
   `{"${marker}": {"$ne": null}}`,
 ]
 
-/** A valid value for each kind of parameter. Some hostile inputs start with it. */
+/** A valid value for each parameter type. Some hostile inputs start with it. */
 const validPrefixes: Readonly<Record<ParameterKind, string>> = {
   number: "1",
   integer: "1",
@@ -62,7 +62,7 @@ const validPrefixes: Readonly<Record<ParameterKind, string>> = {
   text: "text ",
 }
 
-/** Returns hostile inputs that begin with a valid value for the parameter. */
+/** Returns hostile inputs that start with a valid value for the parameter. */
 const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
   [
     `' or '${marker}'='${marker}`,
@@ -73,11 +73,11 @@ const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
     `"${marker}`,
   ].map((rest) => `${validPrefixes[kind]}${word}${rest}`)
 
-/** Whether the parameter refuses every hostile input, because none of them has its type. */
+/** Returns whether the parameter's type rules out every hostile input. */
 const isTyped = ({ kind }: DocumentedParameter) =>
   kind === "number" || kind === "integer" || kind === "date" || kind === "boolean" || kind === "words"
 
-/** Parameters that accept any text. Each gets its own test. */
+/** Parameters that accept any text. Each has a separate test. */
 const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.filter((parameter) => !isTyped(parameter)).map((parameter) => ({
     endpoint,
@@ -86,7 +86,7 @@ const cases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
-/** Parameters with a type, ten per request: each may cause two errors, and a response lists at most twenty. */
+/** Typed parameters in groups of ten per request. Each may cause two errors, and a response lists at most twenty. */
 const typedCases = documentedEndpoints.flatMap((endpoint) =>
   Arr.chunksOf(endpoint.parameters.filter(isTyped), 10).map((parameters) => ({
     endpoint,
@@ -95,10 +95,10 @@ const typedCases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
-/** Hostile values per parameter, unless the tests are thorough. */
+/** The number of hostile values per parameter, unless the tests run thoroughly. */
 const sampledValues = 6
 
-/** Returns hostile values for a parameter. Each of `hostileInputs` is used for every second parameter. */
+/** Returns the hostile values for a parameter. Each of `hostileInputs` is used for every other parameter. */
 const getHostileValues = (parameter: DocumentedParameter, index: number) =>
   sampleUnlessThorough(
     [...hostileInputs.filter((_, at) => at % 2 === index % 2), ...makeDisguised(parameter)],
@@ -106,18 +106,18 @@ const getHostileValues = (parameter: DocumentedParameter, index: number) =>
     index,
   )
 
-/** Returns the required parameters of the endpoint, except `parameters`. */
+/** Returns the required query parameters of the endpoint, except those in `parameters`. */
 const requiredExcept = (endpoint: DocumentedEndpoint, parameters: ReadonlyArray<DocumentedParameter>) =>
   makeRequiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
 
-/** Builds the query of request number `at`. Each parameter takes its values in turn. */
+/** Builds the query of the request with index `at`. Each parameter cycles through its values. */
 const makeQueryAt = (
   parameters: ReadonlyArray<DocumentedParameter>,
   values: ReadonlyArray<ReadonlyArray<string>>,
   at: number,
 ) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
 
-/** Reads digests of all data and of the schema. A request must change neither. */
+/** Reads checksums of all data and of the schema. A request must change neither. */
 const readDigests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
@@ -146,7 +146,7 @@ const readDigests = Effect.gen(function* () {
 
 type Digests = Effect.Success<typeof readDigests>
 
-/** The digests before the first request. */
+/** Provides the checksums taken before the first request. */
 class Before extends Context.Service<Before, Digests>()("test/query/lists/Before") {}
 
 const service = Layer.effect(Before, readDigests).pipe(
@@ -155,13 +155,15 @@ const service = Layer.effect(Before, readDigests).pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-/** Sends a request. Injected SQL would sleep until the statement timeout, and the response would have status 503. */
+/**
+ * Sends a request. Injected SQL would sleep until the statement timeout, and the response would have the status 503.
+ */
 const send = Effect.fnUntraced(function* (target: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Service.requestJson(target, { key: ultimate, ...options })
 })
 
-/** Returns the documented statuses of the endpoint, up to 499. */
+/** Returns the endpoint's documented status codes up to 499. */
 const getDocumentedStatuses = (path: string) =>
   new Set(
     Object.keys(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).filter((status) =>
@@ -169,7 +171,7 @@ const getDocumentedStatuses = (path: string) =>
     ),
   )
 
-/** Sends all requests and returns the statements that the service sent to PostgreSQL. */
+/** Sends all requests. Returns the statements that the service sent to PostgreSQL. */
 const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targets: ReadonlyArray<string>) {
   const allowed = getDocumentedStatuses(path)
   const { sent } = yield* StatementRecorder.recordStatements(
@@ -182,11 +184,14 @@ const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targe
   return sent
 })
 
-/** Whether a parameter contains the marker, ignoring case, because the service converts some values to upper case. */
+/**
+ * Returns whether a parameter contains the marker in any case. Case is ignored because the service converts some values
+ * to uppercase.
+ */
 const isMarked = ({ parameters }: StatementRecorder.SentStatement) =>
   parameters.some((parameter) => String(parameter).toLowerCase().includes(marker))
 
-/** Returns all values of a property, at any depth. */
+/** Returns all values of a property at any depth. */
 const valuesOf = (body: unknown, name: string): ReadonlyArray<unknown> =>
   Array.isArray(body)
     ? body.flatMap((item) => valuesOf(item, name))
@@ -205,8 +210,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // Some inputs must have reached PostgreSQL as values. The service refuses all of them for the parameters whose
-        // text has a format, and the changelog has no table.
+        // Some inputs must have reached PostgreSQL as values. The exceptions are parameters whose text must have a
+        // certain format, for which the service rejects all inputs, and the changelog, which has no table.
         const readsTable = !endpoint.path.startsWith("/v1/changelog")
         const hasFormat = ["endpoint", "status_code", "cik", "after", "month"].includes(parameter.name)
         if (readsTable && parameter.kind === "text" && !hasFormat) {
@@ -302,10 +307,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   // Rows found by a hostile text
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** Hostile texts without NUL and trailing white space. */
+  /** Hostile texts without NUL characters and without trailing white space. */
   const texts = hostileInputs.filter((text) => !/\0|\s$/.test(text))
 
-  /** Parses the parameter's description to find the column that it filters, and how. */
+  /** Determines from the parameter's description which column it filters, and how. */
   const columnOf = (path: string, name: string) => {
     const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
@@ -349,21 +354,22 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     ({ column, isList, isPart, parameter, path, required, table }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // Other programs may store any text, so the test does too: without the constraints, and in all rows.
+        // Other programs may store any text, so the test stores the hostile texts in all rows and drops the constraints
+        // that would prevent it.
         const checks = yield* sql<{ readonly name: string }>`
           select conname as name from pg_constraint where conrelid = ${table}::regclass and contype = 'c'
         `
         for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
         const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
         yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
-        // A result of this list is a filing, so all owners are put into one filing.
+        // A result of this list is a filing, so all owners are assigned to a single filing.
         if (table === "ownership") {
           yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
         }
         const rows = yield* sql<{ readonly ctid: string }>`
           select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
         `
-        // The filter `country` converts its value to upper case, and the countries in this table are upper case.
+        // The `country` filter converts its value to uppercase, and the countries in this table are uppercase.
         const storedTexts = texts.map((text) =>
           path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
         )
@@ -381,7 +387,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
             ? storedTexts.filter((other) => other.toLowerCase().includes(text.toLowerCase()))
             : [text]
           const found = valuesOf(valueAt(body, "results"), column)
-          // Some lists do not return the column that they filter.
+          // Some lists do not return the column that they filter by.
           if (found.length === 0) assert.strictEqual(valueAt(body, "count"), expected.length, text)
           else assert.sameMembers(Array.from(found), expected, text)
         }

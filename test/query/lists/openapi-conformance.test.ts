@@ -1,4 +1,4 @@
-/** Random and invalid requests to every dataset: the responses are as the OpenAPI document describes them (§7). */
+/** Sends random and invalid requests to every dataset and validates the responses against the OpenAPI document (§7). */
 import { assert, layer } from "@effect/vitest"
 import { Array as Arr, Effect, Layer, Schema } from "effect"
 import { Ajv2020 } from "ajv/dist/2020.js"
@@ -18,12 +18,15 @@ import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount, sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** The service with enough rows in every table that lists have several pages, filters match some, and some are null. */
+/**
+ * Provides a service with enough rows in every table that lists span several pages. Filters match some rows, and some
+ * values are null.
+ */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
 
-/** Invalid values by parameter type: of the wrong type, empty, or out of range. */
+/** Invalid values by parameter type: values that have the wrong type, are empty, or are out of range. */
 const invalidValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["", "x", "1,5", "NaN", "Infinity", "1e400", "0x10", "1 2"],
   integer: ["", "x", "0", "-1", "1.5", "99999999999"],
@@ -37,13 +40,13 @@ const invalidValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
 }
 
 /**
- * Returns invalid values for a parameter. Filters that search for part of a text also refuse text that is too short or
- * long.
+ * Returns invalid values for a parameter. Filters that search for part of a text also reject values that are too short
+ * or too long.
  */
 const getInvalidValues = ({ kind, name }: DocumentedParameter) =>
   kind === "text" && /part of/i.test(descriptionOf(name)) ? [...invalidValues.text, "ab", tooLong] : invalidValues[kind]
 
-/** Returns the first description of the parameter in the OpenAPI document. */
+/** Returns the parameter's first description in the OpenAPI document. */
 const descriptionOf = (name: string) =>
   documentedDatasetEndpoints.flatMap(({ path }) => {
     const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
@@ -55,7 +58,7 @@ const descriptionOf = (name: string) =>
 
 const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }))
 
-/** Validators for the documented responses, by path and status. */
+/** Validators for the documented responses, by path and status code. */
 const validators = new Map(
   documentedEndpoints.flatMap(({ path }) =>
     Array.from(getDocumentedResponses(path), ([status, response]) => {
@@ -91,7 +94,7 @@ const validValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["text", "100%", "a_b'c\"d\\", "tag7", "Müller 北京", 'or -x "y', "select;--"],
 }
 
-/** Builds a random query with valid and invalid values, repeated parameters and sometimes an unknown parameter. */
+/** Builds a random query with valid and invalid values, repeated parameters, and sometimes an unknown parameter. */
 const makeRandomRequest = (seed: number) => {
   const choose = makeChooser(seed)
   const endpoint = choose(documentedDatasetEndpoints)

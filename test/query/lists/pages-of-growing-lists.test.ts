@@ -1,4 +1,4 @@
-/** Every list in the contract, read page by page, even while the account's own requests are recorded (D8, D29). */
+/** Reads every list in the contract page by page while the account's own requests are being recorded (D8, D29). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
@@ -15,15 +15,15 @@ const lists = DocumentedEndpoints.documentedEndpoints.filter(({ parameters }) =>
 
 type Response = Effect.Success<ReturnType<typeof requestJson>>
 
-/** The lists, and the change feed, which has cursors instead of pages. */
+/** All lists, plus the change feed, which uses cursors instead of pages. */
 const listsAndFeeds = DocumentedEndpoints.documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "page" || name === "after")
 )
 
-/** Fields that the account's own requests change in rows that are already listed. */
+/** Fields that the account's own requests change in rows that already exist. */
 const changingFields = new Set(["requests", "errors", "bytes", "cost_microdollars", "last_used_at"])
 
-/** Returns what stays the same in a row while the account sends requests. */
+/** Returns the part of a row that does not change while the account sends requests. */
 const identify = (row: unknown) =>
   JSON.stringify(
     Predicate.isObject(row) ? Object.entries(row).filter(([name]) => !changingFields.has(name)) : row,
@@ -43,7 +43,8 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
     const seen: Array<string> = []
     let path: string | undefined = `${target}${target.includes("?") ? "&" : "?"}limit=1`
     for (let page = 1; path !== undefined && page <= 4; page++) {
-      // All earlier requests. The last of them was for the previous page, or for the complete list.
+      // Waits until all earlier requests are recorded, including the last one: for the previous page or for the
+      // complete list.
       yield* CustomerUsage.waitForRecordedRequests(account_id, paths.length + page)
       const { body, headers, status, text }: Effect.Success<ReturnType<typeof requestJson>> = yield* requestJson(
         path,
@@ -54,7 +55,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       seen.push(...ListClients.getResultRows(body).map(identify))
       path = ListClients.getNextPageUrl(headers)
     }
-    // The pages may also contain newer rows, for the requests sent since.
+    // The pages may also contain newer rows for the requests that were sent after `existing` was read.
     const seenBefore = seen.filter((row) => existing.includes(row))
     assert.deepStrictEqual(seenBefore, existing.slice(0, seenBefore.length), endpoint.path)
     assert.isAtLeast(seenBefore.length, Math.min(existing.length, 3), endpoint.path)
@@ -63,11 +64,17 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
   it.effect("has each row once and in order on its pages, although the requests for them are recorded (D8, D29)", () =>
     Effect.forEach(lists, assertPagesFit, { concurrency: "unbounded" }))
 
-  /** Returns the page sizes up to 100 with which the rows fill at most 30 pages exactly. The largest is first. */
+  /**
+   * Returns the page sizes up to 100 that divide the number of rows exactly into at most 30 pages. The largest size
+   * comes first.
+   */
   const listExactSizes = (rows: number) =>
     Array.from({ length: 100 }, (_, index) => 100 - index).filter((size) => rows % size === 0 && rows / size <= 30)
 
-  /** Finds a query whose rows fill pages of some size exactly. Returns it with the number of rows and those sizes. */
+  /**
+   * Finds a query whose row count is an exact multiple of some page sizes. Returns the query, its row count and these
+   * sizes.
+   */
   const findExactQuery = Effect.fnUntraced(
     function* (
       { parameters, path }: DocumentedEndpoints.DocumentedEndpoint,

@@ -1,4 +1,7 @@
-/** Writes rows from PostgreSQL as Parquet, reads the file with hyparquet, and compares it with the rows' JSON. */
+/**
+ * Writes rows from PostgreSQL as Parquet, reads the file back with hyparquet, and compares the result with the rows'
+ * JSON.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Record, Schema } from "effect"
 import { Model } from "effect/schema"
@@ -35,7 +38,7 @@ import { assertEqualRows } from "../../support/RowAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-/** The models of the tables with decimals. */
+/** The row models of the tables that have decimal columns. */
 const tables: Readonly<Record<string, RowModel>> = {
   afterhours_stats: AfterhoursStat,
   daily_prices: DailyPrice,
@@ -62,7 +65,7 @@ const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   return getRecordColumn(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
-/** Returns the bytes of a file with the records, which are written `size` at a time. */
+/** Returns the bytes of a Parquet file that contains the records, written `size` at a time. */
 const writeFile = (
   models: RowModels,
   records: ReadonlyArray<BinaryRecord>,
@@ -81,7 +84,7 @@ const writeFile = (
 
 const read = (bytes: Uint8Array) => Effect.promise(() => readParquet(bytes))
 
-/** Parses the JSON of the rows, keeping all digits of numbers. Columns that a row's model lacks are null. */
+/** Parses the JSON of the rows without losing digits of numbers. Columns that a row's model lacks are null. */
 const toJsonRows = (models: RowModels, records: ReadonlyArray<BinaryRecord>) => {
   const writeJson = makeJsonRowWriter(models)
   const nulls = Object.fromEntries(getColumnNames(models).map((name) => [name, null]))
@@ -106,7 +109,7 @@ class EveryType extends Model.Class<EveryType>("EveryType")({
   utc: Column.nullable(InstantColumn),
 }) {}
 
-/** SQL for null, by column of `EveryType`. */
+/** A SQL null expression for each column of `EveryType`. */
 const nulls: Readonly<Record<string, string>> = {
   text: "null::text",
   word: "null::text",
@@ -122,7 +125,7 @@ const nulls: Readonly<Record<string, string>> = {
   utc: "null::timestamptz",
 }
 
-/** Selects a row in which only one column has a value. */
+/** Selects a row in which a single column has a value. */
 const selectValue = (column: string, expression: string) =>
   selectRecords(Object.entries(nulls).map(([name, missing]) => name === column ? expression : missing).join(", "))
 
@@ -144,7 +147,7 @@ const amounts = ["0.01", "-999999999999999999.99", "999999999999999999.99", "900
 const texts = ["", "plain", `"quoted" \\ é 😀`, "x".repeat(300_000), "\u0001\u2028"]
 const quote = (text: string) => `'${text.replaceAll("'", "''")}'`
 
-/** SQL for values that a file can hold, by column. */
+/** SQL expressions for values that a file can hold, by column. */
 const valid: Readonly<Record<string, ReadonlyArray<string>>> = {
   text: texts.map((text) => `${quote(text)}::text`),
   word: ["'a'::text", "'bé'::text"],
@@ -160,7 +163,7 @@ const valid: Readonly<Record<string, ReadonlyArray<string>>> = {
   utc: times.map((time) => `'${time}Z'::timestamptz`),
 }
 
-/** SQL for values that PostgreSQL can hold, but a file or the API's type cannot, by column. */
+/** SQL expressions for values that PostgreSQL can hold, but that a file or the API type cannot, by column. */
 const invalid: Readonly<Record<string, ReadonlyArray<string>>> = {
   word: ["'c'::text"],
   texts: ["'{NULL}'::text[]", "'{{a},{b}}'::text[]"],
@@ -224,8 +227,8 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
   const integersUpTo = (maximum: number) =>
     Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
   /**
-   * Parts of texts. UTF-8 orders some of them differently from JavaScript, and a text is often longer than the minimum
-   * and maximum in a file may be.
+   * Characters from which texts are built. Some sort differently in UTF-8 than in JavaScript, and the texts often
+   * exceed the length limit for the minimum and maximum statistics in a file.
    */
   const characters = [
     "",
@@ -260,9 +263,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     new_york: choose(...times),
     utc: choose(...times.map((time) => `${time}Z`)),
   }
-  /**
-   * Rows in which each value is null with a probability of one third, so that a small row group may contain only nulls.
-   */
+  /** Rows in which each value has a one-in-three chance of being null, so a small row group may contain only nulls. */
   const anyRow = Arbitrary.map(
     Arbitrary.all({
       values: Arbitrary.all(columnValues),
@@ -302,7 +303,10 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     product: Column.priceTimesShares(""),
   }) {}
   const shapes = [[18, 3], [18, 4], [20, 2], [38, 2]] as const
-  /** Unscaled values with any number of digits that the precision allows, half of them at the limits of that number. */
+  /**
+   * Unscaled values with any number of digits that the precision allows. Half of them are at the limits for their
+   * number of digits.
+   */
   const unscaled = Arbitrary.map(
     Arbitrary.all({
       digits: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 38 }))),
@@ -314,7 +318,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       const limit = 10n ** BigInt(Math.min(digits, precision))
       const value = isEdge
         ? limit - 1n - BigInt(seed % 2)
-        // Any large odd factor spreads the seed over all digits; this one is derived from the golden ratio.
+        // Any large odd factor distributes the seed over all digits. This one is derived from the golden ratio.
         : (BigInt(seed) * 0x9E3779B97F4A7C15F39CC0605CEDC834n) % limit
       return isNegative ? -value : value
     },
@@ -354,7 +358,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       )
       const stored = Object.fromEntries(found.map(({ name, type }) => [name, type]))
       assert.isAbove(found.length, 100, "few columns, so this test would prove little")
-      // The market_cap of historical_float_pro is computed as a product, so no table stores it.
+      // `market_cap` of historical_float_pro is computed as a product, so no table stores it.
       assert.deepStrictEqual(declared, { ...stored, "historical_float_pro.market_cap": "decimal(38,2)" })
     }))
 
@@ -378,11 +382,11 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     Effect.gen(function* () {
       const manyRows = yield* selectRecords("g, 'x'::text", "from generate_series(1::bigint, 70000) as g")
       const file = yield* read(writeFile(Line, manyRows, 1_000))
-      // A group ends with the first chunk after which it has 32,768 rows.
+      // A row group ends with the first chunk that brings it to at least 32,768 rows.
       assert.deepStrictEqual(file.groupSizes, [33_000, 33_000, 4_000])
       assert.deepStrictEqual(file.rows.map(({ number }) => number), manyRows.map((_, index) => String(index + 1)))
       const largeRows = yield* selectRecords("g, repeat('x', 100000)", "from generate_series(1::bigint, 200) as g")
-      // With rows of 100 KB, a group has eight mebibytes after 84 rows.
+      // With rows of 100 KB, a row group reaches eight mebibytes after 84 rows.
       assert.deepStrictEqual((yield* read(writeFile(Line, largeRows, 1))).groupSizes, [84, 84, 32])
       const empty = yield* read(writeFile(Line, []))
       assert.deepStrictEqual([empty.rows, empty.groupSizes], [[], []])

@@ -1,4 +1,4 @@
-/** Requests that wait for the same page, if the request that reads it is interrupted (D17). */
+/** Tests requests that wait for the same page when the request that reads the page is interrupted (D17). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +11,7 @@ import { SplitStatusApiGroup } from "../../../src/contract/endpoints/split-statu
 import { makeAdmittedRequest } from "../../support/ApiRequests.ts"
 import { interruptAfterEachOperation } from "../../support/Interruptions.ts"
 
-/** A query cache for a dataset that never changes. */
+/** Provides a query cache for a dataset that never changes. */
 const services = QueryCache.layer.pipe(
   Layer.provide(CacheMemory.layer),
   Layer.provide(

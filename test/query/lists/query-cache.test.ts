@@ -1,4 +1,4 @@
-/** Cached results of lists (D17): when they are reused, when they are discarded, and what they must not reveal. */
+/** Tests cached list results (D17): when they are reused, when they are discarded, and what they must not reveal. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -21,13 +21,16 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 
 const runners = "/v1/intraday-runners?ticker=T7"
 
-/** Headers whose values may differ between equal responses. */
+/** Headers that may differ between otherwise equal responses. */
 const changingHeaders = new Set(["x-request-id", "date", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
 const omitChangingHeaders = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !changingHeaders.has(name)))
 
-/** Sends a request five times. The database serves it twice, then the query cache once, then the response cache. */
+/**
+ * Sends a request five times. The database serves the first two, the query cache serves the third, and the response
+ * cache serves the last two.
+ */
 const requestFiveTimes = Effect.fnUntraced(
   function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
     const request = requestOverWire(port, path, key, options)
@@ -130,7 +133,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
-      // The first three requests have the same result. The second one caches it, so only the third needs no query.
+      // The first three requests have the same result. The second request caches it, so only the third one needs no
+      // query.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
@@ -145,7 +149,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         { concurrency: "unbounded" },
       )
       // The lock delays the first query until all requests are waiting for its result. The API key is already cached,
-      // so that no request waits for the lookup of the key instead.
+      // so no request waits for the key lookup instead.
       const begin = sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table screener`
         const fiber = yield* Effect.forkScoped(requests)
@@ -334,7 +338,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         effective_date: DateTime.formatIsoDate(midnight),
         status: "confirmed",
       })
-      // The clock shows one second before midnight until the test advances it.
+      // The clock stays at one second before midnight until the test advances it.
       let now = DateTime.toEpochMillis(midnight) - 1000
       const clock: Clock.Clock = Object.assign(Object.create(live), {
         currentTimeMillisUnsafe: () => now,

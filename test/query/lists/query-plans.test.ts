@@ -1,4 +1,4 @@
-/** The query plans for lists: which indexes they use, and when PostgreSQL plans a statement again (§8). */
+/** Tests the query plans of lists: the indexes that they use, and when PostgreSQL replans a statement (§8). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
@@ -15,10 +15,12 @@ import * as StatementRecorder from "../../support/StatementRecorder.ts"
 
 // @module-tag slow
 
-/** Rows per table: enough that PostgreSQL prefers an index to a sequential scan. */
+/** The number of rows per table, which is enough for PostgreSQL to prefer an index over a sequential scan. */
 const rows = 4_000
 
-/** Stores two chains with twelve links, T1 to T13 and T601 to T613, and a chain with a single link, T701 to T702. */
+/**
+ * Stores two chains with twelve links each, T1 to T13 and T601 to T613, and a chain with a single link, T701 to T702.
+ */
 const storeChains = Effect.forEach(
   [...[1, 601].flatMap((first) => Array.from({ length: 12 }, (_, link) => ({ first, link }))), { first: 701, link: 0 }],
   ({ first, link }) =>
@@ -38,7 +40,7 @@ const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(r
 
 const tables = new Set(loadableDatasets.map(({ table }) => table))
 
-/** Returns a selective value for a parameter: one that few rows match, as is usual in real requests. */
+/** Returns a selective value for a parameter: a value that matches few rows, as is typical of real requests. */
 const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
@@ -48,9 +50,7 @@ const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string =
   return name === "tag" || name === "filing_type" ? "tag7" : kind === "sort" ? "-price" : "text"
 }
 
-/**
- * Requests to each endpoint without filters and with each single filter; where possible, also with `follow_lineage`.
- */
+/** Requests to each endpoint without filters and with each filter alone. Where possible, also with `follow_lineage`. */
 const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const filters = endpoint.parameters.filter((parameter) =>
     !parameter.required && parameter.kind !== "integer" && !isLineageParameter(parameter)
@@ -73,7 +73,7 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   ].map((request) => ({ request }))
 })
 
-/** Requests to each list that follow the lineage of a company with one, two or thirteen symbols. */
+/** List requests that follow the lineage of a company with one, two or thirteen symbols. */
 const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path }) =>
   parameters.some(({ name }) => name === "follow_lineage")
     ? ["T9", "T701", "T5"].map((ticker) => ({
@@ -82,10 +82,10 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
     : []
 )
 
-/** Parameters that do not restrict the rows, so one plan is enough. */
+/** Parameters that do not filter rows, so testing one plan is enough. */
 const unfilteredNames = new Set(["sort", "format", "provenance", "as_of", "explain"])
 
-/** Requests with a filter, but no symbol. */
+/** Requests with a filter but without a symbol. */
 const filteredRequests = [
   ...documentedDatasetEndpoints.filter(({ parameters }) =>
     parameters.some(({ name }) => name === "limit") && !parameters.some(({ required }) => required)
@@ -102,7 +102,7 @@ const filteredRequests = [
   "/v1/usage/daily?usage_date_from=2024-01-01",
 ].map((request) => ({ request }))
 
-/** Lists that are sorted, newest first, by the date that determines the period of a row. */
+/** Lists sorted newest first by the date that determines a row's period. */
 const newestFirstPaths = [
   "/v1/afterhours-stats",
   "/v1/dilution-data",
@@ -119,12 +119,12 @@ const newestFirstPaths = [
 ]
 
 /**
- * PostgreSQL plans the first five executions of any statement for their values. Then it compares the cost of those
- * plans with the cost of a generic plan, and keeps the generic plan if it is not worse.
+ * PostgreSQL plans the first five executions of any statement for their specific values. It then compares the cost of
+ * those plans with that of a generic plan, and keeps the generic plan if it is not worse.
  */
 const alwaysPlannedExecutions = 5
 
-/** Enough executions to see whether PostgreSQL changes to a generic plan. */
+/** Enough executions to show whether PostgreSQL switches to a generic plan. */
 const executions = 8
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQL", (it) => {

@@ -1,5 +1,6 @@
 /**
- * Checks every list in every format. The lists come from the OpenAPI document, so new ones are covered automatically.
+ * Tests every list in every format. The lists are read from the OpenAPI document, so new lists are covered
+ * automatically.
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
@@ -17,10 +18,10 @@ import { TestKeys } from "../../support/Service.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
-/** Rows per table, for three pages of the largest size (100). */
+/** The number of rows per table, which fills three pages of the maximum size (100). */
 const rows = 230
 
-/** Stores text that is hard to encode in some rows of `news` and `ownership`. */
+/** Stores text that is difficult to encode in some rows of `news` and `ownership`. */
 const storeHostileText = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const text = `=cmd|' /C calc'!A0, "quoted"\r\nsecond line – ü 😀`
@@ -28,11 +29,12 @@ const storeHostileText = Effect.gen(function* () {
   yield* sql`update ownership set owner_name = ${text} where owner_name like '%a'`
 })
 
-/** Stores empty texts in a fifth of the rows, as other programs do (D16). */
+/** Stores empty texts in one fifth of the rows, as other programs do (D16). */
 const storeEmptyTexts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const { table } of loadableDatasets) {
-    // Builds one assignment for each column that may be empty: lists, and nullable texts without a constraint.
+    // Builds one assignment for each column that may contain empty texts: lists, and nullable texts without a
+    // constraint.
     const [values] = yield* sql<{ readonly assignments: string | null }>`
       select string_agg(
         format('%I = ', attname) || case atttypid when 'text'::regtype then '''''' else '''{"",first,""}''' end,
@@ -68,7 +70,7 @@ const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ 
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
-/** Returns the URL of a list, with a ticker that has rows if one is required. */
+/** Returns the URL of a list. If the list requires a ticker, the URL contains one that has rows. */
 const pathOf = ({ parameters, path }: typeof lists[number]) => {
   const ticker = parameters.find(({ name, required }) => name === "ticker" && required)
   return ticker === undefined ? `${path}?` : `${path}?ticker=${ticker.kind === "ticker" ? "T7" : tickers}&`
@@ -100,7 +102,7 @@ const resultsIn = (text: string): ReadonlyArray<string> => {
   return found
 }
 
-/** Returns the expected content of the CSV cell for a JSON value. */
+/** Returns the expected CSV cell content for a JSON value. */
 const cellFor = (value: unknown): string => {
   if (value === null || value === undefined) return ""
   if (typeof value !== "string") {
@@ -109,7 +111,7 @@ const cellFor = (value: unknown): string => {
   return /^\s*[=+\-@]/.test(value) ? `'${value}` : value
 }
 
-/** Returns the CSV rows of a result. An ownership filing has one row per owner. */
+/** Returns the CSV rows for a result. An ownership filing has one row per owner. */
 const toCsvRows = (result: unknown) => {
   const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
@@ -117,7 +119,7 @@ const toCsvRows = (result: unknown) => {
 
 const decimal = /^-?[\d.]+$/
 
-/** Asserts that the lines are equal, byte by byte. A failure lists the cells that differ. */
+/** Asserts that the lines are equal byte for byte. The failure message lists the cells that differ. */
 const assertEqualLines = (
   path: string,
   actual: ReadonlyArray<string>,
@@ -186,7 +188,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
         assert.strictEqual(page1.headers["unencoded-digest"], ListDownloads.formatContentDigest(page1.bytes))
-        // Each request adds a row to /v1/usage, so its pages and exports differ.
+        // Each request adds a row to /v1/usage, so pages and exports of that list differ.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
           first.records.length,
@@ -205,7 +207,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         )
         const cells = records.map((record, index) => {
           assert.strictEqual(record.length, header.length, `${list.path}, CSV record ${index + 1}`)
-          // Numbers are compared as floats, because JSON.parse has dropped any further digits of the expected values.
+          // Compares numbers as floats, because JSON.parse has dropped any additional digits of the expected values.
           return Object.fromEntries(header.map((name, at) => {
             const [text = "", expected = ""] = [record[at], expectedCells[index]?.[name]]
             return [name, decimal.test(text) && decimal.test(expected) ? String(Number(text)) : text]
@@ -286,7 +288,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       const { ultimate } = yield* TestKeys
       const { port } = yield* Instance
       const path = "/v1/intraday-runners?ticker=T1,T2&limit=20"
-      /** For each request: the path, the Accept header, and the media type of the response. */
+      /** Requests that each consist of a path and an Accept header, with the expected media type of the response. */
       const ways: ReadonlyArray<readonly [string, string | undefined, RegExp]> = [
         [path, undefined, /json/],
         [path, "text/csv", /csv/],
@@ -340,7 +342,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         const getComparable = (headers: Readonly<Record<string, string>>) =>
           Object.entries(headers).filter(([name]) => !isChanging(name)).toSorted()
         assert.deepStrictEqual(getComparable(head.headers), getComparable(get.headers), query)
-        // The cost of an export is in a trailer, which HEAD does not have.
+        // The cost of an export is sent in a trailer, and a HEAD response has no trailers.
         assert.strictEqual(head.headers["x-cost-microdollars"], query.includes("all") ? undefined : "0")
       }
     }))

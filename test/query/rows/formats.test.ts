@@ -1,4 +1,4 @@
-/** How the format of a list is negotiated, and how values are written as CSV cells. */
+/** Tests how a list's format is negotiated and how values are written as CSV cells. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
@@ -9,7 +9,7 @@ import { negotiatePageFormat } from "../../../src/contract/rows/ListFormats.ts"
 
 const anyText = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed())
 
-/** Returns the text that a CSV parser reads from the cell. */
+/** Returns the text that a CSV parser extracts from the cell. */
 const parseCell = Effect.fnUntraced(function* (cell: string) {
   const record = `${cell},after\r\n`
   const [found = []] = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(record), Csv.decodeString()))
@@ -17,7 +17,7 @@ const parseCell = Effect.fnUntraced(function* (cell: string) {
   return found[0] ?? ""
 })
 
-/** Whether the text starts as a formula does, according to OWASP's page about CSV injection. */
+/** Returns whether the text starts like a formula, according to OWASP's page on CSV injection. */
 const isFormula = (text: string) => /^[=+\-@\t\r＝＋－＠]/.test(text.replace(/^[ \n\v\f]+/, ""))
 
 describe("The format of a list", () => {
@@ -96,7 +96,8 @@ describe("The CSV encoder", () => {
     }))
 
   it("encodes the first cell of a new process (D8)", () => {
-    // Encoding it allocates the output buffer, which earlier tests in this process have already done.
+    // Runs in a new process: encoding the first cell allocates the output buffer, which earlier tests have already done
+    // in this process.
     const code = `import { encodeCsvCell } from "${new URL("../../../src/query/rows/CsvCells.ts", import.meta.url)}"
       process.stdout.write(encodeCsvCell('"first"'))`
     const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], { encoding: "utf8" })

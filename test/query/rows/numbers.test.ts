@@ -1,4 +1,4 @@
-/** Numbers in responses and in data files, digit by digit (D16, D31). */
+/** Tests the exact digits of numbers in responses and in data files (D16, D31). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import * as Column from "../../../src/contract/rows/Columns.ts"
@@ -6,28 +6,28 @@ import * as Column from "../../../src/contract/rows/Columns.ts"
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** The types of decimal columns, with their digits before and after the point. */
+/** The types of decimal columns, with the number of digits before and after the decimal point. */
 const kinds = [
   { name: "price", column: Column.price("A price."), integers: 14, decimals: 4 },
   { name: "money", column: Column.money("An amount."), integers: 18, decimals: 2 },
   { name: "ratio", column: Column.ratio("A ratio."), integers: 14, decimals: 4 },
 ]
 
-/** Returns a function that decodes the driver's value and encodes it as JSON, as in a response. */
+/** Returns a function that decodes a value from the driver and encodes it as JSON, as in a response. */
 const makePrinter = (column: ReturnType<typeof Column.price>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)
   return (stored: string) => JSON.stringify({ x: encode(decode(stored)) })
 }
 
-/** Formats a `numeric` as PostgreSQL does: with all decimals of its type, and without negative zero. */
+/** Formats a `numeric` the way PostgreSQL does: with all decimals of its type and without negative zero. */
 const formatNumeric = (scaled: bigint, decimals: number) => {
   const unsigned = scaled < 0n ? -scaled : scaled
   const digits = unsigned.toString().padStart(decimals + 1, "0")
   return `${scaled < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** Returns the shortest text with the same value, computed by division. */
+/** Computes the shortest text that represents the same value. Uses division instead of string operations. */
 const formatShortest = (scaled: bigint, decimals: number) => {
   let [value, places] = [scaled < 0n ? -scaled : scaled, decimals]
   while (places > 0 && value % 10n === 0n) {
@@ -39,7 +39,7 @@ const formatShortest = (scaled: bigint, decimals: number) => {
   return `${scaled < 0n ? "-" : ""}${value / unit}${fraction}`
 }
 
-/** Any value of a `numeric(integers + decimals, decimals)`, scaled to an integer, with any number of trailing zeros. */
+/** Any value of a `numeric(integers + decimals, decimals)`, as a scaled integer with any number of trailing zeros. */
 const scaledValue = (integers: number, decimals: number) =>
   Arbitrary.map(
     Arbitrary.all({
@@ -54,7 +54,7 @@ const scaledValue = (integers: number, decimals: number) =>
     },
   )
 
-/** A JSON number (RFC 8259) without an exponent and without trailing zeros after the point. */
+/** Matches a JSON number (RFC 8259) without an exponent and without trailing zeros after the decimal point. */
 const shortestNumber = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
 describe("A stored decimal", () => {
@@ -124,7 +124,7 @@ describe("A stored decimal", () => {
       const read = Schema.decodeUnknownResult(column.schemas.json)
       const accepted = read(10.5)
       assert.strictEqual(accepted._tag === "Success" ? accepted.success : "", "10.5")
-      // A lossless JSON parser returns a number as text if it has more digits than a float can hold.
+      // A lossless JSON parser returns a number as text if it has more digits than a float can represent.
       const exact = read("12345678901234.5678")
       assert.strictEqual(exact._tag === "Success" ? exact.success : "", "12345678901234.5678")
       for (const wrong of ["10.5", "-7", "1e400", "", null, true, [10.5], {}]) {
@@ -134,10 +134,10 @@ describe("A stored decimal", () => {
   })
 })
 
-/** Whether a data file may have this cell in a column with the schema. */
+/** Returns whether a data file may contain this cell in a column with the given schema. */
 const accepts = (schema: Schema.Codec<unknown, unknown>, cell: unknown) => {
   const result = Schema.decodeUnknownResult(schema)(cell)
-  // The schema must not change the cell, because PostgreSQL parses it.
+  // The schema must leave the cell unchanged, because PostgreSQL parses it.
   if (result._tag === "Success") assert.strictEqual(result.success, cell)
   return result._tag === "Success"
 }

@@ -1,4 +1,7 @@
-/** Encodes rows from PostgreSQL as JSON and CSV, and compares the output with what the columns' schemas encode. */
+/**
+ * Encodes rows from PostgreSQL as JSON and CSV, and compares the output with the encoding that the column schemas
+ * produce.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { Model } from "effect/schema"
@@ -48,7 +51,7 @@ import { DailyUsageRow, UsageRow } from "../../../src/contract/endpoints/usage.t
 import { encodeReferenceCell } from "../../support/ReferenceLists.ts"
 import * as Service from "../../support/Service.ts"
 
-/** A row model with the schemas that define its encoding, which the encoder must reproduce. */
+/** A row model, with the schemas that define the encoding that the row encoder must reproduce. */
 type Row = RowModel & Schema.Codec<unknown, unknown> & { readonly json: Schema.Codec<unknown, unknown> }
 
 const rows: ReadonlyArray<Row> = [
@@ -90,7 +93,7 @@ const database = Layer.unwrap(
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** Characters that JSON, CSV or many programs treat specially. */
+/** Characters with a special meaning in JSON, in CSV or in many programs. */
 const special = Array.from(`"\\,\r\n\t\b\f\v;=+-@'/\u0001\u001f\u007f\u0085\u2028\u2029\uFEFF＝é€😀`)
 const specialText = Arbitrary.map(
   Arbitrary.array(int(0, special.length), { maxLength: 8 }),
@@ -104,7 +107,7 @@ const anyText = Arbitrary.map(
 const anyBoolean = Arbitrary.schema(Schema.Boolean)
 const anyInteger = Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), String)
 
-/** Decimals with up to 16 digits before the point and up to 8 after it. */
+/** Decimals with up to 16 digits before the decimal point and up to 8 digits after it. */
 const anyDecimal = Arbitrary.map(
   Arbitrary.all({
     integer: int(0, Number.MAX_SAFE_INTEGER),
@@ -123,7 +126,8 @@ const hour = 3_600_000
 const [firstHour, lastHour] = [Date.UTC(1700, 0, 1) / hour, Date.UTC(2400, 0, 1) / hour]
 
 /**
- * Times from 1700 to 2399: half of them on the hour, because that is when clocks change, the others with microseconds.
+ * Timestamps from 1700 to 2399. Half of them are on the hour, because that is when clocks change, and the others have
+ * microseconds.
  */
 const anyTime = Arbitrary.map(
   Arbitrary.all({ at: int(firstHour, lastHour), rest: int(0, hour - 1), micros: int(0, 999), isSharp: anyBoolean }),
@@ -134,11 +138,11 @@ const anyTime = Arbitrary.map(
 )
 const anyDate = Arbitrary.map(anyTime, (time) => time.slice(0, 10))
 
-/** Returns the allowed words of a literal column, or none for all other columns. */
+/** Returns the allowed values of a literal column, or an empty list for any other column. */
 const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(wordsOf) : SchemaAST.isLiteral(ast) ? [ast.literal] : []
 
-/** For each type: its name in SQL, and random values. */
+/** The SQL name of each type, and random values for it. */
 const sqlTypes: { readonly [type: number]: readonly [name: string, values: Arbitrary.Arbitrary<unknown>] } = {
   [postgresTypeIds.boolean]: ["boolean", anyBoolean],
   [postgresTypeIds.bigint]: ["bigint", anyInteger],
@@ -150,7 +154,7 @@ const sqlTypes: { readonly [type: number]: readonly [name: string, values: Arbit
   [postgresTypeIds.numeric]: ["numeric", anyDecimal],
 }
 
-/** Returns the PostgreSQL type of a column, and random values for it. */
+/** Returns a column's PostgreSQL type and random values for it. */
 const columnOf = (row: RowModel, name: string) => {
   const { ast } = row.fields[name] ?? Schema.Null
   const isNumber = SchemaAST.isNumber(SchemaAST.toEncoded(ast))
@@ -163,7 +167,7 @@ const columnOf = (row: RowModel, name: string) => {
   return { type, values: Arbitrary.map(all, ({ rarity, value }) => isNullable && rarity === 0 ? null : value) }
 }
 
-/** Random rows of a model, as objects for `jsonb_to_recordset`. */
+/** Random rows for a model, as objects for `jsonb_to_recordset`. */
 const rowsOf = (row: RowModel) => {
   const names = getColumnNames(row)
   const one = Arbitrary.map(
@@ -177,7 +181,7 @@ const rowsOf = (row: RowModel) => {
 // Encoding
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Selects a row of SQL expressions in two ways: as a single record, and as the values that the driver returns. */
+/** Selects a row of SQL expressions in two forms: as a single record, and as the values that the driver returns. */
 const select = Effect.fnUntraced(
   function* (expressions: ReadonlyArray<string>, from = "", parameters: ReadonlyArray<unknown> = []) {
     const sql = yield* SqlClient.SqlClient
@@ -193,7 +197,7 @@ const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   return getRecordColumn(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
-/** Sends generated rows to PostgreSQL, and reads them back as typed columns. */
+/** Sends generated rows to PostgreSQL and reads them back as typed columns. */
 const sendRows = (row: RowModel, rows: ReadonlyArray<object>) => {
   const names = getColumnNames(row)
   const columns = names.map((name) => `"${name}" ${columnOf(row, name).type}`)
@@ -209,7 +213,7 @@ const write = (writeRow: RowWriter, record: BinaryRecord) =>
   textDecoder.decode(rowOutputBuffer.take(writeRow(record, 0)))
 
 /**
- * Returns the value without empty texts, which count as missing: null in a nullable column, and no element in a list.
+ * Removes empty texts, which count as missing: in a nullable column they become null, and in a list they are dropped.
  */
 const removeEmptyTexts = ({ ast }: Schema.Top, value: unknown) =>
   findFieldEncoder(ast) !== undefined && Array.isArray(value)
@@ -218,7 +222,7 @@ const removeEmptyTexts = ({ ast }: Schema.Top, value: unknown) =>
     ? null
     : value
 
-/** Returns a function that encodes a row's values as JSON with the schemas of its model. */
+/** Returns a function that encodes a row's values as JSON using the schemas of the row's model. */
 const encodeWithSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
@@ -229,7 +233,7 @@ const encodeWithSchemas = (row: Row) => {
     ))))
 }
 
-/** Returns a function that encodes a row's values as a CSV line with the schemas of its model. */
+/** Returns a function that encodes a row's values as a CSV line using the schemas of the row's model. */
 const encodeCellsWithSchemas = (row: Row) => {
   const columns = getColumnNames(row).map((name) => {
     const [select = Schema.Null, json = Schema.Null] = [row.fields[name], row.json.fields[name]]
@@ -284,7 +288,7 @@ layer(database)("The row encoder", (it) => {
     utc: Column.nullable(InstantColumn),
   }) {}
 
-  /** SQL for null, by column of `EveryType`. */
+  /** A SQL null expression for each column of `EveryType`. */
   const nulls: { readonly [column: string]: string } = {
     text: "null::text",
     word: "null::text",
@@ -297,7 +301,7 @@ layer(database)("The row encoder", (it) => {
     new_york: "null::timestamp",
     utc: "null::timestamptz",
   }
-  /** Returns SQL for a row in which only one column has a value. */
+  /** Returns the SQL expressions for a row in which a single column has a value. */
   const withValue = (column: string, expression: string) =>
     Object.entries(nulls).map(([name, missing]) => name === column ? expression : missing)
 
@@ -425,7 +429,7 @@ layer(database)("The row encoder", (it) => {
     Effect.gen(function* () {
       const models: RowModels = [Warrant, Convertible]
       const names = getColumnNames(models)
-      /** Writes a row with this type of security, and null in each column that may be null. */
+      /** Writes a row with the given security type, and with null in each nullable column. */
       const show = Effect.fnUntraced(function* (securityType: string, writer: RowWriter) {
         const expressions = names.map((name) => {
           if (name === "security_type") return `'${securityType}'::text`
@@ -465,9 +469,9 @@ layer(database)("The result writer", (it) => {
       return rowOutputBuffer.writeText("]", end)
     },
   )
-  /** The number of filings that have holdings. The holdings of one filing are a group. */
+  /** The number of filings that have holdings. The holdings of one filing form a group. */
   const groups = 8
-  /** SQL for 0 to 6 holdings in each of 9 filings. The seventh filing has none. */
+  /** A SQL clause that generates 0 to 6 holdings for each of 9 filings. The seventh filing has none. */
   const holdings = "from generate_series(1, 9) as filing cross join generate_series(1, filing * 5 % 7) as shares"
   const readHoldings = selectRecords("filing::text, shares::bigint", `${holdings} order by filing, shares`)
   const show = (bytes: Uint8Array) => textDecoder.decode(bytes)
@@ -484,7 +488,7 @@ layer(database)("The result writer", (it) => {
             const writeChunk = makeCsvOrNdjsonWriter(encoder, format)
             const total = { text: "", results: 0 }
             for (let index = 0; index < records.length || index === 0; index += size) {
-              // The connection may reuse its buffer once a chunk has been encoded, so the writer gets copies.
+              // The connection may reuse its buffer once a chunk has been encoded, so the writer receives copies.
               const chunk = records.slice(index, index + size).map((record) => record.copy())
               const { bytes, results } = writeChunk(chunk, index + size >= records.length)
               total.text += show(bytes)

@@ -1,4 +1,7 @@
-/** `POST /mcp` as HTTP clients see it: keys, origins, methods, sizes, versions and malformed messages (guides/mcp). */
+/**
+ * Tests `POST /mcp` from the perspective of an HTTP client: keys, origins, methods, sizes, versions and malformed
+ * messages (guides/mcp).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +17,7 @@ import * as ServiceInstances from "../../support/ServiceInstances.ts"
 const { postMcpMessage } = McpClients
 const { TestKeys, valueAt } = Service
 
-/** The longest body that the server reads: 64 KiB. */
+/** The maximum body size that the server reads: 64 KiB. */
 const maxBodyBytes = 65_536
 
 const initialize = (protocolVersion: string) => ({
@@ -24,7 +27,7 @@ const initialize = (protocolVersion: string) => ({
   params: { protocolVersion, capabilities: {}, clientInfo: { name: "test", version: "1" } },
 })
 
-/** A call of a tool, in a version of the protocol that begins with `initialize`. */
+/** A tool call in a protocol version that starts with `initialize`. */
 const callLineage = {
   jsonrpc: "2.0",
   id: "call",
@@ -39,7 +42,7 @@ const makeToolCall = (name: string, args: object) => ({
   params: { name, arguments: args },
 })
 
-/** Sends a message without its last byte. `finish` sends that byte, and returns the status of the response. */
+/** Sends a message except for its last byte. `finish` sends that byte and returns the status of the response. */
 const startPost = (port: number, key: string, body: string) =>
   Effect.sync(() => {
     const outgoing = request({
@@ -60,7 +63,7 @@ const startPost = (port: number, key: string, body: string) =>
     return { finish }
   })
 
-/** Adds what 2026-07-28 requires in the parameters of each request. */
+/** Adds the fields that protocol version 2026-07-28 requires in the parameters of each request. */
 const withVersion = (params: object, version = "2026-07-28") => ({
   ...params,
   _meta: {
@@ -70,7 +73,7 @@ const withVersion = (params: object, version = "2026-07-28") => ({
   },
 })
 
-/** The same call in 2026-07-28, which has no `initialize`. */
+/** The same tool call in protocol version 2026-07-28, which has no `initialize`. */
 const callLineageWithoutSession = { ...callLineage, params: withVersion(callLineage.params) }
 
 const headersWithoutSession = {
@@ -79,7 +82,10 @@ const headersWithoutSession = {
   "Mcp-Name": "lineage",
 }
 
-/** Starts an instance as `serve` does. Returns its port, and a function that posts messages with the basic key. */
+/**
+ * Starts an instance the way `serve` does. Returns its port, and a function that posts messages with the key of the
+ * basic tier.
+ */
 const startInstance = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { basic } = yield* TestKeys
   const port = yield* ServiceInstances.startServiceInstance(settings)
@@ -395,7 +401,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.strictEqual(response.status, 400)
     }).pipe(Effect.scoped))
 
-  /** Every kind of message, each with the HTTP status of its response. */
+  /** One message of each kind, with the HTTP status of its response. */
   const messages: ReadonlyArray<readonly [name: string, status: number, body: unknown, headers?: object]> = [
     ["initialize", 200, initialize("2025-11-25")],
     ["ping", 200, { jsonrpc: "2.0", id: 1, method: "ping" }],
@@ -520,7 +526,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
         { endpoint: "/mcp", status_code: 200, requests: 1 },
         { endpoint: "/mcp", status_code: 429, requests: messages.length },
       ])
-      // The fixed rate limit of 1 per minute also applies to the SDK's client, which reports the refusal.
+      // The fixed rate limit of 1 per minute also applies to the SDK client, which reports the rejection.
       const { port } = yield* startInstance({ RATE_LIMIT_BASIC: "1" })
       const refused = yield* Effect.exit(McpClients.connectOverHttp(port, key))
       assert.include(String(refused), "rate_limit_exceeded")

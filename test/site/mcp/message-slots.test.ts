@@ -1,9 +1,9 @@
-/** The limit of MCP messages in progress per account (SECURITY.md). */
+/** Tests the limit on the number of MCP messages in progress per account (SECURITY.md). */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { makeMessageSlots, maxMessagesPerAccount } from "../../../src/site/mcp/MessageSlots.ts"
 
-/** How many messages from one account are handled at the same time. */
+/** The maximum number of messages from one account that are handled concurrently. */
 const maxRunning = 8
 
 it.effect("handles at most 8 messages of an account at once, holds 64, and delays no other account (SECURITY.md)", () =>

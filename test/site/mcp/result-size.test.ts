@@ -1,4 +1,4 @@
-/** Tests how results are shortened to their maximum size, and how the next call continues them (guides/mcp). */
+/** Tests how results are truncated to their maximum size, and how the next call continues from there (guides/mcp). */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { choosePageContainingPosition } from "../../../src/site/mcp/QueryTool.ts"

@@ -1,4 +1,4 @@
-/** The tools of the MCP server, called with the official SDK over HTTP (guides/mcp). */
+/** Tests the tools of the MCP server, calling them over HTTP with the official SDK (guides/mcp). */
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thorough
 const { callTool, connectOverHttp } = McpClients
 const { requestJson, servicePort, TestKeys, valueAt } = Service
 
-/** How many rows a call returns at most. */
+/** The maximum number of rows that a call returns. */
 const maxRows = 50
 
 const textAt = (value: unknown, ...path: ReadonlyArray<string | number>) => String(valueAt(value, ...path))
@@ -24,13 +24,13 @@ const listAt = (value: unknown, ...path: ReadonlyArray<string | number>): Readon
   return Array.isArray(found) ? found : []
 }
 
-/** Connects a client of the SDK, with the ultimate key unless another is given. */
+/** Connects an SDK client. The default key is that of the ultimate tier. */
 const connect = Effect.fnUntraced(function* (key?: string, mode?: McpClients.NegotiationMode) {
   const { ultimate } = yield* TestKeys
   return yield* connectOverHttp(yield* servicePort, key ?? ultimate, mode)
 })
 
-/** Calls a tool over a connection of its own. */
+/** Calls a tool over a new connection. */
 const callWithKey = Effect.fnUntraced(
   function* (key: string, tool: string, args: Readonly<Record<string, unknown>>) {
     return yield* callTool(yield* connect(key), tool, args)
@@ -38,16 +38,16 @@ const callWithKey = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Calls a tool with the ultimate key. */
+/** Calls a tool with the key of the ultimate tier. */
 const call = Effect.fnUntraced(function* (tool: string, args: Readonly<Record<string, unknown>>) {
   const { ultimate } = yield* TestKeys
   return yield* callWithKey(ultimate, tool, args)
 })
 
-/** Matches one CSV record (the header or a row). Quoted cells may contain line ends. */
+/** Matches one CSV record (the header or a row). Quoted cells may contain line breaks. */
 const csvRecord = /(?:"(?:[^"]|"")*"|[^"\n])+/g
 
-/** Reads a list with cursors, in at most `limit` calls. Returns the rows, and the result of each call. */
+/** Reads a list by following cursors, with at most `limit` calls. Returns the rows and the result of each call. */
 const readAll = Effect.fnUntraced(function* (args: Readonly<Record<string, unknown>>, limit = 1000) {
   const records: Array<unknown> = []
   const results: Array<unknown> = []
@@ -188,7 +188,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         assert.isAtMost(Number(valueAt(results, 0, "row_count")), maxRows)
         assert.isAbove(Number(valueAt(results, 0, "cost_microdollars")), 0)
         assert.match(textAt(results, 0, "freshness", "data_changed_at"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d-05:00$/)
-        // Nothing reveals whether another account has requested the rows before.
+        // No field may reveal whether another account has requested these rows before.
         assert.deepStrictEqual(Object.keys(Object(valueAt(results, 0, "freshness"))), ["data_changed_at"])
       }),
   )
@@ -214,7 +214,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         const { text, value } = yield* call("query", { endpoint, parameters: { limit: 1 } })
         assert.include(textAt(value, "third_party_text", "notice"), "contains no instructions")
         assert.isAbove(listAt(value, "third_party_text", "columns").length, 0)
-        // The notice comes first, so that a model reads it before the third-party text.
+        // The notice precedes the third-party text, so a model reads the notice first.
         assert.isBelow(text.indexOf("third_party_text"), text.indexOf(`"csv":"`))
       }
       const { value } = yield* call("query", { endpoint: "/v1/gap-stats" })
@@ -645,7 +645,7 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
         [1, 2, 3, 4],
         () => callTool(client, "query", { endpoint: "/v1/news", parameters: { limit: 1 } }),
       )
-      // The client's first message also counts.
+      // The client's first message also counts toward the limit.
       assert.deepStrictEqual(results.map(({ isError }) => isError), [false, false, false, true])
       assert.deepStrictEqual(results.slice(0, 3).map(({ value }) => valueAt(value, "rate_limit_remaining")), [2, 1, 0])
       const refusal = results[3]?.value

@@ -1,4 +1,7 @@
-/** Reads documents from the SEC's nightly archives of all lists of filings and all company facts (decision 0128). */
+/**
+ * Reads documents from the SEC's nightly bulk archives, which contain every company's filing list and XBRL facts
+ * (decision 0128).
+ */
 import { Clock, Effect, FileSystem, Path, Result } from "effect"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
@@ -9,23 +12,25 @@ import { IngestRefused } from "../schedule/IngestOptions.ts"
 import { readCompaniesWithFilingsAfter } from "../store/IngestState.ts"
 import { openZipArchive } from "./ZipArchive.ts"
 
-/** Opened archives. Documents in them need not be requested from the SEC. */
+/** Bulk archives opened for reading. Documents found in them are not requested from the SEC. */
 export interface DocumentArchives {
-  /** The day up to which the archives have all filings, `YYYY-MM-DD`. */
+  /** The day (`YYYY-MM-DD`) through which the archives contain all filings. */
   readonly day: string
-  /** Returns the text of the document with this URL at the SEC; undefined if the archives do not have it. */
+  /**
+   * Returns the text of the document that the SEC serves at this URL, or undefined if the archives do not contain it.
+   */
   readonly read: (url: string) => Effect.Effect<string | undefined, DocumentRejected>
 }
 
 type ArchiveName = keyof typeof bulkArchiveUrls
 
-/** Returns the archive that has documents with such a URL, if one has. */
+/** Returns the name of the archive that covers documents with this kind of URL, or undefined if none does. */
 const findArchive = (url: string): ArchiveName | undefined =>
   url.includes("/submissions/") ? "submissions.zip" : url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
 
 /**
- * Maximum age of the archives. The next run reads the daily indexes from the archives' day on. If that day is too long
- * ago (`maxIndexDays`), it has to visit all companies again.
+ * Maximum age of the archives, in days. The next run reads the daily indexes starting at the archives' day. If that day
+ * is more than `maxIndexDays` ago, the run has to visit every company again.
  */
 const maxAgeDays = 21
 
@@ -33,7 +38,7 @@ const dayMillis = 86_400_000
 
 const toDay = (millis: number) => new Date(millis).toISOString().slice(0, 10)
 
-/** Returns the names of the archives that the datasets need. Fails if the folder lacks one of them. */
+/** Returns the names of the archives that the datasets need. Fails if one of them is missing from the folder. */
 export const checkArchivesExist = Effect.fnUntraced(
   function* (folder: string, datasets: ReadonlyArray<IngestedDataset>) {
     const fs = yield* FileSystem.FileSystem
@@ -51,8 +56,9 @@ export const checkArchivesExist = Effect.fnUntraced(
 )
 
 /**
- * Opens `submissions.zip` and, if a dataset needs it, `companyfacts.zip` in the folder, for the companies with these
- * CIKs. The scope closes them. Fails if a file is missing, damaged, too old, or not one of the SEC's archives.
+ * Opens `submissions.zip` and, if a dataset needs it, `companyfacts.zip` in the folder, and indexes the entries for the
+ * companies with these CIKs. Closing the scope closes the archives. Fails if a file is missing, damaged, too old, or
+ * not an SEC archive.
  */
 export const openBulkArchives = Effect.fnUntraced(
   function* (folder: string, ciks: ReadonlySet<string>, datasets: ReadonlyArray<IngestedDataset>) {
@@ -63,7 +69,7 @@ export const openBulkArchives = Effect.fnUntraced(
 
     const needed = yield* checkArchivesExist(folder, datasets)
 
-    /** Opens an archive, and checks its content and age. */
+    /** Opens an archive and checks its content and age. */
     const open = Effect.fnUntraced(function* (name: ArchiveName) {
       const file = path.join(folder, name)
       let hasCompanies = false
@@ -89,10 +95,10 @@ export const openBulkArchives = Effect.fnUntraced(
       "companyfacts.zip": needed.includes("companyfacts.zip") ? yield* open("companyfacts.zip") : undefined,
     }
     const newest = Object.values(archives).map((archive) => archive?.newest ?? now)
-    // A day earlier than the newest entry, because entries have no time zone, and the SEC needs hours to write them
-    // all.
+    // The archives count as complete only through the day before their newest entry, because entry times have no time
+    // zone, and because the SEC takes hours to write an archive.
     const day = toDay(Math.min(now, ...newest) - dayMillis)
-    // The archives are out of date for companies for which an earlier run has ingested a newer filing.
+    // For these companies the archives are out of date, because an earlier run has already ingested a newer filing.
     const outdated = yield* readCompaniesWithFilingsAfter(day)
     const opened: DocumentArchives = {
       day,

@@ -1,13 +1,16 @@
-/** Decodes the list of the filings of a day or a quarter in the `master` format: CIK, company, form, date, path. */
+/** Decodes the SEC's daily and quarterly filing indexes in the `master` format: CIK, company, form, date, path. */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 
-/** An entry of an index: a filing of one company or person. A filing that names several has an entry for each. */
+/**
+ * An index entry: a filing as listed for one company or person. A filing that involves several companies or persons has
+ * one entry for each.
+ */
 export interface DailyIndexFiling {
   readonly cik: string
   readonly form: string
-  /** May be long before the day of the index, because some filings are released later. */
+  /** The filing date. It can be long before the day of the index, because the SEC releases some filings late. */
   readonly filingDate: string
   readonly accession: string
 }
@@ -17,27 +20,30 @@ const isDate = Schema.is(CalendarDate)
 const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
 
 /**
- * Parses a line. Counts its cells from the end, because the company's name, the second one, may contain a separator.
+ * Parses a line. Fields are counted from the end, because the company name (the second field) may contain the
+ * separator.
  */
 const parseRow = (line: string): DailyIndexFiling | undefined => {
   const cells = line.trim().split("|")
   const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
   const [cik = ""] = cells
   const accession = pathPattern.exec(path)?.[1]
-  // Daily lists contain dates such as 20200103, and quarterly lists dates such as 2020-01-03.
+  // Daily indexes write dates as 20200103, quarterly indexes as 2020-01-03.
   const filingDate = date.replace(/^(\d{4})(\d{2})(\d{2})$/, "$1-$2-$3")
   return cells.length >= 5 && /^\d{1,10}$/.test(cik) && form !== "" && isDate(filingDate) && accession !== undefined
     ? { cik: cik.padStart(10, "0"), form, filingDate, accession }
     : undefined
 }
 
-/** Decodes an index. One unreadable line rejects the whole index, because its filing would be lost otherwise. */
+/**
+ * Decodes an index. A single unreadable line rejects the whole index, because skipping the line would lose a filing.
+ */
 export const decodeDailyIndex = (
   text: string,
   url: string,
 ): Result.Result<ReadonlyArray<DailyIndexFiling>, DocumentRejected> => {
   const lines = text.split(/\r?\n/)
-  // A line of hyphens separates the heading from the entries.
+  // A line of hyphens separates the header from the entries.
   const ruler = lines.findIndex((line) => /^-{20,}\s*$/.test(line))
   const heading = lines.slice(0, ruler).find((line) => line.startsWith("CIK|Company Name|Form Type|Date Filed|"))
   if (ruler < 0 || heading === undefined) {

@@ -1,4 +1,4 @@
-/** Downloads documents for a run, and ends the run if the SEC is down. */
+/** Downloads the documents that a run needs, and ends the run if the SEC appears to be down. */
 import { Effect, Result } from "effect"
 import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
 import type { DocumentArchives } from "./BulkArchives.ts"
@@ -6,32 +6,38 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient, type EdgarResponse } from "./EdgarClient.ts"
 import type { SetAside } from "../store/IngestWork.ts"
 
-/** After this many consecutive failed downloads, the run ends, because the SEC is probably down. */
+/** The run ends after this many consecutive failed downloads, because the SEC is probably down. */
 const maxConsecutiveFailures = 3
 
-/** How much a failure counts if an earlier run could not download the document either: a few must not end the run. */
+/**
+ * Weight of a failure for a document that an earlier run could not download either. It is low, because a few documents
+ * that always fail must not end the run.
+ */
 const repeatedFailureWeight = 0.1
 
-/** How to download a document. */
+/** Options for downloading a document. */
 export interface DownloadOptions {
-  /** Whether an earlier run could not download the document either. */
+  /** Whether an earlier run also failed to download the document. */
   readonly isRepeated?: boolean
-  /** Validators of an earlier response, which make the request conditional. */
+  /** Validators from an earlier response. They make the request conditional. */
   readonly validators?: CacheValidators | undefined
 }
 
-/** A failed download. `isMissing`: the SEC has no such document. `setAside` is what to put into the queue. */
+/**
+ * A failed download. `isMissing` is true if the SEC has no such document. `setAside` is the entry to add to the retry
+ * queue.
+ */
 export interface FailedDownload {
   readonly isMissing: boolean
   readonly setAside: SetAside
 }
 
-/** The document, or that it is unchanged. */
+/** The document, or the information that it has not changed. */
 type DownloadedDocument = Exclude<EdgarResponse, { readonly _tag: "Missing" }>
 
 const noValidators: CacheValidators = { etag: null, lastModified: null }
 
-/** Sets a whole document aside, and not only a row made from it. */
+/** Builds the retry queue entry for a whole document, as opposed to a single row read from it. */
 export const setDocumentAside = (kind: SetAside["kind"], rejection: DocumentRejected): SetAside => ({
   rejection,
   dataset: "",
@@ -39,9 +45,9 @@ export const setDocumentAside = (kind: SetAside["kind"], rejection: DocumentReje
 })
 
 /**
- * Creates the downloader of a run. It reads documents from the archives, if they have them, and requests the others
- * from the SEC. It fails with `EdgarUnavailable` or `EdgarBlocked` if the run cannot continue. Other failures are
- * results.
+ * Creates the downloader for a run. It reads documents from the archives where possible, and requests the rest from the
+ * SEC. Its effects fail with `EdgarUnavailable` or `EdgarBlocked` if the run cannot continue. Any other failed download
+ * is returned as a result.
  */
 export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: DocumentArchives) {
   const { request } = yield* EdgarClient
@@ -49,7 +55,7 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
   let consecutiveFailures = 0
   let hasResponse = false
 
-  /** Requests a document from the SEC. Any response shows that the SEC is not down. */
+  /** Requests a document from the SEC. Any response shows that the SEC is up, and resets the failure count. */
   const requestFromSec = (url: string, validators: CacheValidators | undefined) =>
     Effect.tap(request({ url, validators }), () =>
       Effect.sync(() => {
@@ -57,12 +63,16 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
         hasResponse = true
       }))
 
-  /** Counts a failed download. Repeated failures count little, unless the SEC has not responded to this run at all. */
+  /**
+   * Counts a failed download. A repeated failure has a low weight, unless the SEC has not yet responded to this run.
+   */
   const countFailure = (isRepeated: boolean) => {
     consecutiveFailures += isRepeated && hasResponse ? repeatedFailureWeight : 1
   }
 
-  /** Reads the document from the archives or requests it. The response may be that it is unchanged. */
+  /**
+   * Reads the document from the archives or requests it from the SEC. With validators, the response may be `Unchanged`.
+   */
   const requestDocument = (url: string, { isRepeated = false, validators }: DownloadOptions = {}) => {
     const fail = (
       kind: SetAside["kind"],
@@ -70,7 +80,7 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
       isMissing = false,
     ): Result.Result<DownloadedDocument, FailedDownload> =>
       Result.fail({ isMissing, setAside: setDocumentAside(kind, new DocumentRejected({ url, reason })) })
-    // The SEC may have a newer or better document than one that an earlier run has set aside.
+    // Skip the archives for a document that failed in an earlier run: the SEC may have a newer or corrected version.
     const archived = isRepeated || archives === undefined ? Effect.succeed(undefined) : archives.read(url)
     return Effect.flatMap(
       archived,
@@ -95,7 +105,9 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
     )
   }
 
-  /** Downloads the text of a document. Without validators, no response says that it is unchanged. */
+  /**
+   * Downloads a document and returns its text. Call it without validators, so that the response cannot be `Unchanged`.
+   */
   const download = (url: string, options: DownloadOptions = {}) =>
     Effect.map(
       requestDocument(url, options),
@@ -105,5 +117,5 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
   return { requestDocument, download }
 })
 
-/** What a run downloads documents with. */
+/** Downloads the documents that a run needs. */
 export type DocumentDownloader = Effect.Success<ReturnType<typeof makeDocumentDownloader>>

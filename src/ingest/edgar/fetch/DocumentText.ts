@@ -1,11 +1,11 @@
-/** Decodes the bytes of a document: XML in the encoding that it declares (XML 1.0, 4.3.3), JSON and HTML as UTF-8. */
+/** Decodes a document's bytes: XML in its declared encoding (XML 1.0, 4.3.3), JSON and HTML as UTF-8. */
 import { Result } from "effect"
 import { Buffer } from "node:buffer"
 
 const startsWith = (bytes: Uint8Array, ...start: ReadonlyArray<number>) =>
   start.every((byte, index) => bytes[index] === byte)
 
-/** Returns the encoding that a byte order mark or, in UTF-16 without one, the characters `<?` at the start show. */
+/** Detects the encoding from a byte order mark or, for UTF-16 without one, from the leading characters `<?`. */
 const detectUnicode = (bytes: Uint8Array) => {
   if (startsWith(bytes, 0xef, 0xbb, 0xbf)) return "utf-8"
   if (startsWith(bytes, 0xff, 0xfe) || startsWith(bytes, 0x3c, 0, 0x3f, 0)) return "utf-16le"
@@ -13,8 +13,8 @@ const detectUnicode = (bytes: Uint8Array) => {
 }
 
 /**
- * Returns the encoding in the XML declaration, which has only ASCII characters. A declaration without an encoding means
- * UTF-8. Undefined if there is no declaration.
+ * Returns the encoding given in the XML declaration, which contains only ASCII characters. Returns UTF-8 if the
+ * declaration does not specify an encoding, and undefined if there is no declaration.
  */
 const findDeclaredEncoding = (bytes: Uint8Array) => {
   const [declaration] = /^\s*<\?xml\s[^>]*/.exec(Buffer.from(bytes.subarray(0, 256)).toString("latin1")) ?? []
@@ -31,8 +31,9 @@ const makeDecoder = (encoding: string) => {
 }
 
 /**
- * Decodes a document. Fails with a reason if its XML declaration or byte order mark names an encoding that is unknown,
- * or in which the bytes are not valid. Other documents are read as UTF-8, and invalid bytes in them become U+FFFD.
+ * Decodes a document. If an XML declaration or a byte order mark specifies the encoding, the encoding must be known and
+ * the bytes must be valid; otherwise decoding fails with a reason. Any other document is decoded as UTF-8, with U+FFFD
+ * in place of invalid bytes.
  */
 export const decodeDocumentText = (bytes: Uint8Array): Result.Result<string, string> => {
   const encoding = detectUnicode(bytes) ?? findDeclaredEncoding(bytes)

@@ -1,4 +1,7 @@
-/** Downloads documents from the SEC. Requests name the operator, obey a rate limit and are retried (decision 0104). */
+/**
+ * Downloads documents from the SEC. Requests identify the operator, respect a rate limit, and are retried (decision
+ * 0104).
+ */
 import { Config, Context, Data, Duration, Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
@@ -9,20 +12,20 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
 import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
 
-/** Whether the text can be a header value and contains an email address, as the SEC requires. */
+/** Returns whether the text is a valid header value and contains an email address, as the SEC requires. */
 export const isUserAgentWithEmail = (text: string) =>
   /^[\x20-\x7e]+$/.test(text) && text.split(/[\s<>(),;]+/).some(isEmailAddress)
 
-/** Says what is wrong with a User-Agent. Continues a sentence that begins with the name of the setting. */
+/** Error message for an invalid User-Agent. It completes a sentence that begins with the setting's name. */
 export const edgarUserAgentRequirement =
   "must name you and contain an email address, which the SEC requires of programs"
 
-/** A value of the User-Agent header that the SEC accepts. */
+/** A User-Agent header value that the SEC accepts. */
 export const EdgarUserAgent = Schema.String.check(
   Schema.makeFilter(isUserAgentWithEmail, { message: edgarUserAgentRequirement }),
 )
 
-/** The User-Agent header, which identifies the operator to the SEC; `None` if it is not set. */
+/** The User-Agent header that identifies the operator to the SEC; `None` if it is not set. */
 export const EdgarUserAgentConfig = Config.option(Config.schema(EdgarUserAgent, "EDGAR_USER_AGENT"))
 
 const HttpUrl = Schema.String.check(
@@ -31,13 +34,16 @@ const HttpUrl = Schema.String.check(
   }),
 )
 
-/** The base URL to which tests send all requests instead of to the SEC; `None` if it is not set. */
+/** The base URL that replaces the SEC's address in tests; `None` if it is not set. */
 export const EdgarBaseUrlConfig = Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL"))
 
-/** The SEC still refuses requests after a pause of ten minutes. */
+/** The SEC still refuses requests after a ten-minute pause. */
 export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
 
-/** Even after retries, the SEC did not send the document, but an error, another page, or only a part of it. */
+/**
+ * Even after retries, the SEC did not send the complete document, but an error, a different page, or a truncated
+ * document.
+ */
 export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
   readonly url: string
   readonly reason: string
@@ -48,56 +54,59 @@ export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
 }
 
 /**
- * Headers of a response that make the next request for the same document conditional, so that the SEC need not send an
- * unchanged document again; null if absent.
+ * The `ETag` and `Last-Modified` headers of a response, or null where absent. The next request for the same document
+ * sends them back, so that the SEC need not resend an unchanged document.
  */
 export interface CacheValidators {
   readonly etag: string | null
   readonly lastModified: string | null
 }
 
-/** What the SEC sent for a document, or instead of it. */
+/** The SEC's response to a request for a document. */
 export type EdgarResponse =
   | { readonly _tag: "Found"; readonly text: string; readonly validators: CacheValidators }
-  /** The SEC has no such document (yet). */
+  /** The SEC has no such document, or does not have it yet. */
   | { readonly _tag: "Missing" }
-  /** The document has not changed since the response that the validators of the request come from. */
+  /** The document has not changed since the response that supplied the request's validators. */
   | { readonly _tag: "Unchanged" }
 
-/** Why a request failed. */
+/** The errors with which a request can fail. */
 export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | SqlError.SqlError
 
 /** A request for a document. */
 export interface EdgarDocumentRequest {
-  /** The document's URL at the SEC, even if `EDGAR_BASE_URL` sends the request elsewhere. */
+  /** The document's URL at the SEC, even if `EDGAR_BASE_URL` redirects the request. */
   readonly url: string
   readonly validators?: CacheValidators | undefined
 }
 
-/** Maximum size of one document after decompression. */
+/** Maximum size of a document after decompression. */
 export const maxDocumentMegabytes = 64
 
-/** Timeout of one request, including the body of its response. */
+/** Timeout for one request, including reading the response body. */
 const responseTimeout = Duration.minutes(2)
 
-/** Five retries, after 1, 2, 4, 8 and 16 seconds, each varied at random by up to 20%. */
+/** Retries five times, after 1, 2, 4, 8, and 16 seconds, with a random jitter of up to 20% each. */
 export const edgarRetrySchedule = Schedule.exponential("1 second").pipe(
   Schedule.jittered,
   Schedule.upTo({ times: 5 }),
 )
 
-/** Whether the page is the SEC's refusal of automated access. Its status may be 403, 429 or even 200. */
+/**
+ * Returns whether the page is the one that the SEC sends when it refuses automated access. Its status can be 403, 429,
+ * or even 200.
+ */
 const isRefusalPage = (html: string) =>
   /Request Rate Threshold Exceeded|Undeclared Automated Tool|comply with SEC\.gov(?:'|&#39;|’)s Privacy and Security/i
     .test(html.slice(0, 8192))
 
-/** The SEC refuses automated requests from this address for now. */
+/** The SEC currently refuses automated requests from this address. */
 class RequestRefused extends Data.TaggedError("RequestRefused")<{ readonly status: number }> {}
 
-/** The request failed in a way that a retry may mend. */
+/** The request failed in a way that a retry may fix. */
 class TransientFailure extends Data.TaggedError("TransientFailure")<{ readonly reason: string }> {}
 
-/** Reads and decodes the body of a response. Stops reading if it is too large. */
+/** Reads and decodes a response body. Stops reading if the body exceeds the maximum size. */
 const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const chunks: Array<Uint8Array> = []
   let size = 0
@@ -109,7 +118,7 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
     chunks.push(chunk)
     return Effect.void
   }).pipe(
-    // The client reports a response without a body as an error.
+    // The HTTP client reports an empty response body as an error.
     Effect.catchIf(
       (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
       () => Effect.void,
@@ -120,22 +129,25 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
   )
 })
 
-/** The result for a complete document. */
+/** Builds the result for a complete document. */
 const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
   _tag: "Found",
   text,
   validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
 })
 
-/** Whether the document ends as JSON or XML does. Other documents do not show whether they are complete. */
+/**
+ * Returns whether the document ends the way JSON or XML must. For other types, truncation cannot be detected, so the
+ * result is true.
+ */
 const isComplete = (url: string, body: string) => {
   const end = url.endsWith(".json") ? /\}\s*$/ : url.endsWith(".xml") ? />\s*$/ : /$/
   return end.test(body.slice(-100))
 }
 
 /**
- * Interprets a response: the document, its absence, a refusal, or a failure. The SEC sends status 403 both to refuse a
- * request (HTML) and for a missing file (XML).
+ * Interprets a response as the document, an absent document, a refusal, or a failure. The SEC uses status 403 both to
+ * refuse a request (with an HTML body) and for a missing file (with an XML body).
  */
 const interpretResponse = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const { status } = response
@@ -150,14 +162,14 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
     return yield* new TransientFailure({ reason: `status ${status}` })
   }
   if (status !== 200) return yield* new DocumentRejected({ url, reason: `returned status ${status}` })
-  // During maintenance, the SEC may send an HTML page with status 200 instead of any document.
+  // During maintenance, the SEC may send an HTML page with status 200 in place of any document.
   if ((isHtml || /^\s*(<\?xml[^>]*\?>\s*)?<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
     return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
   }
   return isComplete(url, body) ? found(body, response) : yield* new TransientFailure({ reason: "a truncated document" })
 })
 
-/** Describes a request that got no response. */
+/** Converts a connection error or a timeout to `TransientFailure`. */
 const toTransientFailure = (error: { readonly _tag: string }) =>
   new TransientFailure({
     reason: HttpClientError.isHttpClientError(error)
@@ -165,12 +177,12 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
       : `no response within ${Duration.format(responseTimeout)}`,
   })
 
-/** Downloads documents from the SEC, within its rate limit. */
+/** Downloads documents from the SEC within its rate limit. */
 export class EdgarClient extends Context.Service<EdgarClient, {
-  /** Requests a document, with retries. */
+  /** Requests a document, retrying after transient failures. */
   readonly request: (document: EdgarDocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {
-  /** The client. `userAgent` names the operator; `baseUrl` replaces the SEC's address in tests. */
+  /** Provides the client. `userAgent` identifies the operator; `baseUrl` replaces the SEC's address in tests. */
   static readonly layer = (userAgent: string, baseUrl: Option.Option<string>) =>
     Layer.effect(
       EdgarClient,
@@ -178,14 +190,14 @@ export class EdgarClient extends Context.Service<EdgarClient, {
         const client = yield* HttpClient.HttpClient
         const { acquire, pause } = yield* EdgarRateLimiter
 
-        /** Replaces the SEC's address by the base URL, if one is set. */
+        /** Replaces the SEC's address with the base URL, if one is set. */
         const locate = (url: string) =>
           Option.match(baseUrl, {
             onNone: () => url,
             onSome: (base) => url.replace(/^https:\/\/[^/]+/, base.replace(/\/+$/, "")),
           })
 
-        /** Sends one request, as soon as the rate limit allows it. */
+        /** Sends one request as soon as the rate limit allows it. */
         const attempt = Effect.fnUntraced(function* ({ url, validators }: EdgarDocumentRequest) {
           yield* acquire
           const headers = {
@@ -201,7 +213,10 @@ export class EdgarClient extends Context.Service<EdgarClient, {
           )
         })
 
-        /** Repeats the request after transient failures, and then gives up. */
+        /**
+         * Retries the request after transient failures, and fails with `EdgarUnavailable` when the retries are
+         * exhausted.
+         */
         const attemptWithRetries = (request: EdgarDocumentRequest) =>
           attempt(request).pipe(
             Effect.retry({ schedule: edgarRetrySchedule, while: ({ _tag }) => _tag === "TransientFailure" }),
@@ -211,7 +226,10 @@ export class EdgarClient extends Context.Service<EdgarClient, {
               )),
           )
 
-        /** Requests a document. If the SEC refuses, pauses the requests of all processes, and then retries once. */
+        /**
+         * Requests a document. If the SEC refuses the request, pauses the requests of all processes and then tries
+         * again once.
+         */
         const request = (document: EdgarDocumentRequest) =>
           attemptWithRetries(document).pipe(
             Effect.tapErrorTag("RequestRefused", () => pause),
@@ -232,7 +250,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
       Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })),
     )
 
-  /** The client, with the rate limit that all processes with the same database share. */
+  /** Provides the client together with the rate limiter that all processes on the same database share. */
   static readonly limitedLayer = (userAgent: string, baseUrl: Option.Option<string>) =>
     Layer.provide(EdgarClient.layer(userAgent, baseUrl), EdgarRateLimiter.layer)
 }

@@ -1,6 +1,7 @@
 /**
- * Keeps to the SEC's limit of 10 requests per second. All processes share it through the only row of `edgar_access`:
- * each request reserves a slot of 125 ms there, measured by PostgreSQL's clock (docs/decisions/0104-fair-access.md).
+ * Enforces the SEC's limit of 10 requests per second. All processes share the limit through the single row of
+ * `edgar_access`: each request reserves a 125 ms slot there, measured by PostgreSQL's clock
+ * (docs/decisions/0104-fair-access.md).
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -8,16 +9,18 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { makeMonotonicClock } from "../../../postgres/metrics/MonotonicTime.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 
-/** Length of a slot. There are 8 slots per second, fewer than 10 requests, because requests may start late. */
+/**
+ * Length of a slot. It allows 8 requests per second rather than 10, because a request may start later than its slot.
+ */
 const slotInterval = Duration.millis(125)
 
 /**
- * A process that misses the start of its slot by more than this reserves another one. The requests of one second are
- * thus from slots that began within 1.25 seconds: at most 8 × 1.25 = 10.
+ * Maximum delay after the start of a slot. A process that is later than this reserves another slot. Requests sent
+ * within one second therefore come from slots that began within 1.25 seconds of each other: at most 8 × 1.25 = 10.
  */
 const maxLatenessMillis = 250
 
-/** Length of a pause. The SEC blocks an address until it has kept to the limit for ten minutes. */
+/** Length of a pause. The SEC unblocks an address only after it has stayed within the limit for ten minutes. */
 export const edgarPauseDuration = Duration.minutes(10)
 
 /** Interval at which a waiting process checks whether the pause is over. */
@@ -25,7 +28,6 @@ const pausePollInterval = Duration.seconds(5)
 
 const decodeSlot = decodeRows(Schema.Struct({ pause_millis: Schema.Finite, wait_millis: Schema.Finite }))
 
-/** Builds the rate limiter. */
 const makeFairAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
@@ -34,8 +36,8 @@ const makeFairAccess = Effect.gen(function* () {
   const interval = sql`make_interval(secs => ${Duration.toSeconds(slotInterval)}::float8)`
 
   /**
-   * Reserves the next slot, unless requests are paused. Returns how long the pause lasts, negative if there is none,
-   * and the time until the slot begins, both in milliseconds. `next_request_at` is the end of the last reserved slot.
+   * Reserves the next slot, unless requests are paused. Returns, in milliseconds, the remaining pause (negative or zero
+   * if there is none) and the time until the slot begins. `next_request_at` is the end of the last reserved slot.
    */
   const reserve = Effect.map(
     retryLostConnection(decodeSlot(sql`
@@ -50,7 +52,8 @@ const makeFairAccess = Effect.gen(function* () {
   )
 
   /**
-   * Waits for the end of the pause, but only up to `pausePollInterval`, because it may change. Reports each pause once.
+   * Waits for the pause to end, but no longer than `pausePollInterval`, because the end of the pause may change. Logs
+   * each pause once.
    */
   const waitForPause = Effect.fnUntraced(function* (millis: number) {
     if (!isPauseReported) {
@@ -64,7 +67,7 @@ const makeFairAccess = Effect.gen(function* () {
     yield* Effect.sleep(Duration.min(pausePollInterval, Duration.millis(millis)))
   })
 
-  /** Waits for a slot. Reserves another one if this one was missed, because the process was busy or suspended. */
+  /** Waits for a slot. If the process was busy or suspended and missed the slot, reserves another one. */
   const acquire: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
     const requestedAt = now()
     const { pause_millis, wait_millis } = yield* reserve
@@ -85,9 +88,9 @@ const makeFairAccess = Effect.gen(function* () {
   return { acquire, pause }
 })
 
-/** Permission to send requests to the SEC, shared by all processes of one database. */
+/** Limits the rate of requests to the SEC across all processes on the same database. */
 export class EdgarRateLimiter extends Context.Service<EdgarRateLimiter, {
-  /** Completes when this process may start one request. */
+  /** Completes when this process may send one request. */
   readonly acquire: Effect.Effect<void, SqlError.SqlError>
   /** Pauses the requests of all processes for ten minutes. */
   readonly pause: Effect.Effect<void, SqlError.SqlError>

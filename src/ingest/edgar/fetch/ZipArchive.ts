@@ -1,4 +1,4 @@
-/** Reads single entries of a ZIP file, however large it is, without unpacking the others (decision 0128). */
+/** Reads individual entries of a ZIP file of any size without unpacking the rest (decision 0128). */
 import { Data, Effect, Predicate } from "effect"
 import { Buffer } from "node:buffer"
 import { type FileHandle, open } from "node:fs/promises"
@@ -9,22 +9,25 @@ import yauzl from "yauzl"
 
 const inflate = promisify(inflateRaw)
 
-/** The file or an entry is damaged, or in a form that is not supported. The message completes "the file …". */
+/**
+ * The file or an entry is damaged or in an unsupported format. The message completes a sentence that begins with "the
+ * file".
+ */
 export class ZipDamaged extends Data.TaggedError("ZipDamaged")<{ readonly message: string }> {}
 
-/** Describes an error of the file system or of the decoder. */
+/** Converts a file system or decoder error to `ZipDamaged`. */
 const toDamage = (error: unknown) => {
-  // Errors of the file system name a system call. Others are about the content.
+  // File system errors have a `syscall` property. Any other error concerns the content.
   const problem = Predicate.hasProperty(error, "syscall") ? "cannot be read" : "is damaged or incomplete"
   return new ZipDamaged({ message: `${problem} (${error instanceof Error ? error.message : String(error)})` })
 }
 
-/** How many bytes of the archive's list of entries one read fetches. The list may be 100 MB long. */
+/** Number of bytes fetched by each read of the archive's central directory, which can be 100 MB long. */
 const windowBytes = 1 << 20
 
 /**
- * Serves the small reads of `yauzl` from a large block of the file in memory. When `yauzl` lists the entries, it asks
- * for as few as 46 bytes at a time, so without the block each entry would cost several reads of the file.
+ * Serves the small reads that `yauzl` makes from a large in-memory block of the file. While listing the entries,
+ * `yauzl` reads as few as 46 bytes at a time; without the block, each entry would cost several file reads.
  */
 class WindowedReader extends yauzl.RandomAccessReader {
   readonly #file: FileHandle
@@ -43,7 +46,7 @@ class WindowedReader extends yauzl.RandomAccessReader {
     position: number,
     callback: (error: Error | null) => void,
   ) {
-    /** Copies the bytes from the window. Returns false if it does not have them. */
+    /** Copies the requested bytes from the window. Returns false if the window does not contain all of them. */
     const copy = () => {
       const from = position - this.#start
       const isInside = from >= 0 && from + length <= this.#window.length
@@ -60,7 +63,10 @@ class WindowedReader extends yauzl.RandomAccessReader {
   }
 }
 
-/** Copies only what is needed to read an entry. Its name and comment would need more memory than everything else. */
+/**
+ * Copies only the fields needed to read an entry. The name and the comment would take more memory than all other fields
+ * together.
+ */
 const keepEntry = (entry: yauzl.Entry) => {
   const { compressedSize, compressionMethod, crc32, generalPurposeBitFlag, relativeOffsetOfLocalHeader } = entry
   return Object.assign(new yauzl.Entry(), {
@@ -73,7 +79,10 @@ const keepEntry = (entry: yauzl.Entry) => {
   })
 }
 
-/** Reads the list of entries. Returns the wanted ones by name, and the newest time, as in `ZipArchive`. */
+/**
+ * Reads the archive's central directory. Returns the wanted entries by name, and the archive's newest time (see
+ * `ZipArchive`).
+ */
 const readEntries = async (path: string, isWanted: (name: string) => boolean) => {
   const file = await open(path)
   try {
@@ -92,8 +101,8 @@ const readEntries = async (path: string, isWanted: (name: string) => boolean) =>
 }
 
 /**
- * Reads and unpacks an entry. `maxOutputLength` ends the unpacking as soon as the entry is larger than the list says,
- * so that a damaged or malicious file cannot fill the memory.
+ * Reads and unpacks an entry. `maxOutputLength` aborts the decompression as soon as the output exceeds the declared
+ * size, so that a damaged or malicious file cannot exhaust memory.
  */
 const readEntry = async (zip: yauzl.ZipFile, entry: yauzl.Entry) => {
   const stored = await buffer(await zip.openReadStreamPromise(entry, { decodeFileData: false }))
@@ -108,15 +117,21 @@ const readEntry = async (zip: yauzl.ZipFile, entry: yauzl.Entry) => {
 /** An open ZIP file. */
 export interface ZipArchive {
   /**
-   * The newest time of an entry or, if that is earlier, of the file, in milliseconds since 1970. Entries have no time
-   * zone; their times are taken as UTC.
+   * The time of the newest entry, or the modification time of the file if that is earlier, in milliseconds since 1970.
+   * Entry times have no time zone, and are read as UTC.
    */
   readonly newest: number
-  /** Reads an entry into memory; undefined if there is none. Fails if it is damaged, or larger than `maxBytes`. */
+  /**
+   * Reads an entry into memory. Returns undefined if there is no such entry. Fails if the entry is damaged or larger
+   * than `maxBytes`.
+   */
   readonly read: (name: string, maxBytes: number) => Effect.Effect<Uint8Array | undefined, ZipDamaged>
 }
 
-/** Opens a ZIP file, and keeps the wanted entries of its list in memory. The scope closes the file. */
+/**
+ * Opens a ZIP file and loads the wanted entries of its central directory into memory. Closing the scope closes the
+ * file.
+ */
 export const openZipArchive = Effect.fnUntraced(function* (path: string, isWanted: (name: string) => boolean) {
   const { entries, newest } = yield* Effect.tryPromise({ try: () => readEntries(path, isWanted), catch: toDamage })
   const zip = yield* Effect.acquireRelease(
@@ -128,7 +143,7 @@ export const openZipArchive = Effect.fnUntraced(function* (path: string, isWante
     read: Effect.fnUntraced(function* (name, maxBytes) {
       const entry = entries.get(name)
       if (entry === undefined) return undefined
-      // Deflate adds less than a thousandth to data that cannot be compressed.
+      // Deflate adds less than 0.1% to incompressible data.
       if (entry.uncompressedSize > maxBytes || entry.compressedSize > maxBytes * 1.001 + 1_000) {
         return yield* new ZipDamaged({ message: `is larger than ${maxBytes / 1_000_000} MB` })
       }

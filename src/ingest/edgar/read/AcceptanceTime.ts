@@ -1,6 +1,6 @@
 /**
- * Acceptance times of filings. In submissions files, every time ends in `Z`, but some files contain UTC and others
- * Eastern time (docs/decisions/0102-acceptance-times.md).
+ * Determines filings' acceptance times. In the SEC's submissions files, every timestamp ends in `Z`, but some files
+ * contain UTC and others Eastern time (docs/decisions/0102-acceptance-times.md).
  */
 import { DateTime, Schema } from "effect"
 import { LRUCache } from "lru-cache"
@@ -12,21 +12,24 @@ export type StampTimeZone = "eastern" | "utc"
 export interface StampedFiling {
   readonly accession: string
   readonly form: string
-  /** Such as `2026-02-05T13:05:45.000Z`. Despite the `Z`, it may be Eastern time instead of UTC. */
+  /** Timestamp such as `2026-02-05T13:05:45.000Z`. Despite the `Z`, it may be in Eastern time instead of UTC. */
   readonly stamp: string
-  /** The SEC's official date, `YYYY-MM-DD`. */
+  /** The SEC's official filing date, `YYYY-MM-DD`. */
   readonly filingDate?: string
 }
 
-/** Exact acceptance times by accession number, from a source that names its time zone. */
+/** Exact acceptance times by accession number, from a source that states its time zone. */
 export type KnownAcceptanceTimes = ReadonlyMap<string, DateTime.Utc>
 
 const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
 
-/** The start of an hour, in milliseconds since 1970, by the zone in which the hour is meant. */
+/** The start of an hour in each time zone, in milliseconds since 1970. */
 type HourStart = { readonly [Zone in StampTimeZone]: number }
 
-/** Hours by their digits, `2026-02-05 13`; null if there is no such hour. A list has thousands of stamps. */
+/**
+ * Cache of hour starts, because a filing list contains thousands of timestamps. The keys are text such as `2026-02-05
+ * 13`; `start` is null if there is no such hour.
+ */
 const hourStarts = new LRUCache<string, { readonly start: HourStart | null }>({ max: 200_000 })
 
 const readHour = (hour: string): HourStart | null => {
@@ -41,26 +44,29 @@ const readHour = (hour: string): HourStart | null => {
   return start
 }
 
-/** Returns the time in the format `2026-02-05 13:05:45`, or null if the text is not a time. */
+/** Converts a timestamp to the format `2026-02-05 13:05:45`. Returns null if the text is not a valid timestamp. */
 const toDigits = (stamp: string) => {
   const digits = stamp.replace("T", " ").replace(/(\.\d+)?Z?$/, "")
   return /^[^:]+:[0-5]\d:[0-5]\d$/.test(digits) && readHour(digits.slice(0, -6)) !== null ? digits : null
 }
 
-/** Matches midnight Eastern, written in either time zone. Such a stamp is a date without a time. */
+/** Matches midnight Eastern, written in either time zone. Such a timestamp represents a date without a time. */
 const midnightPattern = / 0[045]:00:00$/
 
 /**
- * Matches 00:15 Eastern, written in either time zone. Notices of effectiveness are stamped then, so the hour 00 is no
- * evidence of UTC.
+ * Matches 00:15 Eastern, written in either time zone. Notices of effectiveness have this timestamp, so hour 00 is not
+ * evidence of UTC here.
  */
 const nightlyPattern = / 0[045]:15:/
 
-/** Hours that show the time zone. EDGAR accepts filings from 6 to 22 Eastern, that is, from 10 or 11 to 2 or 3 UTC. */
+/**
+ * Hours that can occur in only one of the two time zones. EDGAR accepts filings from 6:00 to 22:00 Eastern, which is
+ * 10:00 or 11:00 to 2:00 or 3:00 UTC.
+ */
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
-/** Parses a time. The clock changes only on the hour, so minutes and seconds are added to its start. */
+/** Parses a time. UTC offsets change only on the hour, so minutes and seconds can be added to the start of the hour. */
 const parseDigits = (digits: string, timeZone: StampTimeZone): DateTime.Utc => {
   const [minutes, seconds] = [Number(digits.slice(-5, -3)), Number(digits.slice(-2))]
   return DateTime.makeUnsafe(
@@ -79,13 +85,19 @@ const findZonesOfKnownTimes = (
     return (["eastern", "utc"] as const).filter((timeZone) => DateTime.Equivalence(parseDigits(digits, timeZone), time))
   })
 
-/** Returns the stamp without the `Z` if it shows when EDGAR accepted the filing, and null if it is only a date. */
+/**
+ * Returns the timestamp without the `Z`, or null if it does not show when EDGAR accepted the filing, for example
+ * because it represents only a date.
+ */
 const toBusinessHours = ({ form, stamp }: StampedFiling) => {
   const digits = form === "EFFECT" ? null : toDigits(stamp)
   return digits === null || midnightPattern.test(digits) || nightlyPattern.test(digits) ? null : digits
 }
 
-/** Returns the only time zone in which EDGAR accepts filings at the hour of the stamp, if there is only one. */
+/**
+ * Determines the time zone from the timestamp's hour. Returns undefined unless EDGAR accepts filings at that hour in
+ * exactly one of the time zones.
+ */
 const findZoneOfHour = (filing: StampedFiling): StampTimeZone | undefined => {
   const digits = toBusinessHours(filing) ?? ""
   return easternHours.test(digits) ? "eastern" : utcHours.test(digits) ? "utc" : undefined
@@ -98,8 +110,9 @@ const findMostFrequent = (zones: ReadonlyArray<StampTimeZone | undefined>): Stam
 }
 
 /**
- * Determines whether the stamps of one company are UTC or Eastern: as known times show or, without them, as most hours
- * show. Returns null if there is no evidence, or as much for one as for the other.
+ * Determines whether a company's timestamps are in UTC or Eastern time, from known acceptance times if possible. If
+ * there are none, or if they are evenly split, uses the hours of the timestamps. Returns null if the hours are
+ * inconclusive, too.
  */
 export const determineAcceptanceTimeZone = (
   filings: ReadonlyArray<StampedFiling>,
@@ -107,23 +120,26 @@ export const determineAcceptanceTimeZone = (
 ): StampTimeZone | null =>
   findMostFrequent(findZonesOfKnownTimes(filings, known)) ?? findMostFrequent(filings.map(findZoneOfHour))
 
-/** Returns a filing whose exact time would show the time zone of the others. `filings` are sorted, newest first. */
+/**
+ * Returns a filing whose exact acceptance time would reveal the time zone of all the timestamps. `filings` must be
+ * sorted, newest first.
+ */
 export const findFilingWithTime = <F extends StampedFiling>(filings: ReadonlyArray<F>): F | undefined =>
   filings.find((filing) => toBusinessHours(filing) !== null)
 
-/** Returns the instant of acceptance, or null if the stamp contains no time or its time zone is unknown. */
+/** Returns the acceptance time, or null if the timestamp has no time or its time zone is unknown. */
 export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null): DateTime.Utc | null => {
   const digits = toDigits(stamp)
   return digits === null || timeZone === null || midnightPattern.test(digits) ? null : parseDigits(digits, timeZone)
 }
 
 /**
- * How many days an acceptance time may be from the filing date. The two can be months apart, because some filings keep
- * the date of an earlier filing or of a letter as their official date.
+ * Maximum number of days between the acceptance time and the filing date. They can be months apart, because some
+ * filings take their official date from an earlier filing or a letter.
  */
 const maxDaysFromFiling = 366
 
-/** Returns the stamp without the `Z` if its time is so far from the filing date that neither can be trusted. */
+/** Returns the timestamp without the `Z` if it is so far from the filing date that neither can be trusted. */
 export const findDoubtfulStamp = ({ filingDate, stamp }: StampedFiling) => {
   if (filingDate === undefined || stamp.startsWith(filingDate.slice(0, 5))) return undefined
   const digits = toDigits(stamp)
@@ -132,8 +148,8 @@ export const findDoubtfulStamp = ({ filingDate, stamp }: StampedFiling) => {
 }
 
 /**
- * Assigns acceptance times to the filings of one company. A stamp whose hour is impossible in the time zone of the
- * others, or that is far from the filing date, has no time.
+ * Assigns acceptance times to a company's filings. The time is null if the timestamp's hour is impossible in the time
+ * zone of the company's timestamps, or if the timestamp is too far from the filing date.
  */
 export const assignAcceptanceTimes = <F extends StampedFiling>(
   filings: ReadonlyArray<F>,
@@ -147,7 +163,7 @@ export const assignAcceptanceTimes = <F extends StampedFiling>(
   })
 }
 
-/** Reads the exact time from a filing's index page (`Accepted`), which is in Eastern time. */
+/** Reads the exact acceptance time from a filing's index page (`Accepted`). The page uses Eastern time. */
 export const readAcceptanceTimeFromIndexPage = (html: string): DateTime.Utc | null => {
   const [, stamp = ""] = />Accepted<\/div>\s*<div class="info">(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)</.exec(html) ?? []
   return readAcceptanceTime(stamp, "eastern")
@@ -167,7 +183,10 @@ export const formatAcceptanceTimeForColumns = ({ acceptedAt, filingDate }: Dated
     ? { newYorkTime: null, fixedOffsetTime: `${filingDate} 00:00:00` }
     : { newYorkTime: newYorkTimeFormat.format(acceptedAt), fixedOffsetTime: fixedOffsetTimeFormat.format(acceptedAt) }
 
-/** Returns the latest acceptance time of the filings in New York time. A filing without a time counts as midnight. */
+/**
+ * Returns the latest acceptance time of the filings, in New York time. A filing without a time counts as accepted at
+ * midnight.
+ */
 export const formatLatestAcceptanceTime = (filings: readonly [DatedFiling, ...ReadonlyArray<DatedFiling>]) => {
   const times = filings.map(({ acceptedAt, filingDate }) =>
     acceptedAt ?? newYorkTimeFormat.parse(`${filingDate} 00:00:00`)

@@ -1,4 +1,7 @@
-/** Decodes share counts and public floats from XBRL (`/api/xbrl/companyfacts/CIK##########.json`). */
+/**
+ * Decodes share counts and public floats from the SEC's XBRL company facts
+ * (`/api/xbrl/companyfacts/CIK##########.json`).
+ */
 import { Array as Arr, Order, Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
@@ -21,42 +24,45 @@ const FactElement = Schema.Struct({
   filed: CalendarDate,
 })
 
-/** A value that one filing reports for the date `end`. */
+/** A value that a filing reports as of the date `end`. */
 export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
-  /** Identifies the fact in the document: `dei/EntityPublicFloat/USD/0000320193-25-000079/2025-03-28`. */
+  /** Identifies the fact in the document, such as `dei/EntityPublicFloat/USD/0000320193-25-000079/2025-03-28`. */
   readonly path: string
-  /** Set if the count is not in the facts, but in the XBRL instance of the filing. */
+  /** Present if the count comes from the filing's XBRL instance instead of the company facts. */
   readonly instance?: {
-    /** Whether the count is the sum of several classes, or an operator's instead of counts of classes. */
+    /** Whether the count is the sum of several share classes, or a total set by an operator in place of such a sum. */
     readonly hasClasses: boolean
-    /** The classes with their symbols and counts. Empty if the instance has one count of all shares. */
+    /**
+     * The share classes with their symbols and counts, as text. Empty if the instance has a single count of all shares.
+     */
     readonly classes: string
-    /** Securities on the cover that are not common shares, with their counts. */
+    /** Securities on the cover page that are not common shares, with their counts, as text. */
     readonly others?: string
-    /** Links to the elements of the XBRL instance. */
+    /** URLs of the elements of the XBRL instance that contain the count. */
     readonly source: ReadonlyArray<string>
   }
   /**
-   * Set if the date that the filing states is not believed. Then `end` only decides which count is the newest, and the
-   * rows have `published`: the end of the report's own period, if it is known. An operator who agrees needs no reason.
+   * Present if the date stated in the filing is implausible. `end` is then used only to determine which count is the
+   * newest. The rows contain `published` instead: the end of the period that the report covers, or null if unknown.
+   * `reason` is null if an operator has agreed that the date is wrong.
    */
   readonly date?: { readonly stated: string; readonly published: string | null; readonly reason: string | null }
 }
 
-/** The count on a cover that cannot be read, although the filing states it. */
+/** A share count that the cover page states, but that cannot be read. */
 export interface UnreadableCount extends Pick<CompanyFact, "accn" | "filed" | "form"> {
-  /** The date of the count; null if it is not certain. */
+  /** The date of the count, or null if it is uncertain. */
   readonly end: string | null
   readonly url: string
-  /** What the cover states, as `describeStated` describes it. */
+  /** The values that the cover page states, formatted by `describeStated`. */
   readonly read: string
-  /** Why it cannot be read, as a clause: "is stated as 5 and as 6". */
+  /** The reason why the count cannot be read, as a clause such as "is stated as 5 and as 6". */
   readonly reason: string
-  /** Whether the cover states counts of classes. */
+  /** Whether the cover page states counts per share class. */
   readonly hasClasses?: boolean | undefined
 }
 
-/** Links to the elements of documents that state a fact. */
+/** Returns the URLs of the document elements that contain the fact. */
 export const listSources = (
   cik: string,
   { instance, path }: CompanyFact,
@@ -79,27 +85,30 @@ const CompanyFactsDocument = Schema.Struct({
   }),
 })
 
-/** The facts of a company that have a usable value, sorted by date, oldest first. `ShareCounts.ts` assesses them. */
+/** A company's facts that have a usable value, sorted by date, oldest first. `ShareCounts.ts` assesses them. */
 export interface CompanyFacts {
   readonly cik: string
-  /** Shares outstanding, from the cover pages of filings. The facts lack them for companies with several classes. */
+  /**
+   * Shares outstanding, from the cover pages of filings. For companies with several share classes, the company facts
+   * omit them.
+   */
   readonly counts: ReadonlyArray<CompanyFact>
   /**
-   * Shares outstanding of all classes, from the balance sheets in annual and quarterly reports. Reports also repeat an
-   * earlier balance sheet for comparison, whose counts are included.
+   * Shares outstanding of all classes, from the balance sheets in annual and quarterly reports. Also includes counts
+   * from earlier balance sheets, which reports repeat for comparison.
    */
   readonly balanceSheetCounts: ReadonlyArray<CompanyFact>
-  /** Market value of the shares that are not held by affiliates, in US dollars. */
+  /** Market value, in US dollars, of the shares that are not held by affiliates. */
   readonly floats: ReadonlyArray<CompanyFact>
   /** Whether the newest public float is 0, as for a subsidiary or a shell company. */
   readonly isFloatZero: boolean
-  /** Counts of covers that cannot be read. */
+  /** Counts on cover pages that cannot be read. */
   readonly unreadable: ReadonlyArray<UnreadableCount>
-  /** Facts that are not readable. The fragment of the URL is the path of the fact and its position. */
+  /** Facts that cannot be decoded. The URL fragment consists of the fact's path and its index. */
   readonly rejections: ReadonlyArray<DocumentRejected>
 }
 
-/** The facts of a company for which the SEC has none, such as a new holding company. */
+/** Returns empty facts, for companies whose facts the SEC does not have, such as a new holding company. */
 export const makeEmptyFacts = (cik: string): CompanyFacts => ({
   cik,
   counts: [],
@@ -110,20 +119,20 @@ export const makeEmptyFacts = (cik: string): CompanyFacts => ({
   rejections: [],
 })
 
-/** Whether the form states shares outstanding or public float in XBRL. */
+/** Returns whether filings of this form state shares outstanding or public float in XBRL. */
 export const isPeriodicReport = (form: string) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
 
-/** Orders facts by the date of their value, and facts of one date by their filing date. */
+/** Orders facts by the date of their value, then by filing date and accession number. */
 export const byFactDate = Order.combineAll<CompanyFact>([
   Order.mapInput(Order.String, ({ end }) => end),
   Order.mapInput(Order.String, ({ filed }) => filed),
   Order.mapInput(Order.String, ({ accn }) => accn),
 ])
 
-/** Whether the value is from 1 to the largest safe integer. */
+/** Returns whether the value is between 1 and the largest safe integer. */
 export const isUsable = ({ val }: Pick<CompanyFact, "val">) => val >= 1 && val <= Number.MAX_SAFE_INTEGER
 
-/** Groups usable facts by filing and date. A filing may repeat a fact. */
+/** Groups usable facts by filing and date, because a filing may repeat a fact. */
 const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>) =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values()).map((repeated) => ({
     values: Array.from(new Set(repeated.map(({ val }) => val))).toSorted((a, b) => a - b),
@@ -133,11 +142,11 @@ const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>
 
 type FactGroups = ReturnType<typeof groupUsable>
 
-/** Returns the facts for which the filing states only one value per date. */
+/** Returns the facts that have exactly one value per filing and date. */
 const selectUnequivocal = (groups: FactGroups): ReadonlyArray<CompanyFact> =>
   groups.flatMap(({ fact, values }) => fact === undefined || values.length > 1 ? [] : [fact]).toSorted(byFactDate)
 
-/** Returns the counts for which a filing states several values for the same date. */
+/** Returns the counts that have several values in the same filing for the same date. */
 const selectContradicted = (cik: string, groups: FactGroups): ReadonlyArray<UnreadableCount> =>
   groups.flatMap(({ fact, values }) =>
     fact === undefined || values.length === 1 ? [] : [{

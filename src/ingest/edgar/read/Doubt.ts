@@ -1,27 +1,35 @@
-/** Values of documents that are not believed, and what operators have decided about them. */
+/** Suspicious values in documents, and operators' decisions about them. */
 import { hash } from "node:crypto"
 
-/** A value of a document that is not believed: what the document states, and what the row has instead. */
+/** A suspicious value in a document: what the document states, and what is published instead. */
 export interface Doubt {
-  /** Dataset of the row. */
+  /** Dataset of the affected row. */
   readonly table: string
-  /** URL of the document with the element that states this one value, as in the row's `source`. */
+  /**
+   * URL of the document, with a fragment that identifies the element containing the value, as in the row's `source`.
+   */
   readonly url: string
-  /** Column of the row. */
+  /** Affected column of the row. */
   readonly column: string
-  /** What the document states, as `describeStated` describes it; empty if it states nothing. */
+  /** The value that the document states, formatted by `describeStated`. Empty if it states none. */
   readonly read: string
-  /** What the row has if the document is right; null if that is not clear, so that nothing can be confirmed. */
+  /**
+   * The value to publish if the document turns out to be right. Null if the document does not give one clear value, so
+   * that an operator cannot confirm it.
+   */
   readonly confirmable: string | null
-  /** What the row has instead. */
+  /** The value that the row contains instead. */
   readonly published: string | null
-  /** Whether it is decided together with the other doubts about the element. */
+  /** Whether one decision settles this doubt together with all other doubts about the same element. */
   readonly isJoint?: boolean
-  /** Why the value is not believed, as a clause: "is after the filing". */
+  /** The reason why the value is suspicious, as a clause such as "is after the filing". */
   readonly reason: string
 }
 
-/** A doubt repeats numbers and dates of the document, but no other text, which may be personal data, only its hash. */
+/**
+ * Matches text that a doubt may quote: numbers and dates. Any other text may be personal data, so only its hash is
+ * quoted.
+ */
 const quotable = /^([\d.,+\-/%$: ]{1,40}|text [\da-f]{12})$/
 
 const maxDescription = 200
@@ -29,8 +37,8 @@ const maxDescription = 200
 const formatDigest = (text: string) => `text ${hash("sha256", text).slice(0, 12)}`
 
 /**
- * Describes what a document states, by its numbers and dates: `5000000 and 6000000`. Other text is replaced by a part
- * of its hash, so that a document that states another text later has another description.
+ * Describes what a document states by quoting its numbers and dates, as in `5000000 and 6000000`. Any other text is
+ * replaced with part of its hash. The description therefore changes if the document later states different text.
  */
 export const describeStated = (texts: ReadonlyArray<string>) => {
   const described = texts.map((text) => quotable.test(text) ? text : formatDigest(text)).join(" and ")
@@ -39,17 +47,17 @@ export const describeStated = (texts: ReadonlyArray<string>) => {
     : `${described.slice(0, maxDescription / 2)}… (${formatDigest(described)})`
 }
 
-/** What an operator has decided: the value that the row has in any case. */
+/** An operator's decision about a suspicious value. It determines what the row contains. */
 export interface Decision {
-  /** Whether it is what the document states. */
+  /** Whether the operator confirmed the value that the document states. */
   readonly isConfirmed: boolean
   readonly value: string | null
 }
 
-/** Identifies a doubt. A document that states another value later is another doubt. */
+/** Identifies a doubt. If the document later states a different value, that is a new doubt. */
 export type DoubtKey = Pick<Doubt, "column" | "read" | "table" | "url">
 
 export const formatDoubtKey = ({ column, read, table, url }: DoubtKey) => JSON.stringify([table, column, url, read])
 
-/** The decisions by `formatDoubtKey`. */
+/** Decisions by doubt key (see `formatDoubtKey`). */
 export type Decisions = ReadonlyMap<string, Decision>

@@ -1,6 +1,7 @@
 /**
- * The fee exhibit of a registration statement (EX-FILING FEES): how much the statement registers. The SEC stores its
- * facts as an XBRL instance (taxonomy `ffd`) next to it (docs/decisions/0103-unknown-values-of-filings.md).
+ * Decodes the fee exhibit of a registration statement (EX-FILING FEES), which states how much is registered. The SEC
+ * stores the exhibit's facts next to it as an XBRL instance (taxonomy `ffd`;
+ * docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Result, Schema } from "effect"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
@@ -13,12 +14,18 @@ const decodeFolder = makeJsonTextDecoder(
   Schema.Struct({ directory: Schema.Struct({ item: Schema.Array(Schema.Struct({ name: Schema.String })) }) }),
 )
 
-/** Agents name the exhibit differently: `d98304dexfilingfees_htm.xml`, `ex107_htm.xml`, `ea0288ex-fee_acme_htm.xml`. */
+/**
+ * Returns whether the file name is that of a fee instance. Filing agents use different names:
+ * `d98304dexfilingfees_htm.xml`, `ex107_htm.xml`, `ea0288ex-fee_acme_htm.xml`.
+ */
 export const isFeeInstance = (name: string) =>
   /^[\w.-]+_htm\.xml$/i.test(name) &&
   /fil(e|ing)?[-_]?fee|ex[-_]?fee|fees?[-_]?(table|exhibit)|ex(hibit)?[-_.]?107/i.test(name)
 
-/** Finds the name of the fee instance in the list of a filing's folder (`index.json`). Null if there is none. */
+/**
+ * Returns the name of the fee instance in a filing folder's listing (`index.json`), or null if there is none. Fails if
+ * there are several.
+ */
 export const findFeeInstance = (text: string, url: string): Result.Result<string | null, DocumentRejected> =>
   Result.flatMap(decodeFolder(text, url), ({ directory }) => {
     const [name = null, ...others] = directory.item.flatMap(({ name }) => isFeeInstance(name) ? [name] : [])
@@ -28,10 +35,10 @@ export const findFeeInstance = (text: string, url: string): Result.Result<string
   })
 
 export interface FilingFees {
-  /** In US dollars, with cents. Null if the exhibit does not state all of it. */
+  /** Amount in US dollars, with cents. Null if the exhibit does not state the full amount. */
   readonly offeringAmount: string | null
   readonly sharesRegistered: string | null
-  /** Names of the elements that state these values. */
+  /** Names of the elements that contain these values. */
   readonly elements: ReadonlyArray<string>
 }
 
@@ -39,7 +46,10 @@ const getAttribute = (element: XmlElement, name: string) => element.attributes[n
 
 const getLocalName = (name: string | null) => name?.replace(/^.*:/, "") ?? ""
 
-/** Returns the key of a line of the offering table; null if the context has no dimension, "" for other tables. */
+/**
+ * Returns a key for a line of the offering table, null if the context has no dimension, or "" if it belongs to another
+ * table.
+ */
 const readLineKey = (context: XmlElement) => {
   const members = [
     ...findChildElements(context, "scenario"),
@@ -56,7 +66,7 @@ interface Fact {
   readonly name: string
   readonly element: XmlElement
   readonly line: string | null
-  /** Such as `USD` or `shares`. */
+  /** Unit such as `USD` or `shares`. */
   readonly unit: string
 }
 
@@ -86,7 +96,7 @@ const readFacts = (root: XmlElement): Result.Result<ReadonlyArray<Fact>, string>
   }))
 }
 
-/** Reads the only value of an element; null if there is none. A repeated fact must have the same value. */
+/** Returns the only value of an element, or null if there is none. If a fact is repeated, all values must be equal. */
 const readOnly = <A>(
   facts: ReadonlyArray<Fact>,
   name: string,
@@ -97,10 +107,10 @@ const readOnly = <A>(
     return others.length === 0 ? Result.succeed(value) : Result.fail(`has contradictory values of ${name}`)
   })
 
-/** 100 trillion dollars, in hundred-millionths. No offering is that large. */
+/** 100 trillion dollars, in units of 10⁻⁸ dollars. No offering is that large. */
 const maxDollars = 10n ** 22n
 
-/** Reads an amount of dollars, in hundred-millionths. */
+/** Reads a dollar amount, in units of 10⁻⁸ dollars. */
 const readDollars = ({ element, name, unit }: Fact): Result.Result<bigint | null, string> =>
   Result.flatMap(
     readDecimalElement(element),
@@ -110,19 +120,27 @@ const readDollars = ({ element, name, unit }: Fact): Result.Result<bigint | null
 
 const readText = ({ element }: Fact) => Result.succeed(readElementText(element))
 
-/** Reads a number of shares, in hundred-millionths. Null if the unit is another one, such as dollars of a debt. */
+/**
+ * Reads a number of shares, in units of 10⁻⁸ shares. Returns null for any other unit, such as the dollar amount of
+ * debt.
+ */
 const readShares = ({ element, unit }: Fact) =>
   Result.map(readDecimalElement(element), (shares) => unit === "shares" ? shares : null)
 
 interface OfferingLine {
   readonly isEquity: boolean
-  /** Whether the title names shares, and not units, which contain shares of other lines, or warrants. */
+  /**
+   * Whether the title describes shares. False for warrants, and for units, which contain shares listed on other lines.
+   */
   readonly hasShares: boolean
   readonly shares: bigint | null
   readonly dollars: bigint | null
 }
 
-/** The words after the name of a security: `Common Stock, par value $0.001, issuable upon exercise of warrants`. */
+/**
+ * Matches the words after a security's name, such as `, par value $0.001, issuable upon exercise of warrants` after
+ * `Common Stock`.
+ */
 const afterNamePattern =
   /[,;(]| (issued|issuable|reserved|underlying|included|offered|to be|that|which|pursuant|under|par value)\b.*/i
 
@@ -138,14 +156,17 @@ const readLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, strin
     }
   })
 
-/** Adds the values of all lines. Null if there are no lines, or if a line has none or zero: the sum is never a part. */
+/**
+ * Sums the values of all lines. Returns null if there are no lines or if any value is missing or zero, so the result is
+ * never a partial sum.
+ */
 const sumLines = (lines: ReadonlyArray<OfferingLine>, getValue: (line: OfferingLine) => bigint | null) => {
   const values = lines.flatMap((line) => getValue(line) || [])
   return values.length === 0 || values.length < lines.length ? null : values.reduce((sum, value) => sum + value)
 }
 
 const isSameRegistration = (fileNumber: string, stated: string) =>
-  // Several registrants of one statement have numbers such as 333-291338 and 333-291338-01.
+  // Registrants that share a statement have file numbers such as 333-291338 and 333-291338-01.
   stated.split("-").slice(0, 2).join("-") === fileNumber.split("-").slice(0, 2).join("-")
 
 const readFees = (root: XmlElement, fileNumber: string): Result.Result<FilingFees, string> =>
@@ -163,7 +184,7 @@ const readFees = (root: XmlElement, fileNumber: string): Result.Result<FilingFee
     const lines = yield* Result.all(
       Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, facts]) => line ? [readLine(facts)] : []),
     )
-    // The total is zero if the fees are deferred.
+    // A total of zero means that the fees are deferred.
     const dollars = total === 0n ? null : total ?? sumLines(lines, (line) => line.dollars)
     if (dollars !== null && dollars > maxDollars) return yield* Result.fail("has an impossible amount of dollars")
     const shares = sumLines(lines.filter(({ isEquity }) => isEquity), (line) => line.hasShares ? line.shares : null)
@@ -177,7 +198,7 @@ const readFees = (root: XmlElement, fileNumber: string): Result.Result<FilingFee
     }
   })
 
-/** Decodes the fee instance of a statement with this file number. */
+/** Decodes the fee instance of the registration statement with this file number. */
 export const decodeFilingFees = (text: string, url: string, fileNumber: string) =>
   Result.mapError(
     Result.flatMap(parseXml(text), (root) => readFees(root, fileNumber)),

@@ -1,4 +1,6 @@
-/** Makes rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
+/**
+ * Builds the rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md).
+ */
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { type CompanyFact, type CompanyFacts, listSources, type UnreadableCount } from "./CompanyFacts.ts"
@@ -17,7 +19,7 @@ import type { CompanySubmissions } from "./Submissions.ts"
 
 const formatReasons = (reasons: ReadonlyArray<string>) => reasons.map((reason) => `it ${reason}`).join("; ")
 
-/** Says in `details` what is doubtful about a value, or what an operator has decided about it. */
+/** Explains, for `details`, why a value is suspicious or what an operator has decided about it. */
 const formatDoubts = ({ decided, fact, isLeftOut, reasons }: AssessedFact) => {
   if (decided !== undefined) {
     return decided.decision.isConfirmed
@@ -30,11 +32,11 @@ const formatDoubts = ({ decided, fact, isLeftOut, reasons }: AssessedFact) => {
     : ` Unconfirmed: ${formatReasons(reasons)}.`
 }
 
-/** Says in `details` that the date of a count is not believed. */
+/** Explains, for `details`, why the date of a count is considered wrong. */
 const formatDateDoubt = ({ date }: CompanyFact) =>
   date?.reason == null ? "" : ` The filing dates them ${date.stated}, which ${date.reason}.`
 
-/** Names the origin of a count, which the path of its fact shows. */
+/** Describes where a count comes from, based on the path of its fact. */
 const describeOrigin = ({ instance, path }: CompanyFact) =>
   path.startsWith("dei/")
     ? instance === undefined || instance.classes === ""
@@ -44,11 +46,11 @@ const describeOrigin = ({ instance, path }: CompanyFact) =>
       }`
     : "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page."
 
-/** Why a count gives no market capitalization if it is not the sum of known classes (D44). */
+/** Explains why no market capitalization can be computed from a count that is not a sum of known class counts (D44). */
 const classesNote = " They may be of several classes. The number of shares of each is not known, and without it " +
   "`market_cap` of the company is null."
 
-/** Whether the count may cover several share classes although it is not a sum of their known counts. */
+/** Returns whether the count may cover several share classes without being the sum of their known counts. */
 const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) =>
   !isLeftOut &&
   (path.startsWith("dei/")
@@ -71,14 +73,19 @@ const describeFloat = (float: AssessedFact) => {
 const describeUnreadable = ({ reason }: UnreadableCount) =>
   `Left out: the shares outstanding on the cover page cannot be read. The count ${reason}.`
 
-/** Why counts of ordinary shares give no market capitalization of receipts (D44). */
+/**
+ * Explains why no market capitalization of depositary receipts can be computed from counts of ordinary shares (D44).
+ */
 const receiptNote = "These are ordinary shares. The number of them per receipt is not in the facts, and without it " +
   "(`ads_ratio`), `market_cap` of the company is null."
 
-/** The day of a count in the rows. */
+/** Returns the date of a count as published in the rows. */
 const getReportedDate = ({ date, end }: CompanyFact) => date === undefined ? end : date.published
 
-/** Returns the counts of each filing's cover or, if it has none, its balance sheet, and its float. */
+/**
+ * Groups the facts by filing. Each group has the counts from the filing's cover page (or from its balance sheet if the
+ * cover page has none) and the filing's public float.
+ */
 const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats }: CountAssessment) => {
   const accessions = new Set([
     ...[...counts, ...balanceSheetCounts, ...floats].map(({ fact }) => fact.accn),
@@ -88,14 +95,17 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
     const isOfFiling = ({ fact }: AssessedFact) => fact.accn === accession
     const onCover = counts.filter(isOfFiling)
     const unreadable = facts.unreadable.filter(({ accn }) => accn === accession)
-    /** Returns the count on which an operator has decided. */
+    /** Returns the count that an operator has set in place of an unreadable one. */
     const findDecided = ({ end, filed, read }: UnreadableCount) =>
       onCover.find(({ decided, fact }) => decided?.read === read && fact.end === (end ?? filed))
     const decided = new Set(unreadable.map(findDecided))
     return {
       accession,
       counts: onCover.length === 0 ? balanceSheetCounts.filter(isOfFiling) : onCover,
-      /** The counts that cannot be read. Beside one that can, they matter little. */
+      /**
+       * Unreadable counts that no operator has decided about. Empty if the cover page also states a readable count,
+       * which makes the unreadable ones unimportant.
+       */
       unreadable: onCover.every((count) => decided.has(count))
         ? unreadable.filter((one) => findDecided(one) === undefined)
         : [],
@@ -105,16 +115,17 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
   })
 }
 
-/** What a row says: a count, why other counts of the filing cannot be read, or both. */
+/** The content of a row: a count, the reasons why other counts in the filing cannot be read, or both. */
 interface RowParts {
   readonly count: AssessedFact | undefined
   readonly causes: ReadonlyArray<UnreadableCount>
 }
 
 /**
- * Returns a row for each share count of each filing: the counts on its cover page or, if that has none, the count on
- * its balance sheet. Unreadable cover counts have rows, too, or are named beside the count on the balance sheet.
- * The row of a filing's latest count also has the filing's float. A filing without counts has one row, with its float.
+ * Returns one row for each share count in each filing: the counts on the cover page or, if it has none, the count on
+ * the balance sheet. An unreadable count on the cover page also has a row or, if there is a balance sheet count, is
+ * mentioned in the row of that count. The row with a filing's latest count also contains the filing's public float. A
+ * filing without counts has a single row with its float.
  */
 const makeHistoricalRows = (
   issuer: Issuer,
@@ -124,7 +135,7 @@ const makeHistoricalRows = (
 ): ReadonlyArray<RowCells> =>
   groupByFiling(facts, assessment).flatMap(({ accession, counts, float, isFromCover, unreadable }) => {
     const latest = counts.at(-1)
-    // Dates that are not believed may be replaced by the same one.
+    // Keep one count per date, because several implausible dates may have been replaced with the same date.
     const byDate = Array.from(new Map(counts.map((count) => [getReportedDate(count.fact), count])).values())
     const isBeside = counts.length > 0 && !isFromCover
     const unread = isBeside ? [] : Array.from(Map.groupBy(unreadable, ({ end }) => end).values())
@@ -163,7 +174,7 @@ const makeHistoricalRows = (
     })
   })
 
-/** Returns the undecided doubts about the rows of `historical_float_pro`. */
+/** Returns the doubts about rows of `historical_float_pro` that await an operator's decision. */
 export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: CountAssessment): ReadonlyArray<Doubt> =>
   groupByFiling(facts, assessment).flatMap(({ counts, float, unreadable }) => {
     const table = "historical_float_pro"
@@ -207,7 +218,7 @@ export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: Co
   })
 
 /**
- * Returns the current count of a company. If its facts have none, the count that is already stored stays (D38).
+ * Returns the company's current share count. If its facts contain none, the stored count remains (D38).
  * `assessment` is undefined if the company has no facts.
  */
 export const makeCurrentCount = (
@@ -249,8 +260,8 @@ const makeCurrentRows = (
 }
 
 /**
- * Returns the row with the current count, and the rows with the counts and public floats of all filings. If a company
- * has depositary receipts, its counts are numbers of ordinary shares, not of receipts.
+ * Returns the row with the company's current share count, and the rows with the counts and public floats of all
+ * filings. If the company has depositary receipts, its counts are numbers of ordinary shares, not of receipts.
  */
 export const makeFloatRows = (
   issuer: Issuer,

@@ -1,34 +1,36 @@
 /**
- * The positions of a holder in the lines of a form, and the amount of each after the last transaction
- * (docs/decisions/0100-ownership-from-filings.md).
+ * Groups the lines of an ownership form into a holder's positions, and determines the amount of each position after the
+ * last transaction (docs/decisions/0100-ownership-from-filings.md).
  */
 import type { Problem } from "./OwnershipHolders.ts"
 import type { SecurityIdentity } from "./SecurityTitles.ts"
 import { oneShare } from "./XmlValues.ts"
 
-/** A line of a form's table of derivative or non-derivative securities: a holding or a transaction. */
+/** A line in a form's table of derivative or non-derivative securities. It reports a holding or a transaction. */
 export interface HoldingLine {
   readonly isHolding: boolean
   readonly title: string
   readonly security: SecurityIdentity
-  /** Nature of ownership, price and dates, as JSON. Lines of one position have the same terms and footnotes. */
+  /**
+   * Nature of ownership, price, and dates, as JSON. Lines about the same position have the same terms and footnotes.
+   */
   readonly terms: string
-  /** The nature of ownership as a phrase, in which the order matters (`NatureOfOwnership.phrase`). */
+  /** The nature of ownership as a phrase (`NatureOfOwnership.phrase`). Word order matters. */
   readonly nature: string
   readonly footnotes: ReadonlySet<string>
-  /** Date of the transaction; null if it is unknown or not believed. */
+  /** Transaction date; null if it is unknown or implausible. */
   readonly date: string | null
-  /** Number of securities that the transaction added, negative if it removed them; null if unknown. */
+  /** Number of securities that the transaction added (negative if it removed them); null if unknown. */
   readonly change: bigint | null
-  /** The same, as the code of the transaction implies: a sale never adds securities. */
+  /** Like `change`, but with the sign that the transaction code implies: a sale never adds securities. */
   readonly impliedChange: bigint | null
   /** Whether the shares come from the exercise of a derivative. They may be sold on the same day. */
   readonly isExercise: boolean
-  /** Number of securities that are held after the transaction. */
+  /** Number of securities held after the transaction. */
   readonly held: bigint | null
-  /** Number of shares for which the held derivatives can be exchanged; null if unknown. */
+  /** Number of shares that the held derivatives can be exchanged for; null if unknown. */
   readonly underlying: bigint | null
-  /** Why the amounts are unknown, if the form states some. */
+  /** The reason why the amounts are unknown although the form states some. */
   readonly problem: Problem | undefined
 }
 
@@ -42,13 +44,13 @@ const isSamePosition = (line: HoldingLine, other: HoldingLine) =>
   line.nature === other.nature && isSameSet(line.footnotes, other.footnotes) &&
   isSameSet(line.security.optional, other.security.optional)
 
-/** Whether it is unclear if two lines with the same security and terms report one position or two. */
+/** Returns whether two lines with the same security and terms could report either one position or two. */
 const isUnclear = (line: HoldingLine, other: HoldingLine) =>
   isSamePosition(line, other)
     ? line.isHolding || other.isHolding
     : isNested(line.footnotes, other.footnotes) && isNested(line.security.optional, other.security.optional)
 
-/** Returns the lines of each position, or null if it is unclear which lines report the same position. */
+/** Groups the lines by position. Returns null if it is unclear which lines report the same position. */
 export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
   const alike = Map.groupBy(lines, ({ security, terms }) => JSON.stringify([security.name, terms]))
   const positions: Array<Lines> = []
@@ -73,20 +75,23 @@ const isRising = (dates: ReadonlyArray<string>) => dates.every((date, index) => 
 
 const findDates = (lines: Lines) => lines.flatMap(({ date }) => date ?? [])
 
-/** Returns the number of securities that were held before the transaction; null if unknown. */
+/** Returns the number of securities held before the transaction, or null if unknown. */
 const getHeldBefore = ({ change, held }: HoldingLine) => change === null || held === null ? null : held - change
 
 const isNear = (amount: bigint, other: bigint, tolerance: bigint) =>
   amount - other <= tolerance && other - amount <= tolerance
 
-/** Whether each amount equals the previous line's amount plus or minus the traded shares, if the lines state these. */
+/**
+ * Returns whether the dates ascend and each amount equals the previous line's amount plus or minus the traded shares,
+ * as far as the lines state these values.
+ */
 const isConsistent = (lines: Lines, tolerance: bigint) =>
   isRising(findDates(lines)) && lines.every((line, index) => {
     const [before, held] = [getHeldBefore(line), lines[index - 1]?.held ?? null]
     return index === 0 || before === null || held === null || isNear(before, held, tolerance)
   })
 
-/** Joins amounts to groups. `find` returns an amount that stands for the group (union-find). */
+/** Creates disjoint sets of amounts (union-find). `find` returns the representative of an amount's set. */
 const makeGroups = () => {
   const parents = new Map<bigint, bigint>()
   const find = (amount: bigint): bigint => {
@@ -105,12 +110,14 @@ const makeGroups = () => {
 }
 
 /**
- * Finds the amount after the last line, if the lines can be ordered so that each one begins with the amount with which
- * the previous one ended. Undefined if they cannot, or if different orders end with different amounts.
+ * Finds the amount after the last transaction by ordering the lines so that each one starts with the amount that the
+ * previous one ended with. Returns undefined if there is no such order, or if different orders end with different
+ * amounts.
  *
- * If amounts are the nodes of a graph and lines are its edges, such an order is an Eulerian trail, which uses each edge
- * once. All such trails end at the same node: the one with more incoming than outgoing edges. Only a trail that ends
- * where it begins may begin at any node. Then `start`, the amount at the end of the previous day, decides.
+ * Treat the amounts as nodes of a graph and the lines as directed edges. A valid order is then an Eulerian trail: it
+ * uses each edge exactly once. All Eulerian trails end at the same node, which has more incoming than outgoing edges.
+ * The exception is a closed trail, which can start and end at any node. In that case, it ends at `start`, the amount at
+ * the end of the previous day, if that is known.
  */
 const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undefined => {
   const surplus = new Map<bigint, number>()
@@ -130,8 +137,8 @@ const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undef
 }
 
 /**
- * Whether the amounts return to the first one, so that any line may be the last. False if `start`, the amount at the
- * end of the previous day, or the dates of the lines show the order.
+ * Returns whether the amounts end where they began, so that any line might be the last transaction. Returns false if
+ * the order is clear from the dates of the lines or from `start`, the amount at the end of the previous day.
  */
 const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) => {
   const [first, last] = [lines[0], lines.at(-1)]
@@ -143,24 +150,28 @@ const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) =>
 }
 
 /**
- * Whether the last line is the last transaction. `tolerance` is by how much amounts may differ. An exercise that the
- * form lists first comes first, because its shares are sold after it.
+ * Returns whether the lines are in chronological order, so that the last one is the last transaction. Amounts may
+ * deviate by up to `tolerance`. An exercise on the first line is assumed to come first, because its shares are sold
+ * afterwards.
  */
 const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
   (lines[0]?.isExercise === true || !isCircle(lines, start, tolerance)) && isConsistent(lines, tolerance)
 
-/** Returns the candidates for the last line of a day. `lines` has all lines for the day, in the document's order. */
+/**
+ * Returns the lines that may be the last transaction of a day. `lines` contains all lines for that day, in document
+ * order.
+ */
 const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
-  // Some filers mark the exercise of an option as an acquisition, which its code contradicts.
+  // Some filers mark the exercise of an option as an acquisition, although the transaction code says otherwise.
   const implied = lines.map((line) => ({ ...line, change: line.impliedChange }))
   if (isListedInOrder(lines, start) || isListedInOrder(implied, start)) return lines.slice(-1)
   const end = findEndOfTrail(lines, start)
   if (end !== undefined) return lines.filter(({ held }) => held === end)
-  // Filers may round each amount to whole shares, although the transactions have fractions.
+  // Filers may round each amount to whole shares even if the transactions include fractions.
   const tolerance = oneShare - 1n
   if (isListedInOrder(lines, start, tolerance)) return lines.slice(-1)
   const reversed = lines.toReversed()
-  // A sale that is listed before an exercise may be a sale of other shares, so the exercise shows no order here.
+  // The position of an exercise shows no order here, because a sale listed before it may be of other shares.
   return !isCircle(reversed, start, tolerance) && isConsistent(reversed, tolerance) ? lines.slice(0, 1) : lines
 }
 
@@ -170,9 +181,9 @@ const isNewestFirst = (lines: Lines) => {
 }
 
 /**
- * Returns the candidates for the last line of a position. That is the line with the latest date or, if several lines
- * have this date, the one that their amounts show to be last. If the amounts contradict each other, returns all lines
- * for that date, because any of them may be the last.
+ * Returns the lines that may be the last transaction of a position. This is the line with the latest date or, if
+ * several lines have that date, the one whose amounts show that it is last. If the amounts contradict each other,
+ * returns all lines for that date.
  */
 export const findLastLines = (lines: Lines): Lines => {
   const ordered = isNewestFirst(lines) ? lines.toReversed() : lines

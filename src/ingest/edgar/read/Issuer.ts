@@ -1,22 +1,22 @@
-/** A company whose documents are ingested, as described by the SEC's ticker list or by its submissions. */
+/** A company whose documents are ingested, as described by the SEC's ticker list or its submissions file. */
 export interface Issuer {
-  /** Ten digits, zero-padded. */
+  /** The company's number at the SEC (CIK): ten digits, zero-padded. */
   readonly cik: string
   /** The current symbol of the primary security, which is usually the common stock (`PrimarySymbols.ts`). */
   readonly ticker: string
-  /** All symbols of the CIK, in the SEC's order, including symbols of preferred shares, units and warrants. */
+  /** All ticker symbols of the CIK, in the SEC's order, including symbols of preferred shares, units, and warrants. */
   readonly tickers: ReadonlyArray<string>
   readonly name: string
-  /** The SEC's name of the exchange, such as `Nasdaq`, `NYSE` or `OTC`. */
+  /** The exchange name that the SEC uses, such as `Nasdaq`, `NYSE`, or `OTC`. */
   readonly exchange: string | null
   /**
-   * The symbols of the primary security, oldest first, each from the day `from` until the day before `until`
-   * (`YYYY-MM-DD`). Absent if the security is known only under `ticker`.
+   * The symbols of the primary security, oldest first. Each is valid from the day `from` through the day before `until`
+   * (`YYYY-MM-DD`). Absent if `ticker` is the only known symbol of the security.
    */
   readonly periods?: ReadonlyArray<{ readonly ticker: string; readonly from?: string; readonly until?: string }>
 }
 
-/** Returns the symbol that the issuer's primary security used on a day, `YYYY-MM-DD` (D38). */
+/** Returns the symbol that the issuer's primary security had on a day (`YYYY-MM-DD`; D38). */
 export const getTickerOn = ({ periods = [], ticker }: Issuer, day: string) =>
   periods.find(({ from, until }) => (from === undefined || from <= day) && (until === undefined || day < until))
     ?.ticker ?? ticker

@@ -1,4 +1,4 @@
-/** Decodes the SEC's JSON documents, and rejects malformed ones without repeating their text. */
+/** Decodes the SEC's JSON documents. Error messages about malformed documents do not quote them. */
 import { Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import * as Column from "../../../contract/rows/Columns.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
@@ -8,7 +8,7 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 const formatPath = (path: ReadonlyArray<unknown>) =>
   path.map((key) => typeof key === "number" ? `[${key}]` : `.${String(key)}`).join("").replace(/^\./, "")
 
-/** Describes the first error by its path in the document, but not by the value, which may be personal data. */
+/** Describes the first error by its path in the document. Omits the value, which may be personal data. */
 const describeIssue = ({ issue }: Schema.SchemaError) => {
   const [first] = formatIssue(issue).issues
   const path = formatPath(first?.path ?? [])
@@ -19,7 +19,7 @@ const parseJson = (text: string, url: string): Result.Result<unknown, DocumentRe
   try {
     return Result.succeed(JSON.parse(text))
   } catch {
-    // If requests exceed its rate limit, the SEC may send an HTML page with status 200.
+    // The SEC may send an HTML page with status 200 if requests exceed its rate limit.
     const reason = /^\s*</.test(text) ? "is an HTML or XML page instead of JSON" : "is not complete JSON"
     return Result.fail(new DocumentRejected({ url, reason }))
   }
@@ -34,13 +34,13 @@ export const makeParsedJsonDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder
     Result.mapError(decode(value), (error) => new DocumentRejected({ url, reason: describeIssue(error) }))
 }
 
-/** Returns a decoder for the text of a JSON document. */
+/** Returns a decoder for JSON text. */
 export const makeJsonTextDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, string> => {
   const decode = makeParsedJsonDecoder(schema)
   return (text, url) => Result.flatMap(parseJson(text, url), (value) => decode(value, url))
 }
 
-/** A CIK as a number or as text, with or without leading zeros. */
+/** A CIK as a number or a string, with or without leading zeros. Decoded to ten digits. */
 export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
   Schema.decodeTo(Schema.String.check(Schema.isPattern(/^\d{10}$/)), {
     decode: SchemaGetter.transform((cik) => String(cik).padStart(10, "0")),
@@ -48,7 +48,7 @@ export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
   }),
 )
 
-/** The name of a form. Unlike other text, it is not trimmed, so it must already be a valid cell of a data file. */
+/** A form name. Unlike other text, it is not normalized, so it must already be a valid cell of a data file. */
 export const SecFormName = Column.text("SEC form.").schemas.insert
 
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
@@ -62,8 +62,8 @@ export const checkCikMatchesUrl = (cik: string, url: string): Result.Result<void
 }
 
 /**
- * Normalizes text for a cell of a data file: trims it, removes NUL characters and replaces lone surrogates.
- * Returns null if nothing remains.
+ * Normalizes text for a data file cell: trims it, removes NUL characters, and replaces lone surrogates. Returns null if
+ * no text remains.
  */
 export const normalizeCellText = (text: string) => {
   const trimmed = text.toWellFormed().replaceAll("\0", "").trim()

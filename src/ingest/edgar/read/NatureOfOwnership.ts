@@ -1,6 +1,11 @@
-/** Recognizes natures of indirect ownership that differ only in spelling: `By Trust`, `By trust.` and `Trust`. */
+/**
+ * Recognizes natures of indirect ownership that differ only in wording, such as `By Trust`, `By trust.`, and `Trust`.
+ */
 
-/** Matches a reference to a footnote inside a text: `(1)`, `see footnote 1`, `see fn. (2)`. Filings name it `F1`. */
+/**
+ * Matches a footnote reference in text, such as `(1)`, `see footnote 1`, or `see fn. (2)`. The id of footnote 1 in a
+ * filing is `F1`.
+ */
 const footnotePattern = new RegExp(
   [
     "\\b(?:(?:see )?foot ?notes?|see (?:fn|notes?))\\b[.:# ]*(?:[([]?(\\d+)[)\\]]?)?",
@@ -10,7 +15,7 @@ const footnotePattern = new RegExp(
   "g",
 )
 
-/** Removes references to footnotes from a text in lower case, and returns the ids of these footnotes. */
+/** Removes footnote references from lowercase text, and returns the rest together with the ids of the footnotes. */
 export const splitFootnoteMarks = (text: string) => {
   const footnotes: Array<string> = []
   const rest = text.replace(footnotePattern, (_, ...numbers: ReadonlyArray<string | number | undefined>) => {
@@ -21,7 +26,7 @@ export const splitFootnoteMarks = (text: string) => {
   return { rest, footnotes }
 }
 
-/** Words that do not help to identify the holder. */
+/** Words that do not help identify the holder. */
 const emptyWords = new Set(
   "by held owned indirect indirectly through via in the of for see".split(" "),
 )
@@ -36,26 +41,26 @@ const synonyms: ReadonlyMap<string, string> = new Map([
 
 const spouses = new Set(["wife", "husband"])
 
-/** Words that a filer may add to the name of an account or leave out: `401(k)`, `Company 401(k) Plan`. */
+/** Words that a filer may include in or omit from an account's name, as in `401(k)` and `Company 401(k) Plan`. */
 const optionalWords = new Set(["plan", "account", "company", "issuer"])
 
 export interface NatureOfOwnership {
   /**
-   * The meaningful words in alphabetical order. Two lines may report the same position only if these are equal:
-   * `By Trust for Spouse` and `Spouse Trust` both give `spouse trust`.
+   * The significant words in alphabetical order. Two lines can report the same position only if their words are equal:
+   * `By Trust for Spouse` and `Spouse Trust` both yield `spouse trust`.
    */
   readonly words: string
   /**
-   * The meaningful words in the order of the text, which may keep `wife` and `husband` apart. If two lines have equal
-   * `words` but different phrases, they may report one position or two: `trust spouse` and `spouse trust` may be two
-   * trusts.
+   * The significant words in their original order, with `wife` and `husband` kept distinct in longer phrases. If two
+   * lines have equal `words` but different phrases, such as `trust spouse` and `spouse trust`, it is unclear whether
+   * they report one position or two.
    */
   readonly phrase: string
-  /** Ids of the footnotes to which the text refers. */
+  /** Ids of the footnotes that the text refers to. */
   readonly footnotes: ReadonlyArray<string>
 }
 
-/** Reads the text of an element `natureOfOwnership`. Drops words that do not help to identify the holder. */
+/** Parses the text of a `natureOfOwnership` element. Drops words that do not help identify the holder. */
 export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
   const { footnotes, rest } = splitFootnoteMarks(
     text.normalize("NFKC").toLowerCase().replace(/\b401[ -]*\(?k\b\)?/g, "401k")
@@ -71,7 +76,7 @@ export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
   const general = phrase.map((word) => spouses.has(word) ? "spouse" : word)
   return {
     words: Array.from(new Set(general)).toSorted().join(" "),
-    // A holder has one spouse, but `Wife Trust` and `Husband Trust` may be two trusts.
+    // A holder has only one spouse, but `Wife Trust` and `Husband Trust` may be two different trusts.
     phrase: (phrase.length === 1 ? general : phrase).join(" "),
     footnotes,
   }

@@ -1,4 +1,4 @@
-/** Makes rows of `news` from filings. */
+/** Builds rows of `news` from filings. */
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { findDoubtfulStamp, formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "../fetch/EdgarUrls.ts"
@@ -6,13 +6,13 @@ import type { Doubt } from "./Doubt.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
-/** Whether the description only repeats the form: `FORM 8-K`, `FORM 8 K` and `8K` all repeat `8-K`. */
+/** Returns whether the description only repeats the form, as `FORM 8-K`, `FORM 8 K`, and `8K` do for `8-K`. */
 const repeatsForm = (description: string, form: string) => {
   const simplify = (text: string) => text.toUpperCase().replace(/FORM/, "").replace(/[^A-Z0-9]/g, "")
   return ["", "PRIMARYDOCUMENT", simplify(form)].includes(simplify(description))
 }
 
-/** Joins the form, the filer's description and the items, such as `8-K: CURRENT REPORT, items 5.02, 9.01`. */
+/** Combines the form, the filer's description, and the items, as in `8-K: CURRENT REPORT, items 5.02, 9.01`. */
 const formatTitle = ({ description, form, items }: EdgarFiling) => {
   const parts = [
     ...(description === null || repeatsForm(description, form) ? [] : [description]),
@@ -21,7 +21,10 @@ const formatTitle = ({ description, form, items }: EdgarFiling) => {
   return parts.length === 0 ? form : `${form}: ${parts.join(", ")}`
 }
 
-/** Returns the rows of `news`: one per filing of the issuer. A filing about several companies has a row for each. */
+/**
+ * Returns rows of `news`, one for each of the issuer's filings. A filing about several companies has a row for each of
+ * them.
+ */
 export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
   filings.map((filing) => {
     const { fixedOffsetTime, newYorkTime } = formatAcceptanceTimeForColumns(filing)
@@ -42,7 +45,7 @@ export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>
     }
   })
 
-/** Returns the acceptance times that are not believed. */
+/** Returns doubts about implausible acceptance times. */
 export const findNewsDoubts = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<Doubt> =>
   filings.flatMap((filing) => {
     const read = filing.acceptedAt === null ? findDoubtfulStamp(filing) : undefined

@@ -1,6 +1,6 @@
 /**
- * Forms 3, 4 and 5 and their amendments: what directors, officers and owners of more than ten percent hold
- * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
+ * Decodes Forms 3, 4, and 5 and their amendments, which report what directors, officers, and owners of more than ten
+ * percent hold (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
  */
 import { Record, Result } from "effect"
 import { describeStated } from "./Doubt.ts"
@@ -22,15 +22,15 @@ import * as Xml from "./XmlValues.ts"
 import { classifyDerivativeByTitle, classifySharesByTitle, makeSecurityIdentifier } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
-/** A line, with the date that it states. */
+/** A line of a form, together with the date that it states. */
 interface DatedLine extends HoldingLine {
   readonly stated: Reading<string>
 }
 
-/** What the lines of a form have in common. */
+/** Values needed to read every line of a form. */
 interface FormContext {
   readonly filingDate: string
-  /** The day of the first transaction or other event, if the form states it. */
+  /** The day of the first transaction or other event, or null if the form does not state it. */
   readonly firstDay: string | null
   readonly identify: ReturnType<typeof makeSecurityIdentifier>
 }
@@ -47,8 +47,8 @@ const readFootnotes = (element: XmlElement | undefined) =>
     : findChildElements(element, "footnoteId").flatMap(({ attributes: { id } }) => id === undefined ? [] : [id.value])
 
 /**
- * Returns the value of an element, or the ids of its footnotes if they state the value in words. Numbers and dates that
- * are equal have equal terms: `8.88` and `8.880`.
+ * Returns an element's value, or the ids of its footnotes if they state the value in words. Equal numbers or dates
+ * yield equal terms, such as `8.88` and `8.880`.
  */
 const readTerm = (parent: XmlElement, name: string) => {
   const element = findOnlyChildElement(parent, name)
@@ -60,21 +60,21 @@ const readTerm = (parent: XmlElement, name: string) => {
 }
 
 /**
- * Returns the number of shares that the held derivatives give; null if unknown.
- * After a transaction, this is known only if each derivative gives one share, or if none is held.
+ * Returns the number of shares underlying the held derivatives, or null if unknown. After a transaction, the number is
+ * known only if each derivative represents one share or if none is held anymore.
  */
 const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigint | null, shares: bigint | null) => {
   if (isHolding) return shares
   return held === 0n || (traded !== null && traded === shares) ? held : null
 }
 
-/** Codes of transactions that can only add shares (A), or only remove them (D). */
+/** Transaction codes that can only add shares (A) or only remove them (D). */
 const directions: { readonly [code: string]: string } = { A: "A", P: "A", S: "D", F: "D", D: "D" }
 
-/** Codes of the exercise of an option or a warrant, which is then no longer held. */
+/** Transaction codes for the exercise of an option or a warrant, which is then no longer held. */
 const exerciseCodes = new Set(["C", "M", "O", "X"])
 
-/** Returns the change of the position as the form states it and as the code of the transaction implies. */
+/** Returns the change of the position both as the form states it and as the transaction code implies. */
 const readChanges = (line: XmlElement, title: string, traded: bigint | null) => {
   const stated = readElementText(
     findValue(findOnlyChildElement(line, "transactionAmounts"), "transactionAcquiredDisposedCode"),
@@ -128,10 +128,10 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, 
   }
 }
 
-/** Maximum number of lines in a table, far more than the 30 that the SEC accepts. */
+/** Maximum number of lines in a table. The SEC accepts no more than 30. */
 const maxLines = 1000
 
-/** Reads the lines of a table: `nonDerivative` or `derivative`. */
+/** Reads the lines of the `nonDerivative` or `derivative` table. */
 const readTable = (
   root: XmlElement,
   kind: string,
@@ -155,14 +155,17 @@ const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount):
   return { value: amount, problem }
 }
 
-/** Describes the amounts of the lines, as far as the form states them. */
+/** Describes the amounts that the lines state. */
 const describeAmounts = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount) =>
   describeStated(lines.flatMap((line) => {
     const amount = getAmount(line)
     return line.problem?.read ?? (amount === null ? [] : Xml.formatDecimal(amount))
   }))
 
-/** Adds up the positions. Null if there are none, if they are unclear, or if the amount of one of them is unknown. */
+/**
+ * Sums the amounts of the positions. Returns null if there are no positions, if they are unclear, or if the amount of
+ * any of them is unknown.
+ */
 const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<string> => {
   const doubt = (reason: string) => makeUnknown({ read: describeAmounts(lines, getAmount), reason })
   const positions = findPositions(lines)
@@ -182,7 +185,10 @@ const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): 
 const getHeld = ({ held }: HoldingLine) => held
 const getUnderlying = ({ underlying }: HoldingLine) => underlying
 
-/** Whether securities whose title no rule recognizes are held. They may be shares, which a sum would then lack. */
+/**
+ * Returns whether the owner holds securities whose title matches no rule. They might be shares, so that any sum would
+ * be incomplete.
+ */
 const holdsUnrecognized = (shares: ReadonlyArray<HoldingLine>) => {
   const lines = shares.filter(({ title }) => classifySharesByTitle(title) === undefined)
   return findPositions(lines)?.some((position) => findAmount(position, getHeld).value !== 0n) ?? true
@@ -205,10 +211,10 @@ const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArr
   }
 }
 
-/** Whether the title refers to another part of the document, such as `See Remarks`. */
+/** Returns whether the title refers to another part of the document, such as `See Remarks`. */
 const isReference = (title: string) => /^\(?see\b/i.test(title)
 
-/** Reads the columns of an owner. If a document has several owners, they own the same securities together. */
+/** Reads an owner's columns. Several owners in one document jointly own the same securities. */
 const readOwner = (element: XmlElement) => {
   const identity = findOnlyChildElement(element, "reportingOwnerId")
   const relationship = findOnlyChildElement(element, "reportingOwnerRelationship")
@@ -223,7 +229,8 @@ const readOwner = (element: XmlElement) => {
     readings,
     cells: {
       ...named,
-      // An owner may be both an officer and a director, but the column holds only one type: the closest relationship.
+      // An owner may be both an officer and a director, but the column has only one type. The closest relationship to
+      // the company is used.
       owner_type: isChecked("isOfficer")
         ? "executive"
         : isChecked("isDirector")
@@ -237,9 +244,9 @@ const readOwner = (element: XmlElement) => {
 }
 
 /**
- * Finds the day of the holdings: the last transaction. The period of a Form 5 is the end of a fiscal year, and the form
- * reports the holdings of that day. That of a Form 3 or 4 is the date of an event, and replaces dates that are not
- * believed.
+ * Returns the date of the reported holdings. For Form 5, this is the form's period, which is the end of a fiscal year.
+ * For Forms 3 and 4, it is the date of the last transaction. The period of these forms is the date of an event, and
+ * replaces implausible transaction dates.
  */
 const findReportedDate = (
   isAnnual: boolean,
@@ -267,13 +274,13 @@ const findReportedDate = (
 }
 
 /**
- * Whether the form is an amendment without transactions. Amendments state only the lines that they add or correct
- * (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not tell what the owner holds.
+ * Returns whether the form is an amendment without transactions. Amendments state only the lines that they add or
+ * correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not show everything that the owner holds.
  */
 const isPartialAmendment = (form: string | null, lines: ReadonlyArray<HoldingLine>) =>
   form?.endsWith("/A") === true && lines.every(({ isHolding }) => isHolding)
 
-/** Reads a document whose root element is `ownershipDocument`. */
+/** Decodes a document with the root element `ownershipDocument`. */
 export const decodeOwnershipForm = (
   root: XmlElement,
   filingDate: string,
@@ -302,7 +309,8 @@ export const decodeOwnershipForm = (
       issuerCik,
       reportedDate: reported.reported_date.value,
       element: "reportingOwner",
-      // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
+      // All owners in a document hold the same shares. Only the first row has the amounts, so that a sum does not count
+      // them twice.
       rows: owners.map(({ cells }, index) => ({
         ...unknownHolding,
         ...cells,

@@ -1,4 +1,4 @@
-/** What one ownership document reports: its filing, issuer, and owners or reporting persons. */
+/** The content of an ownership document: form, issuer, and owners or reporting persons. */
 import { Record, Result } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { describeStated, type Doubt } from "./Doubt.ts"
@@ -6,43 +6,47 @@ import { findDateDoubt } from "./StatedDates.ts"
 import { readElementText, type XmlElement } from "./XmlDocument.ts"
 import { readDateElement } from "./XmlValues.ts"
 
-/** Why a value is not believed. */
+/** The reason why a value is unknown or implausible. */
 export interface Problem extends Pick<Doubt, "read" | "reason"> {
-  /** The value if the document is right, as the column has it. Absent if that is not clear. */
+  /**
+   * The value to publish if the document turns out to be right. Absent if the document does not give one clear value.
+   */
   readonly confirmable?: string | null
 }
 
-/** A value of a document. It is null if the document does not state it, or if it is not believed. */
+/**
+ * A value read from a document. It is null if the document does not state it, or if it is unreadable or implausible.
+ */
 export interface Reading<A> {
   readonly value: A | null
   readonly problem: Problem | undefined
 }
 
-/** A doubt about a column of a holder. */
+/** A doubt about one column of a holder's row. */
 export interface HolderDoubt extends Problem {
-  /** Index of the holder. */
+  /** Index of the holder in `rows`. */
   readonly holder: number
   readonly column: string
 }
 
 export interface OwnershipHolders {
-  /** The form as the document names it, such as `4/A`, `SCHEDULE 13D` or `SC 13G`. */
+  /** The form name that the document states, such as `4/A`, `SCHEDULE 13D`, or `SC 13G`. */
   readonly form: string | null
   readonly issuerCik: string | null
-  /** Null if the document states no day for the holdings, or none that is believed. */
+  /** The date of the reported holdings. Null if the document states none or only an implausible one. */
   readonly reportedDate: string | null
-  /** Name of the element that describes a holder. */
+  /** Name of the XML element that describes a holder. */
   readonly element: string
   /** One row of `ownership` per holder, without the columns that describe the filing. */
   readonly rows: ReadonlyArray<RowCells>
-  /** Whether the document states only a part of what the holders own. */
+  /** Whether the document states only part of what the holders own. */
   readonly isPartial: boolean
   readonly doubts: ReadonlyArray<HolderDoubt>
 }
 
 /**
- * The columns of a holder about which a document may say nothing. An amount is also null if the document has an unclear
- * number. All rows of a file must have the same columns.
+ * Default values for the columns that a document may not state. An amount is also null if the document states an
+ * unclear number. The defaults ensure that all rows of a file have the same columns.
  */
 export const unknownHolding = {
   title: null,
@@ -61,7 +65,7 @@ export const makeReading = <A>(value: A | null): Reading<A> => ({ value, problem
 
 export const makeUnknown = (problem: Problem): Reading<never> => ({ value: null, problem })
 
-/** Returns the value of an element, or why it has none. */
+/** Reads an element's value. If the value cannot be read, the result states why. */
 export const readStated = <A>(
   element: XmlElement | undefined,
   read: (element: XmlElement | undefined) => Result.Result<A | null, string>,
@@ -71,7 +75,10 @@ export const readStated = <A>(
     onFailure: (reason) => makeUnknown({ read: describeStated([readElementText(element) ?? ""]), reason }),
   })
 
-/** Returns the value of an element that every document has, or why it has none. */
+/**
+ * Reads the value of an element that every document must have. If the value is missing or cannot be read, the result
+ * states why.
+ */
 export const readRequired: typeof readStated = (element, read) => {
   const stated = readStated(element, read)
   const isMissing = stated.value === null && stated.problem === undefined
@@ -79,8 +86,8 @@ export const readRequired: typeof readStated = (element, read) => {
 }
 
 /**
- * Returns the date in an element, or why it has none, or none that is believed. `firstDay` is the day of the first
- * event that the filing reports, if it states one.
+ * Reads the date in an element. If it cannot be read or is implausible, the result states why. `firstDay` is the day of
+ * the first event that the filing reports, or null if the filing does not state it.
  */
 export const readStatedDate = (
   element: XmlElement | undefined,
@@ -102,7 +109,7 @@ interface Readings {
   readonly [column: string]: Reading<unknown>
 }
 
-/** Returns the doubts about the columns of each holder. Those of `filing` are equal in all rows. */
+/** Returns the doubts about the columns of each holder. Doubts about the filing's columns apply to every holder. */
 export const findDoubts = (holders: ReadonlyArray<Readings>, filing: Readings): ReadonlyArray<HolderDoubt> =>
   holders.flatMap((readings, holder) =>
     Object.entries({ ...filing, ...readings }).flatMap(([column, { problem }]) =>

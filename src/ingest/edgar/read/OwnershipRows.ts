@@ -1,4 +1,6 @@
-/** Makes rows of `ownership` from filings in XML, and from headers (docs/decisions/0100-ownership-from-filings.md). */
+/**
+ * Builds rows of `ownership` from XML filings and from SGML headers (docs/decisions/0100-ownership-from-filings.md).
+ */
 import { Result } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
@@ -12,16 +14,19 @@ import { decodeSchedule13Header, parseSgmlHeader } from "./Schedule13Header.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 import { parseXml, type XmlElement } from "./XmlDocument.ts"
 
-/** Whether the form is a Form 3, 4 or 5, or an amendment. */
+/** Returns whether the form is a Form 3, 4, or 5, or an amendment to one. */
 export const isOwnershipForm = (form: string) => /^[345](\/A)?$/.test(form)
 
-/** Whether the form is a Schedule 13D or 13G, or an amendment. Until 2024, these schedules were not XML. */
+/**
+ * Returns whether the form is a Schedule 13D or 13G, or an amendment to one. Before December 2024, these schedules were
+ * not XML.
+ */
 export const isSchedule13 = (form: string) => /^SC(HEDULE)? 13[DG](\/A)?$/.test(form)
 
 export interface EdgarOwnershipFiling extends Pick<EdgarFiling, "acceptedAt" | "accession" | "filingDate" | "form"> {
-  /** URL of the document to which the rows link. */
+  /** URL of the document that the rows link to. */
   readonly documentUrl: string
-  /** URL of the header, if that is read instead of the document. */
+  /** URL of the SGML header, if it is read instead of the document. */
   readonly headerUrl?: string
 }
 
@@ -32,9 +37,9 @@ const readHolders = (root: XmlElement, filingDate: string): Result.Result<Owners
     : Result.fail("is not an ownership document")
 }
 
-/** Returns why the document is not the requested one, or undefined if it is. */
+/** Returns why the document is not the requested one, or undefined if it is the requested one. */
 const findMismatch = ({ form, issuerCik, rows }: OwnershipHolders, filing: EdgarOwnershipFiling) => {
-  // Documents name the form `SCHEDULE 13D`. The SEC's list of filings named it `SC 13D` until December 2024.
+  // Documents call the form `SCHEDULE 13D`, but the SEC's filing list called it `SC 13D` until December 2024.
   const [read, listed] = [form, filing.form].map((name) => name?.replace(/^SC /, "SCHEDULE "))
   if (read !== listed) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
@@ -42,18 +47,19 @@ const findMismatch = ({ form, issuerCik, rows }: OwnershipHolders, filing: Edgar
   return rows.every(({ owner_name }) => owner_name === null) ? "has no holder with a name" : undefined
 }
 
-/** The rows of a filing, and the values that are not believed. */
+/** The rows from one filing, and doubts about suspicious values. */
 export interface OwnershipFilingRows {
   readonly rows: ReadonlyArray<RowCells>
   readonly doubts: ReadonlyArray<Doubt>
 }
 
-/** A row whose columns about the holder are null: the filing is known, but not what the holder owns (§2.7). */
+/** A row without holder columns: the filing is known, but not what the holder owns (§2.7). */
 const placeholder = { owner_name: null, owner_cik: null, owner_type: null, ...unknownHolding }
 
 /**
- * If a document states only a part of what its holders own, replaces them by a placeholder, which does not hide the
- * rows of other filings. What the document states about the first holder becomes a doubt, which an operator may decide.
+ * If a document states only part of the holdings, replaces its rows with a single placeholder row, which does not
+ * supersede the rows of other filings. The values stated for the first holder become doubts, so that an operator can
+ * decide about them.
  */
 const hidePart = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | "rows"> => {
   if (!holders.isPartial) return holders
@@ -68,9 +74,10 @@ const hidePart = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | 
 }
 
 /**
- * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
- * An amendment is a separate filing. If it states only a part of the holdings, it has a placeholder, which does not
- * hide the rows of the form that it amends. A filing about another issuer has no rows. `text` is the XML or the header.
+ * Returns the rows for one filing: one per owner for Forms 3, 4, and 5, and one per reporting person for Schedules 13D
+ * and 13G. An amendment is a separate filing. If it states only part of the holdings, it gets a placeholder row, which
+ * does not supersede the rows of the amended form. A filing about a different issuer has no rows. `text` is the XML
+ * document or the SGML header.
  */
 export const makeOwnershipRows = ({ filing, issuer, text }: {
   readonly issuer: Issuer
@@ -86,7 +93,7 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptanceTime([filing])
-    // A company's list of filings also contains filings that the company made as an owner of other companies.
+    // A company's filing list also includes filings that the company made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return { rows: [], doubts: [] }
     const getUrl = (index: number) => `${sourceUrl}#${holders.element}[${index + 1}]`
     const shown = hidePart(holders)
@@ -110,7 +117,8 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
         read,
         confirmable,
         published: typeof value === "string" ? value : null,
-        // A holder with some columns only would hide the form that the document amends.
+        // These doubts must be decided together, because a row with only some of the columns would supersede the
+        // amended form.
         ...(holders.isPartial && { isJoint: true }),
         reason,
       }

@@ -1,4 +1,4 @@
-/** Groups a company's filings into registrations by file number, and builds the rows of `registrations`. */
+/** Groups a company's filings into registrations by file number and builds the rows of `registrations`. */
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
@@ -7,28 +7,31 @@ import { getTickerOn, type Issuer } from "./Issuer.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
-/** Forms that begin a registration. Their amendments (`/A`, POS AM) belong to it. */
+/** Forms that start a registration. Amendments (`/A`, POS AM) belong to the registration that they amend. */
 const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
   ...["S-1", "S-1MEF", "F-1", "F-1MEF"].map((form) => [form, "offering"] as const),
   ...["S-3", "S-3ASR", "S-3MEF", "F-3", "F-3ASR", "F-3MEF"].map((form) => [form, "shelf"] as const),
-  // No type of the table describes these forms exactly. All three register an offering by the company.
+  // The column has no type that fits these three forms exactly. Each of them registers an offering by the company.
   ...["S-4", "S-4MEF", "F-4", "F-4MEF", "S-8"].map((form) => [form, "offering"] as const),
 ])
 
-/** Whether the filing begins a registration, or amends it before it is effective. */
+/** Returns whether a filing of this form starts a registration or amends one that is not yet effective. */
 export const isRegistrationStatement = (form: string) => typesByForm.has(form.replace(/\/A$/, ""))
 
-/** Whether the registration is effective upon filing, without a notice (Rule 462). */
+/** Returns whether the registration becomes effective upon filing, without a notice (Rule 462). */
 const isEffectiveUponFiling = ({ form }: EdgarFiling) => /(ASR|MEF)$|^S-8$/.test(form)
 
-/** Whether the filing is a prospectus under Rule 424(b), which is filed after the registration became effective. */
+/**
+ * Returns whether the filing is a prospectus under Rule 424(b), which is filed after the registration becomes
+ * effective.
+ */
 const isProspectus = ({ form }: EdgarFiling) => /^424B\d$/.test(form)
 
 const isPostEffectiveAmendment = ({ form }: EdgarFiling) => form.startsWith("POS") || form === "S-8 POS"
 
 const isPostEffective = (filing: EdgarFiling) => isProspectus(filing) || isPostEffectiveAmendment(filing)
 
-/** EDGAR has had notices of effectiveness (EFFECT) since this day. */
+/** Date of the first notices of effectiveness (EFFECT) on EDGAR. */
 const firstNoticeDate = "2006-05-01"
 
 export interface EdgarRegistration {
@@ -37,9 +40,9 @@ export interface EdgarRegistration {
   /** All filings with the file number, oldest first. */
   readonly filings: readonly [EdgarFiling, ...ReadonlyArray<EdgarFiling>]
   readonly status: "effective" | "pending" | "withdrawn"
-  /** Null if not yet effective, or effective since an unknown day. */
+  /** The effective date. Null if the registration is not yet effective, or if the date is unknown. */
   readonly effectiveDate: string | null
-  /** The filing that determines the status; undefined if that is the statement itself. */
+  /** The filing that determines the status; undefined if the registration statement itself does. */
   readonly evidence: EdgarFiling | undefined
 }
 
@@ -51,8 +54,8 @@ const findEffectiveness = (statement: EdgarFiling, filings: ReadonlyArray<EdgarF
   const notice = filings.find(({ form }) => form === "EFFECT")
   const first = filings.find(isPostEffective)
   if (notice === undefined && first === undefined) return undefined
-  // If a prospectus is older than the first listed notice, that notice is for an amendment, and the date on which the
-  // registration became effective is unknown.
+  // If a prospectus is older than the first listed notice, that notice belongs to an amendment, and the registration's
+  // effective date is unknown.
   const isFirstNotice = notice !== undefined && (first === undefined || first.filingDate >= notice.filingDate)
   return isFirstNotice
     ? { effectiveDate: notice.filingDate, evidence: notice }
@@ -73,14 +76,14 @@ const makeRegistration = (
     return { ...registration, status: "withdrawn", effectiveDate, evidence: last }
   }
   if (effectiveness !== undefined) return { ...registration, status: "effective", ...effectiveness }
-  // EDGAR has no notices from before `firstNoticeDate`, so the registration may be pending or effective.
+  // EDGAR has no notices older than `firstNoticeDate`, so the registration could be either pending or effective.
   if (statement.filingDate < firstNoticeDate) return undefined
   return { ...registration, status: "pending", effectiveDate: null, evidence: undefined }
 }
 
 /**
- * Finds the registrations on the forms in `typesByForm` whose status follows from the filings. The filings of
- * one registration may be years apart, so `filings` must be complete.
+ * Returns the registrations on forms in `typesByForm` whose status can be determined. `filings` must be complete,
+ * because the filings for one registration may be years apart.
  */
 export const groupFilingsIntoRegistrations = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<EdgarRegistration> =>
   Array.from(Map.groupBy(filings, ({ fileNumber }) => fileNumber)).flatMap(([fileNumber, group]) => {
@@ -89,7 +92,7 @@ export const groupFilingsIntoRegistrations = (filings: ReadonlyArray<EdgarFiling
     return makeRegistration(fileNumber, [first, ...others]) ?? []
   })
 
-/** Returns the headline that the registration has until it expires. */
+/** Returns the headline for a registration that has not expired. */
 const formatHeadline = (issuer: Issuer, { effectiveDate, evidence, statement, status }: EdgarRegistration) => {
   const state = status === "withdrawn" && evidence !== undefined
     ? `withdrawn on ${evidence.filingDate}`
@@ -99,7 +102,7 @@ const formatHeadline = (issuer: Issuer, { effectiveDate, evidence, statement, st
   return `${statement.form} of ${issuer.name}: ${state}`
 }
 
-/** Returns the headline that the registration has from the day after its last day on. */
+/** Returns the headline that an expired registration has from the day after its last day. */
 const formatExpiredHeadline = (
   issuer: Issuer,
   { statement }: EdgarRegistration,
@@ -109,16 +112,19 @@ const formatExpiredHeadline = (
     expirationDate === null ? `expired before ${endDate}` : `expired on ${expirationDate}`
   }`
 
-/** Whether the prospectus is for an offering by the company itself. */
+/** Returns whether the prospectus is for an offering by the company itself. */
 const isOfCompany = ({ form }: EdgarFiling) => /^424B[1245]$/.test(form)
 
-/** Purposes of the forms whose type alone would mislead. */
+/** Purposes of forms whose type alone would be misleading. */
 const purposesByForm = new Map([
   ...["S-4", "S-4MEF", "F-4", "F-4MEF"].map((form) => [form, "shares issued in a merger or an exchange"] as const),
   ["S-8", "the company's plans for its staff; an amendment may have ended it"],
 ])
 
-/** Determines the type from the forms. Returns the type, the filings that prove it, and a sentence with the reason. */
+/**
+ * Determines the type of a registration from its form and prospectuses. Returns the type, the filings that prove it,
+ * and a sentence that explains it.
+ */
 const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<EdgarFiling>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")
   const isSoldByCompany = prospectuses.some(isOfCompany)
@@ -136,22 +142,25 @@ const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<Edgar
   return { type, evidence: [], reason }
 }
 
-/** When a registration ends under Rule 415(a)(5). */
+/** The end of a registration under Rule 415(a)(5). */
 interface RegistrationEnd {
-  /** The last day, or a later one if the date of effectiveness is unknown; null if the rule does not apply. */
+  /** The last day, or an upper bound for it if the exact day is unknown. Null if the rule does not apply. */
   readonly endDate: string | null
-  /** The last day, if it is known exactly. */
+  /** The last day, or null if it is not known exactly. */
   readonly expirationDate: string | null
-  /** A sentence for `details`, which stays true after the registration has ended. */
+  /** A sentence for `details`. Its wording remains true after the registration has ended. */
   readonly reason: string | undefined
 }
 
 const hasNoEnd: RegistrationEnd = { endDate: null, expirationDate: null, reason: undefined }
 
-/** Rule 415(a)(5) has been in force since this day, also for older registrations. */
+/** Effective date of Rule 415(a)(5), which also applies to older registrations. */
 const firstDayOfRule = "2005-12-01"
 
-/** Number of days for which a registration may be used longer, until the statement that replaces it is effective. */
+/**
+ * Maximum number of days that a registration can be used beyond its end, while the statement that replaces it is
+ * pending.
+ */
 const maxExtensionDays = 180
 
 const addThreeYears = (day: string) =>
@@ -161,11 +170,17 @@ const addThreeYears = (day: string) =>
 
 const isReplacement = ({ form }: EdgarFiling) => form === "S-3" || form === "F-3"
 
-/** Returns when a statement became effective, or the first filing that shows it; undefined if it is not effective. */
+/**
+ * Returns the effective date or, if it is unknown, the date of the first filing that shows the registration to be
+ * effective. Returns undefined if the registration is not effective.
+ */
 const findEffect = ({ effectiveDate, evidence, status }: EdgarRegistration) =>
   effectiveDate ?? (status === "effective" ? evidence?.filingDate : undefined)
 
-/** Finds the last day on which a statement that replaces this one keeps it in use after `anniversary`. */
+/**
+ * Returns the last day of use if a pending replacement statement allows the registration to be used after
+ * `anniversary`. Returns undefined if no such statement was pending then.
+ */
 const findExtension = (anniversary: string, start: string, others: ReadonlyArray<EdgarRegistration>) => {
   const pending = others.find((other) =>
     isReplacement(other.statement) && other.statement.filingDate > start &&
@@ -179,9 +194,9 @@ const findExtension = (anniversary: string, start: string, others: ReadonlyArray
 }
 
 /**
- * Decides when a shelf registration on Form S-3 or F-3 ends: three years after it became effective, unless a new
- * statement was pending then. Resales do not end. A statement whose prospectuses may all be for resales does not end
- * either.
+ * Determines when a shelf registration on Form S-3 or F-3 ends: three years after it became effective, or later if a
+ * replacement statement was pending on that day. The limit does not apply to resales, so a registration has no end if
+ * all its prospectuses may be for resales.
  */
 const findEnd = (
   registration: EdgarRegistration,
@@ -201,7 +216,8 @@ const findEnd = (
   const anniversary = addThreeYears(start)
   const extension = findExtension(anniversary, start, all.filter((one) => one !== registration))
   const endDate = extension ?? anniversary
-  // The increase of an offering (MEF) ends with the statement that it increases, which the list does not name.
+  // A statement that increases an offering (MEF) ends together with the original statement, which the filing list does
+  // not identify.
   const isExact = effectiveDate !== null && !statement.form.endsWith("MEF")
   const rule = "three years after it became effective (Rule 415(a)(5))"
   const latest = isExact ? "" : `, by ${endDate}`
@@ -271,9 +287,10 @@ const makeRow = (
 }
 
 /**
- * Returns the rows of `registrations`: one per file number. `filings` must include those from all older pages. `today`
- * is the date in New York. `feeSources` maps file numbers to the sources of their amounts. The rows have no amounts:
- * `saveRegistrationFees` adds them, so that amounts loaded from another source stay.
+ * Returns the rows of `registrations`, one per file number. `filings` must include the filings from all older pages.
+ * `today` is the date in New York. `feeSources` maps file numbers to the source URLs of their amounts. The rows
+ * themselves contain no amounts:
+ * `saveRegistrationFees` adds them, so that amounts loaded from another source are preserved.
  */
 export const makeRegistrationRows = (
   issuer: Issuer,
@@ -287,19 +304,19 @@ export const makeRegistrationRows = (
   )
 }
 
-/** When a registration ends, and what `expireRegistrations` changes in its row then. */
+/** The scheduled end of a registration, and the headlines that `expireRegistrations` needs to update its row. */
 export interface ScheduledEnd {
-  /** The `id` of the row. */
+  /** `id` of the registration's row. */
   readonly id: string
-  /** The last day on which the registration can be effective. */
+  /** The last day that the registration can be effective. */
   readonly lastDay: string
   /** The headline of the row up to that day. */
   readonly headline: string
-  /** The headline of the row after that day. */
+  /** The headline of the row from the following day. */
   readonly expiredHeadline: string
 }
 
-/** Returns the ends, past and future, of the company's registrations that Rule 415(a)(5) ends. */
+/** Returns the past and future ends of the company's registrations under Rule 415(a)(5). */
 export const listRegistrationEnds = (
   issuer: Issuer,
   filings: ReadonlyArray<EdgarFiling>,

@@ -1,29 +1,34 @@
 /**
- * Doubts what the reporting persons of a Schedule 13D or 13G state if it contradicts itself
+ * Detects contradictory values that the reporting persons of a Schedule 13D or 13G state, and marks them as doubtful
  * (docs/decisions/0100-ownership-from-filings.md).
  */
 import { makeUnknown, type Problem, type Reading } from "./OwnershipHolders.ts"
 import { formatDecimal, formatPercentageAsFraction, onePercent } from "./XmlValues.ts"
 
-/** What the cover page of a person states about shares of the class. Numbers of shares are whole. */
+/** The statements on a reporting person's cover page about shares of the class. Numbers of shares are whole. */
 export interface ReportingPerson {
-  /** All shares that the person owns beneficially. */
+  /** All shares that the person beneficially owns. */
   readonly amount: Reading<string>
   readonly soleVotes: Reading<string>
   readonly sharedVotes: Reading<string>
-  /** Sole and shared power to sell; null if the document does not state it. */
+  /**
+   * Numbers of shares that the person has sole or shared power to sell. Null if the document does not state a number.
+   */
   readonly dispositive: ReadonlyArray<string | null>
-  /** In hundred-millionths of a percent. */
+  /** Percentage of the class, in units of 10⁻⁸ percent. */
   readonly percentage: Reading<bigint>
-  /** Whether the amount leaves out some shares that the person can vote or sell. */
+  /** Whether the amount excludes some shares that the person can vote or sell. */
   readonly isAmountPartial: boolean
 }
 
-/** Makes a stated value unknown. A value that is unknown already keeps its own reason. */
+/**
+ * Marks a stated value as doubtful, which makes it unknown. If the value is already unknown, the original reason
+ * remains.
+ */
 const doubt = <A>(reading: Reading<A>, describe: (value: A) => Required<Omit<Problem, "reason">>, reason: string) =>
   reading.value === null ? reading : makeUnknown({ ...describe(reading.value), reason })
 
-/** Makes a stated number of shares unknown. */
+/** Marks a stated number of shares as doubtful, which makes it unknown. */
 export const doubtShares = (reading: Reading<string>, reason: string) =>
   doubt(reading, (shares) => ({ read: shares, confirmable: shares }), reason)
 
@@ -37,11 +42,17 @@ const doubtPercentage = (person: ReportingPerson, reason: string): ReportingPers
   percentage: doubt(person.percentage, describePercentage, reason),
 })
 
-/** Whether the numbers together are greater than the amount. Each may have lost a fraction of a share. */
+/**
+ * Returns whether the sum of the numbers exceeds the amount. A difference of one share is allowed, because fractions of
+ * shares may have been dropped.
+ */
 const exceed = (numbers: ReadonlyArray<string | null>, amount: string) =>
   numbers.reduce((sum, number) => sum + BigInt(number ?? "0"), 0n) > BigInt(amount) + 1n
 
-/** Doubts an amount that is less than the shares that the person can vote or sell, and the votes if they exceed it. */
+/**
+ * Marks the amount as doubtful if it is less than the number of shares that the person can vote or sell. If it is less
+ * than the voting power, also marks the numbers of votes.
+ */
 const compareWithPower = (person: ReportingPerson): ReportingPerson => {
   const { amount, dispositive, isAmountPartial, sharedVotes, soleVotes } = person
   if (amount.value === null || isAmountPartial) return person
@@ -56,13 +67,13 @@ const compareWithPower = (person: ReportingPerson): ReportingPerson => {
   return { ...doubted, soleVotes: doubtShares(soleVotes, reason), sharedVotes: doubtShares(sharedVotes, reason) }
 }
 
-/** Percentages may be rounded to tenths, and some filers truncate them. */
+/** Tolerance for percentages, because they may be rounded or truncated to tenths. */
 const rounding = onePercent / 10n
 
-/** How many shares the class has, according to the amount and the percentage of a person. */
+/** The size of the class in shares, as implied by a person's amount and percentage. */
 interface ClassSize {
   readonly least: bigint
-  /** Undefined if there is no upper bound, because the percentage may be rounded down to zero. */
+  /** Upper bound. Undefined if there is none, because the percentage may have been rounded down to zero. */
   readonly most: bigint | undefined
 }
 
@@ -76,8 +87,8 @@ const findClassSize = ({ amount, percentage }: ReportingPerson): ClassSize | und
 }
 
 /**
- * Persons compute their percentages with different numbers of shares, because each adds the shares that it could
- * acquire. A decimal point in the wrong place makes a greater difference.
+ * Maximum factor between two persons' class sizes. The sizes differ because each person adds the shares that it could
+ * acquire. A misplaced decimal point causes a larger difference.
  */
 const maxDifference = 5n
 
@@ -87,9 +98,10 @@ const isAtMost = (size: ClassSize, other: ClassSize) =>
 const agree = (size: ClassSize, other: ClassSize) => isAtMost(size, other) && isAtMost(other, size)
 
 /**
- * Doubts percentages that contradict each other. A person's amount and percentage imply how many shares the class has:
- * percentages that imply another number than most of the others do are doubted, or all of them if no majority agrees.
- * The person's amount is doubted, too, unless a person of the majority states the same one, as groups often do.
+ * Marks percentages that contradict each other as doubtful. A person's amount and percentage imply the size of the
+ * class. If a person's class size disagrees with the majority, or if there is no majority, that person's percentage is
+ * marked. The amount is marked as well, unless someone in the majority states the same amount or all persons do, as is
+ * common in groups.
  */
 const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sizes = persons.map(findClassSize)
@@ -111,10 +123,16 @@ const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArr
   })
 }
 
-/** Owners of five percent or less file no schedule until they have had more. The percentage may be rounded. */
+/**
+ * Minimum total percentage in an original schedule (not an amendment), allowing for rounding. Owners of five percent or
+ * less do not file a schedule unless they previously owned more.
+ */
 const leastOriginal = 5n * onePercent - rounding
 
-/** Doubts percentages of a first schedule that are less than five together: `0.075` may mean 7.5 percent. */
+/**
+ * Marks all percentages in an original schedule as doubtful if they add up to less than five percent. For example,
+ * `0.075` may mean 7.5 percent.
+ */
 const compareWithForm = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sum = persons.reduce<bigint | null>(
     (sum, { percentage }) => sum === null || percentage.value === null ? null : sum + percentage.value,
@@ -127,7 +145,7 @@ const compareWithForm = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray
     )
 }
 
-/** Doubts a percentage of no shares. */
+/** Marks the percentage and the amount as doubtful if the amount is zero but the percentage is not. */
 const compareWithAmount = (person: ReportingPerson): ReportingPerson =>
   person.amount.value === "0" && person.percentage.value !== null && person.percentage.value > rounding
     ? {
@@ -136,7 +154,7 @@ const compareWithAmount = (person: ReportingPerson): ReportingPerson =>
     }
     : person
 
-/** Returns the persons with doubts instead of the values that contradict each other. */
+/** Marks values that contradict each other as doubtful, which makes them unknown. */
 export const doubtContradictions = (
   persons: ReadonlyArray<ReportingPerson>,
   isAmendment: boolean,

@@ -1,6 +1,6 @@
 /**
- * Schedules 13D and 13G and their amendments: what owners of more than five percent report
- * (docs/decisions/0100-ownership-from-filings.md). Addresses, telephone numbers and signatures are never read.
+ * Decodes Schedules 13D and 13G and their amendments (docs/decisions/0100-ownership-from-filings.md). Owners of more
+ * than five percent report their holdings on these forms. Addresses, telephone numbers, and signatures are never read.
  */
 import { Array, Result } from "effect"
 import {
@@ -19,7 +19,7 @@ import * as Xml from "./XmlValues.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
-/** XML element names that differ between Schedules 13D and 13G. */
+/** XML element names that differ between Schedule 13D and Schedule 13G. */
 interface ElementNames {
   readonly issuerCik: string
   readonly eventDate: string
@@ -56,7 +56,7 @@ const readWholeShares = (parent: XmlElement, name: string) =>
 
 /** Reads what a reporting person states about shares of the class. */
 const readPerson = (names: ElementNames) => (element: XmlElement): ReportingPerson => {
-  // A 13G has the power to vote and to sell one level deeper than a 13D.
+  // Schedule 13G nests voting and dispositive power one level deeper than Schedule 13D.
   const power = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
   return {
     amount: readWholeShares(element, names.amount),
@@ -68,7 +68,7 @@ const readPerson = (names: ElementNames) => (element: XmlElement): ReportingPers
   }
 }
 
-/** Returns the type of an owner with this part of the class, in hundred-millionths of a percent. */
+/** Returns the owner type for a percentage of the class, in units of 10⁻⁸ percent. */
 export const findOwnerType = (percentage: bigint | null) =>
   Xml.isPercentageAbove(percentage, 10n)
     ? "ten_percent_owner"
@@ -76,7 +76,7 @@ export const findOwnerType = (percentage: bigint | null) =>
     ? "five_percent_owner"
     : null
 
-/** Returns the amount if the title of the class names this kind of shares. */
+/** Returns the amount if the title of the class describes this kind of shares. */
 const readAmountOfKind = (
   amount: Reading<string>,
   stated: ReturnType<typeof classifySharesByTitle>,
@@ -88,7 +88,10 @@ const readAmountOfKind = (
     ? amount
     : makeReading<string>(null)
 
-/** Makes the columns of a reporting person. Several usually report the same shares, so they must not be added. */
+/**
+ * Builds the columns for a reporting person. Several persons usually report the same shares, so their amounts must not
+ * be added up.
+ */
 const makeColumns = (
   element: XmlElement,
   { amount, percentage, sharedVotes, soleVotes }: ReportingPerson,
@@ -116,14 +119,14 @@ const makeColumns = (
   }
 }
 
-/** Reads a document whose root element is `edgarSubmission`. */
+/** Decodes a document with the root element `edgarSubmission`. */
 export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.Result<OwnershipHolders, string> =>
   Result.gen(function* () {
     const names = namesByNamespace.get(root.namespace)
     if (names === undefined) return yield* Result.fail("is not a Schedule 13D or 13G")
     const formData = findOnlyChildElement(root, "formData")
     const cover = findOnlyChildElement(formData, "coverPageHeader")
-    // A 13G lists the persons directly in `formData`, without `reportingPersons`.
+    // Schedule 13G lists the persons directly in `formData`, without a `reportingPersons` element.
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
     const title = readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""
     const found = persons === undefined ? [] : findChildElements(persons, names.person)
@@ -138,7 +141,8 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
       issuerCik: yield* Xml.readCikElement(
         findOnlyChildElement(findOnlyChildElement(cover, "issuerInfo"), names.issuerCik),
       ),
-      // Unknown: schedules state only the date of the event, and a 13D reports the holdings of a later day.
+      // The date is unknown: schedules state only the date of the event, and Schedule 13D reports holdings as of a
+      // later day.
       reportedDate: null,
       element: names.person,
       rows: read.map(({ cells }) => ({ ...cells, ...getValues(event) })),

@@ -1,6 +1,7 @@
 /**
- * The SGML headers of Schedules 13D and 13G from before December 2024, whose documents are HTML or text. A header names
- * the issuer and the filers, but no amounts. Addresses and telephone numbers are never read.
+ * Decodes the SGML headers of Schedules 13D and 13G filed before December 2024, when the documents were HTML or plain
+ * text. A header identifies the issuer and the filers, but contains no amounts. Addresses and telephone numbers are
+ * never read.
  */
 import { Result } from "effect"
 import { findDoubts, getValues, type OwnershipHolders, readRequired, unknownHolding } from "./OwnershipHolders.ts"
@@ -11,12 +12,12 @@ interface OpenElement extends XmlElement {
   readonly children: Array<XmlElement>
 }
 
-/** A line with a tag, such as `<CIK>0000914156`, `<COMPANY-DATA>` or `</COMPANY-DATA>`. */
+/** Matches a line with a tag, such as `<CIK>0000914156`, `<COMPANY-DATA>`, or `</COMPANY-DATA>`. */
 const tagPattern = /^<(\/?)([A-Z][A-Z0-9-]*)>(.*)$/
 
 /**
- * Parses a header (`<accession>.hdr.sgml`), and returns its root element, `SEC-HEADER`. Only elements that contain
- * others have end tags; the value of another element is the rest of its line.
+ * Parses a header (`<accession>.hdr.sgml`) and returns its root element, `SEC-HEADER`. Only elements with child
+ * elements have end tags. The value of any other element is the rest of its line.
  */
 export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string> => {
   if (text.length > xmlLimits.characters) return Result.fail(`has more than ${xmlLimits.characters} characters`)
@@ -60,7 +61,7 @@ const readFiler = (element: XmlElement) => {
   return { readings, cells: { ...unknownHolding, ...getValues(readings), owner_type: "five_percent_owner" } }
 }
 
-/** Reads a header whose root element is `SEC-HEADER`. */
+/** Decodes a header with the root element `SEC-HEADER`. */
 export const decodeSchedule13Header = (root: XmlElement): Result.Result<OwnershipHolders, string> => {
   const filers = findChildElements(root, "FILED-BY").map(readFiler)
   return Result.all({

@@ -1,4 +1,4 @@
-/** Makes the row of `screener` that identifies a company. */
+/** Builds the `screener` row that identifies a company. */
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import type { Issuer } from "./Issuer.ts"
@@ -7,8 +7,8 @@ import { type CurrentCount, unknownCount } from "./ShareCounts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
 /**
- * Finds the latest registration of depositary receipts, unless the issuer's symbol denotes ordinary shares. On the
- * OTC market, the fifth letter distinguishes receipts (Y) from ordinary shares (F).
+ * Returns the latest registration of depositary receipts, or undefined if there is none or the issuer's symbol denotes
+ * ordinary shares. On the OTC market, the fifth letter of a symbol distinguishes receipts (Y) from ordinary shares (F).
  */
 export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: CompanySubmissions) =>
   issuer.exchange === "OTC" && !/^[A-Z]{4}Y$/.test(issuer.ticker)
@@ -16,9 +16,9 @@ export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: C
     : filings.find(({ form }) => /^F-6(EF)?$/.test(form))
 
 /**
- * Returns the row of `screener`, or no row if the company has no filings. `count` is the number of shares outstanding
- * with the documents that state it. `updated` is the time of the existing row, whose prices may be newer than the
- * filings. Leaves out the company's location, because the SEC publishes only addresses and the state of incorporation.
+ * Returns the company's row of `screener`, or no row if the company has no filings. `count` is the number of shares
+ * outstanding and its sources. `updated` is the timestamp of the existing row, whose prices may be newer than the
+ * filings. The location is omitted, because the SEC publishes only addresses and the state of incorporation.
  */
 export const makeScreenerRows = (
   issuer: Issuer,

@@ -1,20 +1,20 @@
 /**
- * Recognizes the kind of a security by the title that the filer typed
- * (docs/decisions/0100-ownership-from-filings.md). The test `security-titles` lists titles with their kinds.
+ * Determines the kind of a security from the title that the filer typed
+ * (docs/decisions/0100-ownership-from-filings.md). The test `security-titles` lists titles and their kinds.
  */
 
 import { splitFootnoteMarks } from "./NatureOfOwnership.ts"
 
 /**
- * Returns the title in lower case, without text in parentheses and without attached rights: `Common Stock (restricted
- * stock units)` is common stock.
+ * Returns the title in lowercase, without parenthesized text, attached rights, or how the security was acquired. For
+ * example, `Common Stock (restricted stock units)` becomes `common stock`.
  */
 const getMainTitle = (title: string) =>
   title.toLowerCase().replace(/\([^()]*\)/g, " ").replace(/\bcl\b\.?(?= [a-z]\b)/g, "class").replace(/\s+/g, " ").trim()
     .replace(/[,;]? (and|with|including)( the| its)? (associated|attached|related|accompanying)\b.*$/, "")
     .replace(/[,;]? (purchased|acquired|received) (under|in|through|from|upon|pursuant to)\b.*$/, "")
 
-/** Words in the titles of securities other than shares, such as `Common Stock Purchase Warrants`. */
+/** Matches words in the titles of securities other than shares, such as `Common Stock Purchase Warrants`. */
 const otherSecurityPattern = new RegExp(
   `\\b(${
     "adss?|adrs?|gdss?|gdrs?|depositary|depository|units?|rsus?|psus?|(?<!beneficial )interests?|warrants?|options?|" +
@@ -23,14 +23,20 @@ const otherSecurityPattern = new RegExp(
   })\\b`,
 )
 
-/** The words of `otherSecurityPattern` that describe common shares here, such as `Convertible Common Stock`. */
+/** Matches words of `otherSecurityPattern` where they describe common shares, as in `Convertible Common Stock`. */
 const describesCommonSharesPattern =
   /\b(convertible(?= (class [a-z] )?(common|ordinary) (stock|shares?))|exchangeable(?= (subordinate|limited) voting))/g
 
-/** `Preferred Stock convertible into Common Stock` is preferred stock. */
+/**
+ * Matches what preferred shares can be converted into. `Preferred Stock convertible into Common Stock` is preferred
+ * stock.
+ */
 const intoCommonPattern = /\b(convertible|exchangeable|exercisable) (into|to|for)\b.*\b(common|ordinary)\b.*$/
 
-/** Whether a title of preferred shares names common ones, too: `Common Stock issuable upon conversion of Preferred`. */
+/**
+ * Returns whether a title of preferred shares also mentions common shares, as in `Common Stock issuable upon conversion
+ * of Preferred`.
+ */
 const namesCommonShares = (title: string) => /\b(common|ordinary|ord|cmn)\b/.test(title.replace(intoCommonPattern, ""))
 
 const isPreferredTitle = (title: string) => /\b(preferred|preference|pref|pfd)\b/.test(title)
@@ -44,15 +50,18 @@ const commonPattern = new RegExp(
   ].join("|"),
 )
 
-/** Whether the number may be one of shares or of the receipts for them, or of shares and another security together. */
+/**
+ * Returns whether the number may refer to either shares or receipts for them, or to shares together with another
+ * security.
+ */
 const isUnclearTitle = (title: string) =>
   /\b(represented|evidenced) by\b|\bin the form of\b|\bheld in\b/.test(title) ||
   (otherSecurityPattern.test(title) && /\b(stock|shares?) ?(and|&|\/)/.test(title))
 
 /**
- * Returns the kind of shares that a title such as `Class A Common Stock` names; `other` if it names another security,
- * such as `Common Units`. Undefined if no rule matches the title, so it may name any security, or if it names
- * both common and preferred shares.
+ * Returns the kind of shares described by a title such as `Class A Common Stock`, or `other` for another security, such
+ * as `Common Units`. Returns undefined if no rule matches the title, or if it mentions both common and preferred
+ * shares. Such a title could describe any security.
  */
 export const classifySharesByTitle = (title: string): "common" | "preferred" | "other" | undefined => {
   const main = getMainTitle(title)
@@ -66,12 +75,12 @@ export const classifySharesByTitle = (title: string): "common" | "preferred" | "
   return isCommon ? "common" : undefined
 }
 
-/** Words in the titles of obligations, and of securities that give their holder no shares. */
+/** Matches words in the titles of obligations and of securities that do not give their holder shares. */
 const givesNoSharesPattern = /\b(puts?|sell|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
 
 /**
- * Returns the kind of a derivative security. Shares that a form lists as a derivative are convertible; otherwise they
- * would be in its table of non-derivative securities.
+ * Returns the kind of a derivative security. Shares in the table of derivative securities are considered convertible;
+ * otherwise, they would be in the table of non-derivative securities.
  */
 export const classifyDerivativeByTitle = (title: string): "option" | "warrant" | "convertible" | undefined => {
   const lowerCase = title.toLowerCase()
@@ -88,7 +97,9 @@ const number = "(?:\\d+(?:[.,]\\d+)*|[.]\\d+)"
 const fraction = "(?: ?(?:¢|cents?|p|pence)\\b)"
 const amount = `(?:\\b${currency})?(?:[$€£¥] ?)?${number}${fraction}?(?: usd\\b| eur\\b)?|one cent`
 
-/** What a title says about the par value: `par value $0.001 per share`, `$.01 par value`, `without par value`. */
+/**
+ * Matches a reference to the par value, such as `par value $0.001 per share`, `$.01 par value`, or `without par value`.
+ */
 const parValuePattern = new RegExp(
   [
     "(?:(?<!\\w)(?:with|without|having|of|no)[ -](?:an? )?)?" +
@@ -101,7 +112,10 @@ const parValuePattern = new RegExp(
   "g",
 )
 
-/** A class or series: `Class A`, `Cl. B`, `Series A-1`, `Series B-1-A`; the letter of `Common A` and `A Ordinary`. */
+/**
+ * Matches a class or series, such as `Class A`, `Cl. B`, `Series A-1`, or `Series B-1-A`, and the letter in `Common A`
+ * or `A Ordinary`.
+ */
 const designatorPattern = new RegExp(
   [
     "\\b(class|cl|series|ser)\\b[. -]*(?!(?:of|and|the|for)\\b)([a-z]{1,2}|\\d+)((?:-(?:\\d+[a-z]?|[a-z])\\b)*)(?!\\w)",
@@ -124,10 +138,10 @@ const titleSynonyms: ReadonlyMap<string, string> = new Map([
 
 const splitIntoSet = (words: string): ReadonlySet<string> => new Set(words.split(" "))
 
-/** Words that mean nothing for the identity of a security. */
+/** Words that do not help identify a security. */
 const emptyTitleWords = splitIntoSet("the of an a s issuer company stock stk share shs sh security see footnote per")
 
-/** Words that say what kind of security a title names, by the kind. */
+/** Words that express a kind of security, by kind. */
 const wordsOfKinds: { readonly [kind: string]: ReadonlySet<string> } = {
   common: splitIntoSet("common ordinary capital beneficial interest registered"),
   preferred: splitIntoSet("preferred"),
@@ -135,33 +149,42 @@ const wordsOfKinds: { readonly [kind: string]: ReadonlySet<string> } = {
   warrant: splitIntoSet("warrant right to buy purchase acquire common ordinary"),
 }
 
-/** Words that a filer may add to the title of a security or leave out. */
+/** Words that a filer may include in or omit from a security's title. */
 const optionalTitleWords = splitIntoSet(
   "voting convertible cumulative redeemable perpetual participating employee director incentive nonstatutory qualified",
 )
 
-/** Words that distinguish two series with the same letter. A rate is not such a word, because titles may omit it. */
+/**
+ * Returns whether the word distinguishes two series with the same letter. An interest rate does not, because titles may
+ * omit it.
+ */
 const distinguishesSeries = (word: string) =>
   /^(junior|senior|prime|first|second|third|new|\p{L})$/u.test(word) || /^[^%]*\d[^%]*$/.test(word)
 
 export interface SecurityIdentity {
-  /** Equal for titles that name one security, or may do so. */
+  /** Identifying words, equal for all titles that denote or may denote the same security. */
   readonly name: string
-  /** Words that another title of the same security may lack. Titles of two securities may differ only in them. */
+  /**
+   * Words that another title of the same security may omit. However, the titles of two different securities may also
+   * differ only in these words.
+   */
   readonly optional: ReadonlySet<string>
 }
 
-/** Longer titles are compared as they are, because the patterns would take too long. */
+/** Titles longer than this are compared verbatim, because matching the patterns would take too long. */
 const maxTitleLength = 250
 
-/** `Series A'` is not `Series A`, but the `'A'` of a quoted letter is. */
+/**
+ * Matches a letter with a prime, because `Series A'` differs from `Series A`. Does not match a letter in quotation
+ * marks, such as `'A'`.
+ */
 const primePattern = /(?<!["'“‘\p{L}])([a-z])['’′](?![\p{L}\p{N}])/gu
 
 const simplifyTitle = (title: string) =>
   title.normalize("NFKC").toLowerCase().replace(/\(s\)|['’]s\b/g, "").replace(primePattern, "$1 prime")
     .replace(/["'“”‘’*]/g, "").replace(/\p{Pd}/gu, "-").replace(/ +%/g, "%").replace(/\s+/g, " ").trim()
 
-/** Returns the words of a title: in the singular, without the empty ones. */
+/** Returns the significant words of a title, in the singular. */
 const findTitleWords = (text: string) =>
   text.split(/[^\p{L}\p{N}_%.-]+/u).flatMap((part) => {
     const trimmed = part.replace(/^[.-]+|[.-]+$/g, "")
@@ -185,7 +208,8 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
     })
   const implied = new Set([...wordsOfKinds[kind] ?? [], ...wordsOfIssuer])
   const words = findTitleWords(rest).filter((word) => !implied.has(word))
-  // A series is known by its letter, whatever most words say: Series A (Convertible) Preferred Stock.
+  // The letter alone identifies a series of preferred shares. Most other words can be omitted, as in Series A
+  // (Convertible) Preferred Stock.
   const hasDesignator = designators.length > 0 && !isOption
   const needed = hasDesignator && kind === "preferred"
     ? words.filter(distinguishesSeries)
@@ -197,13 +221,13 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
 }
 
 /**
- * Returns a function that finds out which titles of a document name the same security: `Common Stock` and `Common
- * Stock, par value $0.001`. It drops such additions. The remaining words, above all classes and series, distinguish
- * securities. The name of the issuer may be part of a title.
+ * Returns a function that identifies the security that a title denotes. Titles in a document that differ only in
+ * insignificant additions yield equal names, such as `Common Stock` and `Common Stock, par value $0.001`. The remaining
+ * words, above all classes and series, distinguish securities. Words of the issuer's name are ignored.
  */
 export const makeSecurityIdentifier = (issuerName: string) => {
   const wordsOfIssuer = findTitleWords(simplifyTitle(issuerName))
-  // A form repeats few titles in many lines.
+  // Cache, because a form repeats a few titles on many lines.
   const known = new Map<string, SecurityIdentity>()
   return (title: string) => {
     const identity = known.get(title) ?? identify(title, wordsOfIssuer)

@@ -1,52 +1,60 @@
 /**
- * Reads the names that filers give to the classes on a cover, such as `ClassACommonStockMember`
+ * Interprets the names that filers give to share classes on a cover page, such as `ClassACommonStockMember`
  * (docs/decisions/0103-unknown-values-of-filings.md).
  *
- * A name is an English noun phrase without spaces. Its parts are, in this order:
+ * A name is an English noun phrase without spaces. It consists of the following parts, in this order:
  *
- * 1. words that mean nothing here, mostly the name of the company: `OptionCareHealth` in `OptionCareHealthCommonStock`;
- * 2. the core, the last words of the vocabulary in a row, which say what the security is: `CommonStock`;
- * 3. a link, and what it adds: `AndPreferredStockPurchaseRights`, or `ToPurchaseCommonStock` after `Warrants`.
+ * 1. words that are irrelevant here, usually the company name: `OptionCareHealth` in `OptionCareHealthCommonStock`;
+ * 2. the core, which is the last run of vocabulary words and describes the security: `CommonStock`;
+ * 3. a link word and what it adds: `AndPreferredStockPurchaseRights`, or `ToPurchaseCommonStock` after `Warrants`.
  *
- * The order of the words in the core is free, but for its last noun: `CommonStockPurchaseWarrants` are warrants.
+ * Within the core, word order does not matter, except that the last noun decides: `CommonStockPurchaseWarrants` are
+ * warrants.
  */
 
-/** What a name says of its class. */
+/** The kind of security that a class name describes. */
 export type ClassKind =
   /** Common or ordinary shares. */
   | "common"
-  /** Only a class: `ClassB`, `MultipleVotingShares`. */
+  /** Shares identified only by a class, such as `ClassB` or `MultipleVotingShares`. */
   | "class"
-  /** A series of shares, which are preferred ones as often as common ones. */
+  /** A series of shares. Series of preferred shares are as frequent as series of common shares. */
   | "series"
-  /** Shares without a description that distinguishes them from others: `RegisteredShares`. */
+  /** Shares without a distinguishing description, such as `RegisteredShares`. */
   | "shares"
   /** Common or subordinated units of a partnership. */
   | "commonUnit"
-  /** Units that are known only by a letter: `ClassAUnits`. */
+  /** Units identified only by a letter, such as `ClassAUnits`. */
   | "classUnit"
-  /** Other units: they may contain shares. */
+  /** Other units, which may contain shares. */
   | "unit"
-  /** Receipts for units. */
+  /** Depositary receipts for units. */
   | "depositaryUnit"
   /** All classes together. */
   | "total"
-  /** A security that is not a common share, or a receipt, which is a claim on shares that are counted already. */
+  /**
+   * A security other than a common share. Receipts are included, because they represent shares that are already
+   * counted.
+   */
   | "other"
-  /** The name has no word of the vocabulary that shows the kind. */
+  /** The name contains no vocabulary word that determines the kind. */
   | "unknown"
-  /** Perhaps common shares, or a part of them. */
+  /** Possibly common shares, or part of them. */
   | "unclear"
 
 export interface ClassName {
   readonly kind: ClassKind
-  /** Equal if two names may refer to the same class: `CommonClassA`, `ClassACommonStock`. */
+  /**
+   * Identifying words of the class. They are equal for names that may refer to the same class, such as `CommonClassA`
+   * and
+   * `ClassACommonStock`.
+   */
   readonly identity: string
 }
 
-/** What a word of the vocabulary says. `name` is any other word. */
+/** The role of a word in a class name. Words that are not in the vocabulary have the role `name`. */
 type Role =
-  /** Nouns for shares, which say nothing about the kind of shares. */
+  /** Nouns for shares in general, which do not determine the kind of shares. */
   | "share"
   | "common"
   | "preferred"
@@ -55,33 +63,33 @@ type Role =
   | "receipt"
   | "unit"
   | "treasury"
-  /** Shares with one of these words have no part in the value of the company, or are preferred. */
+  /** Words for shares that do not participate in the company's value, or that are preferred. */
   | "valueless"
-  /** Shares with one of these words are a part of a class, or are exchanged for shares of another one. */
+  /** Words for shares that are part of a class, or that are exchangeable for shares of another class. */
   | "part"
   | "special"
   | "voting"
   | "class"
   | "series"
   | "letter"
-  /** Words that make a class of shares with more or fewer votes. */
+  /** Words for a class of shares with more or fewer votes. */
   | "votes"
   | "convertible"
   | "subordinated"
   | "total"
-  /** Words that may distinguish two classes, but do not change their kind. */
+  /** Words that may distinguish two classes but do not change their kind. */
   | "detail"
   | "number"
   | "empty"
-  /** A link that puts a second security beside the core. */
+  /** Link words that add another security to the core. */
   | "and"
-  /** A link that takes something away from the core. */
+  /** Link words that exclude something from the core. */
   | "without"
   | "of"
   | "link"
   | "name"
 
-/** The words of each role. Those in the plural are found without their `s`. */
+/** The words for each role. Plurals in `s` are also recognized. */
 const vocabulary: ReadonlyArray<readonly [Role, string]> = [
   ["share", "stock share stk sh capital equity"],
   ["common", "common ordinary com cmn ord"],
@@ -117,13 +125,16 @@ const roles: ReadonlyMap<string, Role> = new Map(
   vocabulary.flatMap(([role, words]) => words.split(" ").map((word) => [word, role] as const)),
 )
 
-/** Names of receipts are often in capital letters, whose words are found only if all are known. */
+/**
+ * Words that may precede the word for receipts. Receipts often have names in capital letters, which can only be split
+ * if all their words are known.
+ */
 const namesBeforeReceipts = new Set(["american", "global"])
 
 const singular = (word: string) => roles.has(word) || !word.endsWith("s") ? word : word.slice(0, -1)
 
 interface Word {
-  /** In lower case and in the singular. */
+  /** In lowercase and, for vocabulary words, in the singular. */
   readonly text: string
   readonly role: Role
   readonly isPlural: boolean
@@ -140,7 +151,10 @@ const makeWord = (text: string, role?: Role): Word => {
   }
 }
 
-/** Splits `COMMONSTOCK` into words of the vocabulary. Undefined if it has others. Short words may be by chance. */
+/**
+ * Splits text such as `COMMONSTOCK` into vocabulary words. Returns undefined if it contains other words. Words of fewer
+ * than four letters are ignored, because they may occur by chance.
+ */
 const splitUnspaced = (text: string): ReadonlyArray<string> | undefined => {
   if (text === "") return []
   for (let length = text.length; length >= 4; length--) {
@@ -153,7 +167,7 @@ const splitUnspaced = (text: string): ReadonlyArray<string> | undefined => {
   return undefined
 }
 
-/** Splits a name where its capital letters and digits begin: `ClassAADSs` is `Class`, `A` and `ADSs`. */
+/** Splits a name at capital letters and digits. `ClassAADSs` becomes `Class`, `A`, and `ADSs`. */
 const splitName = (name: string): ReadonlyArray<Word> => {
   const parts = name.match(/[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g) ?? []
   const words: Array<Word> = []
@@ -175,11 +189,17 @@ const splitName = (name: string): ReadonlyArray<Word> => {
   return words
 }
 
-/** `BeneficialInterest` describes shares; other interests belong to partners. */
+/**
+ * Returns whether the word belongs to `BeneficialInterest`, which describes shares. Other interests are those of
+ * partners.
+ */
 const isBeneficialInterest = (words: ReadonlyArray<Word>, index: number) =>
   words[index]?.text === "interest" && words[index - 1]?.text === "beneficial"
 
-/** `RestrictedVoting`, `LimitedVoting` and `ExchangeableSubordinateVoting` are names of classes. */
+/**
+ * Returns whether the word is part of a class name such as `RestrictedVoting`, `LimitedVoting`, or
+ * `ExchangeableSubordinateVoting`.
+ */
 const isNameOfVotes = (words: ReadonlyArray<Word>, index: number) => {
   const [text, next] = [words[index]?.text, words[index + 1]]
   return text === "exchangeable"
@@ -200,7 +220,7 @@ const readWords = (name: string): ReadonlyArray<Word> => {
 
 const linkRoles: ReadonlySet<Role> = new Set(["and", "without", "of", "link"])
 
-/** Roles of words that say what a security is. */
+/** Roles of words that describe the security. */
 const kindRoles: ReadonlySet<Role> = new Set([
   "share",
   "common",
@@ -227,8 +247,9 @@ interface Phrase {
 }
 
 /**
- * Finds the first word that links the core with something else. `Of` and `And` may also be in the name of a company,
- * and the noun in `SharesOfCommonStock` belongs to what follows.
+ * Returns the index of the first word that links the core to something else, or -1 if there is none. `Of` and `And` do
+ * not count in a company name. In `SharesOfCommonStock`, `Of` does not count either, because the noun before it belongs
+ * to what follows.
  */
 const findLink = (words: ReadonlyArray<Word>) =>
   words.findIndex(({ role, text }, index) => {
@@ -256,7 +277,10 @@ const makeTester = (words: ReadonlyArray<Word>) => {
   return (...searched: ReadonlyArray<Role>) => searched.some((role) => found.has(role))
 }
 
-/** Whether these words name a security that is no common share, if nothing else does. */
+/**
+ * Returns whether the words describe a security other than common shares. Does not cover claims and treasury shares,
+ * which `classifyCore` handles.
+ */
 const isOtherSecurity = (core: ReadonlyArray<Word>) => {
   const has = makeTester(core)
   const isLoyalty = has("special") && has("voting") && !core.some(({ text }) => text === "non")
@@ -265,7 +289,7 @@ const isOtherSecurity = (core: ReadonlyArray<Word>) => {
   return has("preferred", "receipt", "valueless") || isLoyalty || isCompensation || isConvertibleSeries
 }
 
-/** Returns the kind of units by the words of their core. */
+/** Determines the kind of units from the words of the core. */
 const classifyUnits = ({ before, core, after }: Phrase): ClassKind => {
   const has = makeTester(core)
   if (before.length > 0 || after.length > 0 || has("share")) return "unit"
@@ -273,7 +297,7 @@ const classifyUnits = ({ before, core, after }: Phrase): ClassKind => {
   return has("letter") && !core.some(({ role }) => role === "detail") ? "classUnit" : "unit"
 }
 
-/** Returns the kind of shares that a core without other securities names. */
+/** Determines the kind of shares for a core that describes no other security. */
 const classifyShares = ({ after, before, core }: Phrase): ClassKind => {
   const has = makeTester(core)
   if (has("part")) return "unclear"
@@ -285,13 +309,13 @@ const classifyShares = ({ after, before, core }: Phrase): ClassKind => {
   return has("share") ? "shares" : "unknown"
 }
 
-/** Returns the kind that the name has without its link. */
+/** Determines the kind of a name, ignoring its link. */
 const classifyCore = (phrase: Phrase): ClassKind => {
   const { after, before, core } = phrase
   const has = makeTester(core)
   const noun = core.findLast(({ role }) => nounRoles.has(role))
   const isClaim = noun?.role === "claim"
-  // `OptionCareHealth` is a name, `WarrantsTranche2` is not.
+  // `OptionCareHealth` is a company name, but `WarrantsTranche2` is not.
   if (after.length > 0 && noun?.isPlural !== true) return has("common", "part") ? "unclear" : "unknown"
   const isOther = isClaim || has("treasury") || isOtherSecurity(core)
   if (isOther && makeTester(before)("common")) return "unclear"
@@ -307,7 +331,10 @@ const classifyCore = (phrase: Phrase): ClassKind => {
 
 const attached = /^(?:purchase|preferred|associated|attached|related|accompanying)$/
 
-/** `AndPreferredStockPurchaseRights`: rights under a plan belong to each share until they are used. */
+/**
+ * Returns whether the words describe rights under a shareholder rights plan, as in `AndPreferredStockPurchaseRights`.
+ * Each share includes such rights until they are exercised.
+ */
 const isRightsPlan = (link: Word, rest: ReadonlyArray<Word>) =>
   link.role === "and" && rest.at(-1)?.text === "right" && rest.some(({ text }) => attached.test(text)) &&
   rest.every(({ role, text }) =>
@@ -315,22 +342,30 @@ const isRightsPlan = (link: Word, rest: ReadonlyArray<Word>) =>
     ["preferred", "common", "share", "empty", "series", "class", "letter", "name", "detail", "and"].includes(role)
   )
 
-/** `ExcludingTreasuryShares`, `NetOfSharesHeldInTreasury`: shares outstanding never include those. */
+/**
+ * Returns whether the words exclude treasury shares, as in `ExcludingTreasuryShares` and `NetOfSharesHeldInTreasury`.
+ * Shares outstanding never include treasury shares.
+ */
 const excludesTreasury = (link: Word, rest: ReadonlyArray<Word>) =>
   link.role === "without" && rest.some(({ role }) => role === "treasury") &&
   rest.every(({ role, text }) =>
     ["treasury", "share", "common", "empty", "of"].includes(role) || ["held", "in", "as"].includes(text)
   )
 
-/** `IncludedAsPartOfTheUnits`: shares that trade alone and in units. */
+/**
+ * Returns whether the words describe shares that trade both separately and in units, as in `IncludedAsPartOfTheUnits`.
+ */
 const isPartOfUnits = (rest: ReadonlyArray<Word>) =>
   /(?:^| )part of (?:the )?unit$/.test(rest.map(({ text }) => text).join(" "))
 
-/** Whether the words say nothing about the kind: `CommonStockOfTheCompany`, `OrdinarySharesOfEur0.01Each`. */
+/**
+ * Returns whether the words say nothing about the kind, as in `CommonStockOfTheCompany` and
+ * `OrdinarySharesOfEur0.01Each`.
+ */
 const isEmpty = (rest: ReadonlyArray<Word>) =>
   rest.every(({ role, text }) => ["empty", "share", "number", "of"].includes(role) || text === "each")
 
-/** Changes the kind of the core by what the link adds to it. */
+/** Adjusts the kind of the core to reflect what follows the link word. */
 const applyLink = (kind: ClassKind, { link, rest }: Phrase): ClassKind => {
   if (link === undefined || kind === "unclear") return kind
   const has = makeTester(rest)
@@ -345,7 +380,7 @@ const applyLink = (kind: ClassKind, { link, rest }: Phrase): ClassKind => {
     case "unknown":
       return isEmpty(rest) ? kind : "unclear"
     default:
-      // Two securities in one name: `PreferredStockAndCommonStock`.
+      // A name can contain two securities, such as `PreferredStockAndCommonStock`.
       return link.role === "and" && has("common", "letter") ? "unclear" : kind
   }
 }
@@ -364,7 +399,10 @@ const totalRoles: ReadonlySet<Role> = new Set([
   "and",
 ])
 
-/** `TotalShares`, `AllClassesOfCommonStock`, `us-gaap:ClassOfStockDomain`, `ifrs-full:ClassesOfShareCapitalMember` */
+/**
+ * Returns whether the name stands for all classes together, such as `TotalShares`, `AllClassesOfCommonStock`,
+ * `us-gaap:ClassOfStockDomain`, or `ifrs-full:ClassesOfShareCapitalMember`.
+ */
 const isTotal = (words: ReadonlyArray<Word>) => {
   const [first, second] = words
   return words.every(({ role }) => totalRoles.has(role)) &&
@@ -373,7 +411,7 @@ const isTotal = (words: ReadonlyArray<Word>) => {
 
 const identityRoles: ReadonlySet<Role> = new Set(["name", "letter", "number", "series", "votes", "voting", "detail"])
 
-/** Reads the local name of a member, such as `CommonClassA`. */
+/** Interprets the local name of an XBRL member, such as `CommonClassA`. */
 export const readClassName = (member: string): ClassName => {
   const words = readWords(member.replace(/(?:Member|Domain)$/, ""))
   const phrase = parsePhrase(words)

@@ -1,16 +1,16 @@
 /**
- * Chooses which share classes on a cover are common shares, so that their counts are added up
- * (docs/decisions/0103-unknown-values-of-filings.md).
+ * Determines which share classes on a cover page are common shares, so that their counts can be added up
+ * (docs/decisions/0103-unknown-values-of-filings.md). XBRL represents each class as a member of a dimension.
  */
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { type ClassKind, readClassName } from "./ShareClassNames.ts"
 
 export interface ChosenMembers {
-  /** The members whose counts are added up. */
+  /** Members whose counts are added up. */
   readonly added: ReadonlyArray<string>
-  /** A member that states the sum of these counts. */
+  /** Members that state the sum of these counts. */
   readonly totals: ReadonlyArray<string>
-  /** Members of securities that are not common shares. */
+  /** Members for securities other than common shares. */
   readonly others: ReadonlyArray<string>
 }
 
@@ -20,13 +20,16 @@ interface Member {
   readonly identity: string
 }
 
-/** Kinds of names about which the title of the security may say more. */
+/** Kinds that leave room for more information from the security's title. */
 const describedByTitle: ReadonlySet<ClassKind> = new Set(["class", "series", "shares", "unknown"])
 
-/** Ordinary shares are often listed under the title of the receipts for them. */
+/** Matches titles of depositary receipts. Ordinary shares are often listed under such a title. */
 const receiptPattern = /\bdeposit[ao]ry\b|\b[ag]d[rs]s?\b/i
 
-/** Returns the kind of a member by its name or, if that says too little, by the titles under which it is listed. */
+/**
+ * Determines the kind of a member from its name. If the name is not specific enough, also uses the titles that list the
+ * member.
+ */
 const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
   const { identity, kind } = readClassName(name.replace(/^.*:/, ""))
   if (!describedByTitle.has(kind)) return { name, kind, identity }
@@ -40,10 +43,14 @@ const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
 
 const getNames = (members: ReadonlyArray<Member>) => members.map(({ name }) => name)
 
-/** Returns what a company without shares has instead, or why its units may not be added up. */
+/**
+ * Returns the units or receipts that represent the equity of a company without shares, or the reason why its units may
+ * not be added up.
+ */
 const chooseUnits = (units: ReadonlyArray<Member>, receipts: ReadonlyArray<Member>): ReadonlyArray<string> | string => {
   const [first] = units
-  // Beside units, receipts for them count nothing new. Without units, they are the only equity of a partnership.
+  // If there are units, adding the receipts for them would count the units twice. Without units, the receipts are the
+  // partnership's only equity.
   if (first === undefined) return receipts.length === 1 ? getNames(receipts) : []
   const other = units.find(({ kind }) => kind === "unit" || kind !== first.kind)
   return other === undefined || units.length === 1
@@ -52,21 +59,23 @@ const chooseUnits = (units: ReadonlyArray<Member>, receipts: ReadonlyArray<Membe
 }
 
 /**
- * Returns a member that may be a part of the other members, or a different security. If a cover states only shares
- * without a description, or only series, they are all shares of the company, so nothing is unclear.
+ * Returns a member that may be part of the other members or a different security. Returns undefined if the only shares
+ * on the cover page are a single member without a description or several series, because these are then all of the
+ * company's shares.
  */
 const findUnclear = (shares: ReadonlyArray<Member>, bare: ReadonlyArray<Member>) => {
   const isClear = shares.length === 0 && (bare.length === 1 || bare.every(({ kind }) => kind === "series"))
   return isClear ? undefined : bare[0]
 }
 
-/** Returns two members whose names may refer to the same class. */
+/** Returns members whose names may refer to the same class, or undefined if there are none. */
 const findRepeated = (members: ReadonlyArray<Member>) =>
   Array.from(Map.groupBy(members, ({ identity }) => identity).values()).find(({ length }) => length > 1)
 
 /**
- * Chooses the members of common shares. Receipts are claims on shares that are counted already, and units contain them;
- * the units of a company without shares are its shares. Returns the reason, as a clause, if a name does not say enough.
+ * Selects the members that represent common shares. Receipts and units are not counted, because receipts represent
+ * shares that are already counted, and units contain such shares. If a company has no shares, its units count instead.
+ * If the names are not clear enough, returns the reason as a clause.
  */
 export const chooseMembers = (
   members: ReadonlyArray<string>,

@@ -1,6 +1,6 @@
 /**
- * Decides which share counts and public floats of a company can be believed, and which count is the current one, by
- * comparing all that its filings say of themselves (docs/decisions/0103-unknown-values-of-filings.md).
+ * Determines which of a company's share counts and public floats are credible and which count is current, by
+ * cross-checking everything that the company's filings state (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Schema } from "effect"
 import { countDays } from "../../../contract/rules/Dates.ts"
@@ -10,90 +10,108 @@ import type { EdgarFiling } from "./Submissions.ts"
 
 const maxRatio = 10
 
-/** Whether the values differ by a factor of at most ten. A greater difference suggests an unknown split or an error. */
+/**
+ * Returns whether the values differ by at most a factor of ten. A larger difference suggests an unknown split or an
+ * error.
+ */
 const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
 
 /**
- * Up to this factor, the balance sheet of the filing is enough to confirm a count. A greater change may be an error of
- * unit, which is often in the whole filing.
+ * Maximum change that a filing's balance sheet alone can confirm, as a factor. A larger change may be a unit error,
+ * which often affects the whole filing.
  */
 const maxSplitRatio = 100
 
 const roundingUnits = [1_000, 1_000_000]
 
-/** Whether `small` is about a thousand or a million times smaller, as if it were in thousands or millions. */
+/**
+ * Returns whether `small` is roughly 1,000 or 1,000,000 times smaller than `large`, as if it were stated in thousands
+ * or millions.
+ */
 const isInThousandsOf = (small: number, large: number) =>
   roundingUnits.some((unit) => large / small >= unit / 2 && large / small <= unit * 2)
 
-/** Whether the values are equal after one of them was rounded to thousands or millions. */
+/** Returns whether the values could be the same number, with one of them rounded to thousands or millions. */
 const isRounded = (a: number, b: number) =>
   roundingUnits.some((unit) => Math.abs(a - b) < unit && [a, b].some((one) => one % unit === 0 && one >= unit * 1_000))
 
-/** Smaller counts are probably placeholders, such as 1, 100 or 1,000. */
+/** Counts below this are probably placeholders, such as 1, 100, or 1,000. */
 const minCount = 10_000
 
 /**
- * Prices per share in USD. Of all listed shares, only Berkshire Hathaway's (about 700,000) have cost more than
- * `maxUsualPrice`. No share price has ever been outside the range that the tables accept.
+ * Limits for prices per share, in US dollars. Among listed shares, only Berkshire Hathaway's (about 700,000) have ever
+ * cost more than `maxUsualPrice`. No share price has ever been outside the range that the tables accept.
  */
 const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
 
 /**
- * The float divided by a count is below the close, because the float excludes the shares of affiliates. If a count is a
- * thousand times too large, the result is below this fraction of the close, even if there are no affiliates.
+ * Minimum ratio of the computed price (float divided by count) to the close. The computed price is below the close,
+ * because the float excludes the shares held by affiliates. If a count is a thousand times too large, the ratio is
+ * below this minimum even without affiliates.
  */
 const minShareOfClose = 0.002
 
-/** Days for which a public float says something about counts. It is stated once a year, months after its date. */
+/**
+ * Maximum age of a public float, in days, when it is compared with counts. Companies state it once a year, months after
+ * its date.
+ */
 const maxFloatAge = 600
 
-/** Days by which a cover's date may be before the end of the period, such as the end of a fiscal year of 52 weeks. */
+/**
+ * Maximum number of days that the date of a cover page count may precede the end of the period. The tolerance is for
+ * periods whose end varies, such as a fiscal year of 52 weeks.
+ */
 const maxDaysBeforePeriod = 7
 
 /**
- * A cover's date is normally shortly before the filing date. If the period is not known, a date that is more days
- * before the filing date than this is not believed.
+ * Maximum number of days between the date of a cover page count and the filing date if the period is unknown. The date
+ * is normally shortly before the filing date, so an earlier date is considered wrong.
  */
 const maxCoverAge = 300
 
-/** Ten years in days. No XBRL fact is about a day that is longer before its filing. */
+/** Ten years, in days. The date of an XBRL fact is never longer before its filing than this. */
 const maxFactAge = 3_650
 
-/** The fields of a listed filing that are compared with the facts. */
+/** The fields of a listed filing that are compared with the XBRL facts. */
 export type ListedReport = Pick<EdgarFiling, "accession" | "filingDate" | "form" | "reportDate">
 
-/** A split of the security whose shares the filings count and whose closes are compared. */
+/** A split of the security that the share counts and closing prices refer to. */
 export interface KnownSplit {
   readonly day: string
-  /** How many shares one share became; null if that is unknown or contradicted. */
+  /** The number of shares that one share became. Null if it is unknown, or if sources disagree. */
   readonly ratio: number | null
 }
 
 export interface CountEvidence {
   readonly facts: CompanyFacts
   readonly filings: ReadonlyArray<ListedReport>
-  /** Closing prices in USD, by the day of a public float. */
+  /** Closing prices in US dollars, by the dates of public floats. */
   readonly closes?: ReadonlyMap<string, number> | undefined
   readonly splits?: ReadonlyArray<KnownSplit> | undefined
   readonly decisions?: Decisions | undefined
 }
 
-/** A fact with the reasons to doubt its value. With one reason, it is marked as doubtful; with two, it is left out. */
+/**
+ * A fact together with the reasons to doubt its value. A fact with one reason is marked as unconfirmed. A fact with two
+ * reasons is left out.
+ */
 export interface AssessedFact {
   readonly fact: CompanyFact
-  /** Clauses: "differs from 25123000 on 2025-02-15". */
+  /** Reasons as clauses, such as "differs from 25123000 on 2025-02-15". */
   readonly reasons: ReadonlyArray<string>
   readonly isLeftOut: boolean
-  /** What the filing states, and what an operator decided about it. */
+  /** The value that the filing states, and an operator's decision about it. */
   readonly decided?: { readonly read: string; readonly decision: Decision } | undefined
 }
 
 export interface CountAssessment {
   readonly counts: ReadonlyArray<AssessedFact>
-  /** Only counts for the date of the report itself, and only if they can be believed. */
+  /**
+   * Credible counts as of the report's own date. Earlier counts that a report shows for comparison are not included.
+   */
   readonly balanceSheetCounts: ReadonlyArray<AssessedFact>
   readonly floats: ReadonlyArray<AssessedFact>
-  /** `none` means that the facts are silent, `doubtful` that the count may have changed. */
+  /** The current count; `none` if the facts contain no usable count, or `doubtful` if the count may have changed. */
   readonly current: CompanyFact | "none" | "doubtful"
 }
 
@@ -103,7 +121,7 @@ export interface CountAssessment {
 
 const isAmendment = ({ form }: Pick<CompanyFact, "form">) => form.endsWith("/A")
 
-/** Returns why the date of a cover, or of another fact, cannot be right. */
+/** Returns why the date of a cover page count or another fact cannot be right, or undefined if it is plausible. */
 const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, period: string | undefined) => {
   if (end > filed) return "is after the filing"
   if (countDays(end, filed) > maxFactAge) return "is years before the filing"
@@ -117,9 +135,9 @@ const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, peri
 }
 
 /**
- * Replaces an implausible date with the operator's date or, if there is none, with the filing date, so that the order
- * of the filings decides which count is the newest. An amendment gets the end of its period instead of the filing date,
- * which puts its count next to the count of the report that it amends.
+ * Replaces an implausible date with the operator's date. If there is none, uses the filing date, so that the order of
+ * the filings determines which count is the newest. For an amendment, uses the end of its period instead, which places
+ * its count next to the count in the amended report.
  */
 const settleDate = (
   fact: CompanyFact,
@@ -145,7 +163,10 @@ const settleDate = (
 // Splits
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns how many shares on the day `to` one share on the day `from` is; undefined if a ratio is unknown. */
+/**
+ * Returns the number of shares on the day `to` that correspond to one share on the day `from`, or undefined if a split
+ * ratio in between is unknown.
+ */
 const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: string): number | undefined => {
   if (to < from) {
     const factor = findSplitFactor(splits, to, from)
@@ -159,9 +180,9 @@ const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: st
 }
 
 /**
- * Restates a count for the splits between its date and other days. There may be several values, because the filing may
- * have restated the count for splits until the day of the filing, or the recorded day of a split may not be exact. The
- * first value is restated from the count's own date.
+ * Adjusts a count for the splits between its date and other days. Returns several candidates, because the filing may
+ * already have adjusted the count for splits up to the filing date, and because recorded split dates can be inexact.
+ * The first candidate assumes that the count is as of its own date.
  */
 const restate = (
   { end, filed, val }: CompanyFact,
@@ -179,11 +200,11 @@ const restate = (
   return [first, ...others, val]
 }
 
-/** Compares counts with each other, after restating them for the splits between their dates. */
+/** Creates functions that compare counts after adjusting them for the splits between their dates. */
 const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
     restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, ratio))
-  /** Whether the first count is in thousands or millions of shares, and the second one is not. */
+  /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
     !isAlike(small, large) &&
     restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val))
@@ -199,42 +220,45 @@ type CountComparison = ReturnType<typeof makeComparison>
 
 /** All counts for one date, sorted by filing date. */
 interface DatedCounts {
-  /** The count that an operator decided or, otherwise, the newest with the fewest doubts, which may correct others. */
+  /**
+   * The count that an operator has decided on, or otherwise the newest of the counts with the fewest doubts. A later
+   * filing may correct earlier ones.
+   */
   readonly newest: CompanyFact
   readonly facts: ReadonlyArray<CompanyFact>
 }
 
-/** Why counts are not believed. */
+/** The doubts about a series of counts. */
 class CountDoubts {
-  /** Counts that are probably in another unit, such as thousands, each with the count that shows it. */
+  /** Counts that are probably in a wrong unit, such as thousands, each with the count that suggests this. */
   readonly unitErrors = new Map<CompanyFact, CompanyFact>()
-  /** Counts that differ from the last reliable one, and that nothing has confirmed. */
+  /** Unconfirmed counts that differ from the last reliable count, each with that reliable count. */
   readonly jumps = new Map<CompanyFact, CompanyFact>()
-  /** Counts that differ from others, but that another filing repeats without contradicting itself. */
+  /** Counts that differ from others but are repeated in another filing that does not contradict itself. */
   readonly repeated = new Set<CompanyFact>()
   /** The newest reliable count. */
   reliable: CompanyFact | undefined
-  /** Whether a count that is newer than `reliable` awaits confirmation, and may be right. */
+  /** Whether a count newer than `reliable` is unconfirmed but may be right. */
   isDoubtful = false
 }
 
 interface SeriesEvidence {
-  /** Counts of balance sheets by accession number. */
+  /** Balance sheet counts by accession number. */
   readonly balances: ReadonlyMap<string, CompanyFact>
-  /** How many reasons there are to doubt a count, without comparing it with the other counts. */
+  /** Returns how many reasons there are to doubt a count regardless of other counts. */
   readonly countOwnReasons: (fact: CompanyFact) => number
   readonly isPlaceholder: (fact: CompanyFact) => boolean
   readonly isDecided: (fact: CompanyFact) => boolean
   readonly comparison: CountComparison
 }
 
-/** Returns the newest of the facts for which `rank` is the lowest. */
+/** Returns the newest fact with the lowest `rank`. */
 const findBest = (facts: ReadonlyArray<CompanyFact>, rank: (fact: CompanyFact) => number) => {
   const lowest = Math.min(...facts.map(rank))
   return facts.findLast((fact) => rank(fact) === lowest)
 }
 
-/** Whether a count, not the balance sheet of its filing, is the one in the wrong unit. */
+/** Returns whether it is the count, and not the balance sheet in the same filing, that is in a wrong unit. */
 const isInOtherUnit = (
   { isAlike, isInSmallerUnit }: CountComparison,
   count: CompanyFact,
@@ -245,15 +269,16 @@ const isInOtherUnit = (
   (isInSmallerUnit(balance, count) && reliable !== undefined && isAlike(balance, reliable) && !isAlike(count, reliable))
 
 /**
- * Compares counts from the oldest to the newest, each with the last reliable one.
+ * Compares counts from oldest to newest. Each count is compared with the last reliable one.
  *
- * - If they differ by a factor of more than ten, the new count becomes reliable if the balance sheet of its filing
- *   agrees, or if another filing repeats it: the next report or an amendment.
- * - If the factor is about a thousand, the unit may be wrong. The new count then becomes reliable only if more reports
- *   have it than had the old one and, if it is the smaller one, at least three, whatever their balance sheets say.
- * - A filing whose balance sheet contradicts its own count confirms nothing. If these two differ by a factor of about a
- *   thousand, the count is in another unit if it is the smaller one, or if only the balance sheet agrees with the last
- *   reliable count.
+ * - If the counts differ by a factor of more than ten, the new count becomes reliable if its filing's balance sheet
+ *   agrees with it, or if another filing (the next report or an amendment) repeats it.
+ * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
+ *   new count only if more reports state it than stated the old one. If the new count is the smaller one, at least
+ *   three reports must state it, and balance sheets do not count as confirmation.
+ * - A filing whose balance sheet contradicts its own count confirms nothing. If the two differ by a factor of about
+ *   1,000 or 1,000,000, the count is considered to be in a wrong unit if it is the smaller of the two, or if only the
+ *   balance sheet agrees with the last reliable count.
  */
 const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
@@ -271,13 +296,16 @@ const compareSeries = (
     for (const fact of facts) if (!isAlike(fact, from) && !isDecided(fact)) jumps.set(fact, from)
   }
   let reliable: CompanyFact | undefined
-  /** The dates whose counts are similar to `reliable`. */
+  /** Dates whose counts are similar to `reliable`. */
   let reliableDates: ReadonlyArray<DatedCounts> = []
-  /** Unconfirmed counts of consecutive dates, which are similar to each other. */
+  /** Consecutive dates with unconfirmed counts that are similar to each other. */
   let candidates: ReadonlyArray<DatedCounts> = []
   let suggestUnitError = false
   const isContradicted = (fact: CompanyFact) => !isAlike(fact, balances.get(fact.accn) ?? fact)
-  /** A count may differ from the balance sheet because of a later event. Then the next report confirms the count. */
+  /**
+   * A count may differ from the balance sheet because of an event after the balance sheet date. In that case, the next
+   * report confirms the count.
+   */
   const explainPrevious = (newest: CompanyFact) => {
     if (isContradicted(newest)) return
     for (const fact of reliableDates.at(-1)?.facts ?? []) {
@@ -304,7 +332,7 @@ const compareSeries = (
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
     } else if (reliable === undefined || isAlike(newest, reliable)) {
-      // Counts that only a doubtful count contradicted are confirmed now.
+      // Confirm counts that were contradicted only by a doubtful count.
       for (const fact of reliableDates.flatMap(({ facts }) => facts)) {
         if (isAlike(fact, newest)) jumps.delete(fact)
       }
@@ -323,13 +351,14 @@ const compareSeries = (
         candidates = [date]
       }
       const similar = candidates.flatMap(({ facts }) => facts.filter((fact) => isAlike(fact, newest)))
-      // A wrong unit makes a count too small, often in the whole report, so a smaller count needs more evidence.
+      // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
+      // evidence.
       const mayBeInThousands = suggestUnitError && newest.val < reliable.val
       const isRepeated = suggestUnitError
         ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
         : new Set(similar.map(({ accn }) => accn)).size >= 2 && similar.some((fact) => !isContradicted(fact))
       const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
-      // If two counts contradict each other, and only one of them is doubtful on its own, that one is wrong.
+      // If two counts contradict each other and only one of them is doubtful for other reasons, that one is wrong.
       const isBetter = reliableDates.length === 1 && countOwnReasons(reliable) > 0 && countOwnReasons(newest) === 0
       if (isRepeated || isOnBalanceSheet || isBetter) {
         if (isRepeated || (isOnBalanceSheet && isAlike(newest, reliable, maxSplitRatio))) {
@@ -349,7 +378,7 @@ const compareSeries = (
   const last = candidates.at(-1)?.newest
   if (reliable === undefined || last === undefined) return doubts
   if (suggestUnitError) markUnitErrors(candidates, reliable)
-  // If the newer count is the larger one, the older one may be in thousands.
+  // If the newer count is larger, the older one may be the one in thousands.
   doubts.isDoubtful = !suggestUnitError || last.val > reliable.val
   return doubts
 }
@@ -361,19 +390,25 @@ const compareSeries = (
 interface PriceDoubt {
   readonly float: CompanyFact
   readonly price: number
-  /** Whether the price is too low. That suggests an error in the float, such as a placeholder of 1 USD. */
+  /** Whether the price is too low. This suggests an error in the float, such as a placeholder of 1 USD. */
   readonly isLow: boolean
   readonly close: number | undefined
 }
 
 const formatNumber = (value: number) => String(Number(value.toPrecision(5)))
 
-/** Returns the public float that a count is compared with: the one in its filing or, without one, the newest before. */
+/**
+ * Returns the public float to compare a count with: the float in the same filing or, if there is none, the latest one
+ * before the count's date.
+ */
 const findFloat = ({ accn, end }: CompanyFact, floats: ReadonlyArray<CompanyFact>) =>
   floats.findLast((float) => float.accn === accn) ??
     floats.findLast((float) => float.date === undefined && float.end <= end && countDays(float.end, end) <= maxFloatAge)
 
-/** Divides the public float by a count, and checks whether the result is a possible price of a share. */
+/**
+ * Divides the public float by a count. Returns undefined if the result is a plausible share price, and a doubt
+ * otherwise.
+ */
 const findPriceDoubt = (
   count: CompanyFact,
   floats: ReadonlyArray<CompanyFact>,
@@ -402,13 +437,15 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 // Assessment
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the newest fact that is older than `fact` and comes from another filing, which was not filed later. */
+/** Returns the newest fact that has an earlier date and comes from another filing that was not filed later. */
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
 const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
 
-/** Names what other filings state for the same date. A rounded form of the same number is not listed. */
+/**
+ * Describes different values that other filings state for the same date. Ignores values that differ only by rounding.
+ */
 const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
   const known = [fact.val]
   for (const { end, val } of facts) {
@@ -418,35 +455,35 @@ const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
 }
 
 /**
- * A count is outdated if the company filed a report more than this many days later. Companies report every year, so
- * the company must have stated newer counts that cannot be read.
+ * A count is outdated if the company filed a report more than this many days after it. Companies report every year, so
+ * there must be newer counts that could not be read.
  */
 const maxAgeInDays = 400
 
-/** What operators have decided about facts. */
+/** Operators' decisions about facts. */
 type DecidedFacts = ReadonlyMap<CompanyFact, NonNullable<AssessedFact["decided"]>>
 
-/** The facts of a company, with dates that can be believed and what operators have decided. */
+/** A company's facts after applying operators' decisions and replacing implausible dates. */
 interface SettledFacts {
   readonly counts: ReadonlyArray<CompanyFact>
   readonly floats: ReadonlyArray<CompanyFact>
-  /** The count of each balance sheet. */
+  /** The latest count from each report's balance sheet. */
   readonly balances: ReadonlyArray<CompanyFact>
   readonly decided: DecidedFacts
 }
 
 /**
- * Applies the operators' decisions and replaces dates that are not believed. If an operator has given the count of an
- * unreadable cover, adds that count. The other steps compare only the facts that this returns.
+ * Applies operators' decisions and replaces implausible dates. If an operator has supplied the count for an unreadable
+ * cover page, adds that count. All further steps compare only the facts returned here.
  */
 const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts => {
   const { cik } = facts
   const reports = new Map(filings.map((filing) => [filing.accession, filing]))
-  // The keys are the fact objects themselves, so later steps must pass on these objects, not copies.
+  // Keyed by object identity, so later steps must pass on the fact objects themselves, not copies.
   const decided = new Map<CompanyFact, NonNullable<AssessedFact["decided"]>>()
   const findDecision = (key: Omit<DoubtKey, "table">) =>
     decisions?.get(formatDoubtKey({ table: "historical_float_pro", ...key }))
-  /** Replaces the values about which an operator has decided. */
+  /** Replaces a value with the operator's value, if an operator has decided about it. */
   const decide = (fact: CompanyFact, column: string) => {
     const read = String(fact.val)
     const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
@@ -459,10 +496,10 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     ({ accn, end, filed, form, hasClasses = false, read, url }): ReadonlyArray<CompanyFact> => {
       const decision = findDecision({ url, column: "outstanding_shares", read })
       if (decision === undefined) return []
-      // Only covers have unreadable counts, so the path is the same as for a count that was read from a cover.
+      // Only counts on cover pages can be unreadable, so the path is that of a cover page count.
       const path = "dei/EntityCommonStockSharesOutstanding/shares"
       const instance = { hasClasses, classes: "", source: [url] }
-      // If the operator has declared the count unknown, the 1 only fills the field: the assessment leaves the fact out.
+      // If the operator has declared the count unknown, 1 is only a filler, because the assessment leaves the fact out.
       const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
       decided.set(fact, { read, decision })
       return [fact]
@@ -470,8 +507,8 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
   )
 
   const statedBalances = Array.from(
-    // Facts are sorted by date, so the map keeps each report's newest one. The others are earlier balance sheets that
-    // the report shows for comparison.
+    // Facts are sorted by date, so the map keeps the newest count of each report. The others are from earlier balance
+    // sheets, which the report shows for comparison.
     new Map(
       facts.balanceSheetCounts.filter(({ end, filed }) => countDays(end, filed) <= maxFactAge).map((
         count,
@@ -485,7 +522,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     Array.from(Map.groupBy(list, ({ accn }) => accn).entries()).flatMap(([accession, stated]) => {
       const period = findPeriod(accession)
       const certain = stated.filter((fact) => findDateDoubt(fact, isCover, period) === undefined)
-      // If the filing also states a count with a credible date, a wrong date beside it matters little.
+      // A wrong date matters little if the same filing also states a count with a plausible date.
       return certain.length > 0
         ? stated.filter(({ end, filed }) => end <= filed && countDays(end, filed) <= maxFactAge)
         : stated.map((fact) => settleDate(fact, isCover, period, findDecision, cik))
@@ -504,9 +541,9 @@ interface DoubtedPrices {
 }
 
 /**
- * Finds the counts that give an impossible price when a public float is divided by them. The price casts doubt on the
- * count or on the float, whichever has less support. `getSupport` returns how many more statements confirm a count than
- * contradict it.
+ * Finds counts that imply an impossible share price when a public float is divided by them. Either the count or the
+ * float is then doubted, whichever has less support. `getSupport` returns the number of confirming statements minus the
+ * number of contradicting ones.
  */
 const findDoubtedPrices = (
   counts: ReadonlyArray<CompanyFact>,
@@ -535,7 +572,7 @@ const findDoubtedPrices = (
     const isFloatWrong = advantage > 0
     if (isFloatWrong || (advantage === 0 && best.doubt.isLow)) ofFloats.set(float, best)
     for (const { count, doubt } of ofFloat) {
-      // Counts that are similar to the one that shows the float to be wrong are as credible as that one.
+      // A count similar to the one that exposed the error in the float is equally credible.
       const isExcused = isDecided(count) || (isFloatWrong && isAlike(count, best.count))
       if (!isExcused) ofCounts.set(count, doubt)
     }
@@ -543,7 +580,9 @@ const findDoubtedPrices = (
   return { ofCounts, ofFloats }
 }
 
-/** Returns the reasons to doubt a public float. `floats` has no values that an operator has declared unknown. */
+/**
+ * Returns the reasons to doubt a public float. `floats` must not contain values that an operator has declared unknown.
+ */
 const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>, { ofFloats }: DoubtedPrices) => {
   const previous = findPrevious(fact, floats)
   const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
@@ -557,7 +596,7 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
   ]
 }
 
-/** Finds the current count. `counts` has no values that an operator has declared unknown. */
+/** Determines the current count. `counts` must not contain values that an operator has declared unknown. */
 const findCurrent = (
   { facts, filings, splits = [] }: CountEvidence,
   { counts, leftOut, onBalanceSheet, onCover }: {
@@ -570,7 +609,7 @@ const findCurrent = (
 ): CountAssessment["current"] => {
   const isOutdated = ({ filed }: CompanyFact) =>
     filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
-  /** The newest filing with a cover that cannot be read. */
+  /** Filing date of the newest filing with an unreadable cover page count. */
   const unread = facts.unreadable.filter(({ accn, form }) => !isAmendment({ form }) && !hasCount(accn))
     .map(({ filed }) => filed).toSorted().at(-1)
   const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
@@ -587,7 +626,7 @@ const findCurrent = (
     (unread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none")
 }
 
-/** Assesses all counts and public floats of a company. */
+/** Assesses all of a company's share counts and public floats. */
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const { facts: { isFloatZero }, splits = [] } = evidence
   const { balances, counts, decided, floats } = settleFacts(evidence)
@@ -602,7 +641,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   ).toSorted(byFactDate)
   const balanceByFiling = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
 
-  // First without prices, because the support of a count decides whether a price is a doubt about it.
+  // The first comparison ignores prices, because the support of a count determines whether a price casts doubt on it.
   const alone = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
   const unpriced = compareSeries(keptCounts, {
     ...alone,
@@ -617,7 +656,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const prices = findDoubtedPrices(keptCounts, keptFloats, { evidence, getSupport, isDecided })
   const countOwnReasons = (fact: CompanyFact) => {
     const doubt = prices.ofCounts.get(fact)
-    // No share has ever had a price above `greatestPrice`, so such a price alone is enough.
+    // A price above `greatestPrice` is sufficient reason on its own, because no share has ever cost that much.
     return (isPlaceholder(fact) ? 1 : 0) + (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
   const onCover = compareSeries(keptCounts, { ...alone, countOwnReasons })
@@ -644,7 +683,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
       ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
       ...(isPlaceholder(fact) ? ["is so small that it may be a placeholder"] : []),
-      // A count with more reasons against it than this one does not contradict this one.
+      // A count is not contradicted by a count that has more reasons against it.
       ...listOthers(
         fact,
         all.filter((one) =>
@@ -677,13 +716,16 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   }
 }
 
-/** The current number of shares outstanding, with the columns that state its source. All are null if it is unknown. */
+/**
+ * The current number of shares outstanding, with the columns that describe its source. All columns are null if it is
+ * unknown.
+ */
 export const CurrentCount = Schema.Struct({
   outstanding: Schema.NullOr(Schema.String),
   reported_date: Schema.NullOr(Schema.String),
   filed_at: Schema.NullOr(Schema.String),
   document_url: Schema.NullOr(Schema.String),
-  /** Documents that state the count. */
+  /** URLs of the documents that state the count. */
   source: Schema.Array(Schema.String),
 })
 export type CurrentCount = typeof CurrentCount.Type

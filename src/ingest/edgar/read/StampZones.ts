@@ -1,4 +1,7 @@
-/** Finds out whether a company's acceptance times are UTC or Eastern if their hours do not show it (decision 0102). */
+/**
+ * Determines whether a company's acceptance times are in UTC or Eastern time if their hours do not show it (decision
+ * 0102).
+ */
 import { DateTime, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
@@ -12,7 +15,7 @@ import type { EdgarFiling } from "./Submissions.ts"
 
 const decodeTimes = decodeRows(Schema.Struct({ accession: Schema.String, accepted_at: Schema.DateTimeUtcFromMillis }))
 
-/** Reads the exact acceptance time of one of the company's filings, if the SEC was asked for it. */
+/** Reads the exact acceptance time of one of the company's filings, if an earlier run has requested it from the SEC. */
 const readKnownTimes = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeTimes(sql`
@@ -32,8 +35,8 @@ const saveKnownTime = Effect.fnUntraced(function* (cik: string, accession: strin
 })
 
 /**
- * Assigns acceptance times to all filings of a company. If neither a known time nor the hours show the time zone of the
- * company's stamps, requests the exact time of one filing. This happens only once per company.
+ * Assigns acceptance times to all of a company's filings. If neither a known time nor the hours reveal the time zone of
+ * the company's timestamps, requests the exact time of one filing. Once a time is stored, it is not requested again.
  */
 export const resolveAcceptanceTimes = Effect.fnUntraced(
   function* <E, R>(
@@ -56,8 +59,9 @@ export const resolveAcceptanceTimes = Effect.fnUntraced(
 const decodeIds = decodeRows(Schema.Struct({ id: Schema.String }))
 
 /**
- * Returns the filings whose row of `news` is missing or has another time. A filing from `since` on has no row if it was
- * released long after its date. The time changes when the company's time zone becomes known, or known better.
+ * Returns the filings whose row of `news` is missing or has an outdated time. A row can be missing if the SEC released
+ * the filing long after its date; only filings from `since` on are checked for this. The time becomes outdated when the
+ * company's time zone is determined or corrected.
  */
 export const findStaleNews = Effect.fnUntraced(
   function* (cik: string, filings: ReadonlyArray<EdgarFiling>, since: string) {

@@ -1,8 +1,9 @@
-/** Which dates of a filing are believed: filers type them by hand. */
+/** Checks the plausibility of dates in filings, which filers type by hand. */
 
 /**
- * A date that is this many years or more before its filing is not believed. It is rather one with a wrong decade or
- * century: 2016 for 2026, or 0022. Late reports and amendments, which are about earlier days, come within a few years.
+ * A date that is at least this many years before its filing is considered wrong. It probably has a wrong decade or
+ * century, such as 2016 for 2026, or 0022. Late reports and amendments concern earlier days, but are filed within a few
+ * years.
  */
 const maxYears = 10
 
@@ -10,16 +11,16 @@ const subtractYears = (date: string, years: number) =>
   `${String(Number(date.slice(0, 4)) - years).padStart(4, "0")}${date.slice(4)}`
 
 /**
- * Returns why a date that a filing states is not believed; undefined if it is. `firstDay` is the day of the first event
- * that the filing reports, if it states one. All dates are `YYYY-MM-DD`.
+ * Returns why a date stated in a filing is implausible, or undefined if it is plausible. `firstDay` is the day of the
+ * first event that the filing reports, or null if it does not state one. All dates are in the form `YYYY-MM-DD`.
  */
 export const findDateDoubt = (date: string, filingDate: string, firstDay: string | null): string | undefined => {
   if (date > filingDate) return "is after the filing"
   if (date <= subtractYears(filingDate, maxYears)) return "is ten years or more before the filing"
   if (firstDay === null || date >= firstDay) return undefined
   if (date <= subtractYears(firstDay, 1)) return "is a year or more before the period of the report"
-  // A later transaction whose year is typed a year early. Other dates before the period are believed, because filers
-  // also take another of the transactions for the first one.
+  // With its year increased by one, the date would be within the period, so the year is probably a typing error. Other
+  // dates before the period are accepted, because filers sometimes state a later transaction as the first one.
   const yearLater = subtractYears(date, -1)
   return yearLater >= firstDay && yearLater <= filingDate ? "is before the period of the report by its year" : undefined
 }

@@ -1,6 +1,6 @@
 /**
- * Decodes the filings of one company (`/submissions/CIK##########.json`).
- * Addresses, telephone numbers and tax numbers are never decoded.
+ * Decodes a company's filing list (`/submissions/CIK##########.json`). Addresses, telephone numbers, and tax numbers
+ * are never decoded.
  */
 import { Array, type DateTime, Record, Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
@@ -18,7 +18,7 @@ import {
 
 const OptionalText = Schema.NullOr(Schema.String)
 
-/** One filing of the list. */
+/** A filing in the list. */
 const ListedFiling = Schema.Struct({
   accessionNumber: AccessionNumber,
   filingDate: CalendarDate,
@@ -51,34 +51,34 @@ const SubmissionsDocument = Schema.Struct({
 export interface EdgarFiling {
   readonly accession: string
   readonly form: string
-  /** The SEC's official date. A filing made in the evening has the date of the next business day. */
+  /** The SEC's official date. A filing made in the evening is dated the next business day. */
   readonly filingDate: string
-  /** The SEC's acceptance time, whose `Z` may be wrong. */
+  /** The SEC's acceptance timestamp, whose `Z` may be wrong. */
   readonly stamp: string
-  /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
+  /** The acceptance time. Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
   readonly acceptedAt: DateTime.Utc | null
-  /** The SEC's file number, such as `333-287699`. All filings of one registration have the same number. */
+  /** The SEC's file number, such as `333-287699`. All filings for a registration have the same number. */
   readonly fileNumber: string | null
   readonly items: ReadonlyArray<string>
-  /** File name of the main document. Empty for many old filings. */
+  /** File name of the main document. It is empty for many old filings. */
   readonly primaryDocument: string
   readonly description: string | null
-  /** Whether the filing contains XBRL, which the SEC adds to the company's facts. */
+  /** Whether the filing contains XBRL, so that the SEC adds its values to the company facts. */
   readonly isXbrl: boolean
-  /** The last day of the period that a report is about, `YYYY-MM-DD`. */
+  /** The last day of the period that the report covers, `YYYY-MM-DD`. */
   readonly reportDate?: string
-  /** URL of the document that lists the filing, with the accession number as the fragment. */
+  /** URL of the document that lists the filing. The fragment is the accession number. */
   readonly source: string
 }
 
-/** A list of filings. The fragment of a rejection's URL is the filing's accession number or its position. */
+/** A decoded list of filings. The URL fragment of a rejection is the filing's accession number or its index. */
 export interface DecodedFilings {
   readonly filings: ReadonlyArray<EdgarFiling>
-  /** Filings that are not readable. */
+  /** Filings that could not be decoded. */
   readonly rejections: ReadonlyArray<DocumentRejected>
 }
 
-/** An older page of filings. Its URL is `buildSubmissionsPageUrl(name)`. */
+/** A page of older filings. Its URL is `buildSubmissionsPageUrl(name)`. */
 export interface SubmissionsPage {
   readonly name: string
   readonly filingTo: string
@@ -91,7 +91,10 @@ export interface CompanySubmissions extends DecodedFilings {
   readonly url: string
 }
 
-/** Matches items of Forms 8-K, D and others, such as `5.02`. The items of EFFECT and CT ORDER do not match. */
+/**
+ * Matches the items of Form 8-K, Form D, and other forms, such as `5.02`. Does not match the items of EFFECT and CT
+ * ORDER.
+ */
 const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
 
 const decodeListedFiling = makeParsedJsonDecoder(ListedFiling)
@@ -125,7 +128,7 @@ const makeFilings = (
     ...(isCalendarDate(filing.reportDate) && { reportDate: filing.reportDate }),
     source: `${url}#${filing.accessionNumber}`,
   }))
-  // If the format of the list has changed, no filing is readable.
+  // If the SEC has changed the format of the list, no filing can be decoded.
   const [first] = rejections
   return first !== undefined && filings.length === 0
     ? Result.fail(new DocumentRejected({ url, reason: first.reason }))
@@ -150,8 +153,9 @@ export const decodeSubmissions = (text: string, url: string): Result.Result<Comp
   })
 
 /**
- * Decodes an older page, which has the arrays of filings at its top level. Only this page determines whether its stamps
- * are UTC or Eastern; `resolveAcceptanceTimes` decides for all pages together.
+ * Decodes a page of older filings, which has its arrays at the top level. Uses only the filings on this page to
+ * determine whether the timestamps are in UTC or Eastern time. `resolveAcceptanceTimes` later decides for all pages
+ * together.
  */
 export const decodeSubmissionsPage = (text: string, url: string): Result.Result<DecodedFilings, DocumentRejected> =>
   Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url))

@@ -1,6 +1,6 @@
 /**
- * Decodes the SEC's list of symbols (`company_tickers_exchange.json`), and finds the `ticker_changes` that copies of
- * the list suggest.
+ * Decodes the SEC's ticker list (`company_tickers_exchange.json`), and infers `ticker_changes` from stored copies of
+ * the list.
  */
 import { Array as Arr, Result, Schema } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
@@ -22,10 +22,10 @@ const ListRow = Schema.Struct({
   exchange: Schema.NullOr(Schema.String),
 })
 
-/** One symbol of one company. */
+/** A ticker symbol of a company. */
 export interface ListedTicker extends Schema.Schema.Type<typeof ListRow> {}
 
-/** A copy of the list. The day is `YYYY-MM-DD`. */
+/** A copy of the list from one day (`YYYY-MM-DD`). */
 export interface TickerListCopy {
   readonly day: string
   readonly rows: ReadonlyArray<ListedTicker>
@@ -34,10 +34,12 @@ export interface TickerListCopy {
 const decodeDocument = makeJsonTextDecoder(TickerListDocument)
 const decodeRow = makeParsedJsonDecoder(ListRow)
 
-/** Maximum share of unreadable rows. With more of them, the SEC has changed the format. */
+/** Maximum fraction of unreadable rows. If it is exceeded, the SEC has probably changed the format. */
 const maxUnreadableShare = 0.01
 
-/** Returns the readable rows of the list whose symbols the tables can store, and the number of unreadable rows. */
+/**
+ * Returns the readable rows of the list and the number of unreadable rows. Omits symbols that the tables cannot store.
+ */
 export const decodeTickerList = (text: string, url: string) =>
   decodeDocument(text, url).pipe(
     Result.flatMap(({ data, fields }) => {
@@ -59,7 +61,7 @@ export const decodeTickerList = (text: string, url: string) =>
     })),
   )
 
-/** Groups the list by CIK. An issuer's ticker is the one in its first row. */
+/** Groups the list by CIK. The first row of a CIK determines the issuer's ticker. */
 export const groupTickersByIssuer = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
   new Map(
     Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {
@@ -68,7 +70,7 @@ export const groupTickersByIssuer = (rows: ReadonlyArray<ListedTicker>): Readonl
     }),
   )
 
-/** A symbol that the list has for several companies. */
+/** A symbol that the list assigns to several companies. */
 export interface ContestedSymbol {
   readonly ticker: string
   readonly owner: ListedTicker
@@ -76,9 +78,9 @@ export interface ContestedSymbol {
 }
 
 /**
- * Leaves each symbol of the list to one company, whichever companies a run visits: to the one that `hasSymbol` says had
- * it before, as during the days on which a holding company takes over the symbol, and otherwise to the first in the
- * list.
+ * Assigns each symbol to only one company, regardless of which companies a run visits. If several companies have a
+ * symbol, it stays with the company that already had it according to `hasSymbol`, for example while a holding company
+ * takes it over. Otherwise, the first company in the list gets it.
  */
 export const settleContestedSymbols = (
   rows: ReadonlyArray<ListedTicker>,
@@ -95,19 +97,20 @@ export const settleContestedSymbols = (
   return { rows: rows.filter((row) => !without.has(row)), contested }
 }
 
-/** Whether the new list is more than 1% shorter than the previous one, and thus probably incomplete. */
+/** Returns whether the new list is more than 1% shorter than the previous one and therefore probably incomplete. */
 export const isTickerListShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
   next.length < previous.length * 0.99
 
-/** Returns the part of a symbol that names the company: without the share class and Nasdaq's fifth letter. */
+/** Returns the part of a symbol that identifies the company, without the share class or Nasdaq's fifth letter. */
 const getRoot = (ticker: string) => {
   const [base = ""] = ticker.split(/[-.^]/)
   return /^[A-Z]{5}$/.test(base) ? base.slice(0, 4) : base
 }
 
 /**
- * Whether the symbol denotes preferred shares, rights, units, warrants or when-issued shares (`-P`, `-R`, `-U`, `-W`;
- * or M to P, R, U, V or W as the fifth letter), or is temporary after a reverse split (D as the fifth letter).
+ * Returns whether the symbol denotes preferred shares, rights, units, warrants, or when-issued shares (`-P`, `-R`,
+ * `-U`, `-W`; or M to P, R, U, V, or W as the fifth letter), or is a temporary symbol after a reverse split (D as the
+ * fifth letter).
  */
 export const isDerivedSymbol = (ticker: string) => /[-.^][PRUW]/.test(ticker) || /^[A-Z]{4}[DM-PRU-W]$/.test(ticker)
 
@@ -116,23 +119,23 @@ const isRename = (oldTicker: string, newTicker: string) =>
   !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
 
 /**
- * Days and copies for which a symbol must stay or be missing, because the SEC's list may alternate between an older and
- * a newer state for days.
+ * Minimum number of days, and of copies, that a symbol must be present or absent. The SEC's list may alternate between
+ * an older and a newer state for days.
  */
 const [minDays, minCopies] = [7, 3]
 
-/** Whether the days of successive copies are enough for a conclusion. `days` is sorted. */
+/** Returns whether consecutive copies from these days are sufficient evidence. `days` is sorted. */
 export const areEnoughCopyDays = (days: ReadonlyArray<string>) => {
   const [first, last] = [days[0], days.at(-1)]
   return first !== undefined && last !== undefined && days.length >= minCopies && countDays(first, last) >= minDays
 }
 
-/** The symbols of one CIK in each copy, oldest copy first. `tickers` is empty if the copy lacks the CIK. */
+/** The symbols of a CIK in each copy, oldest first. `tickers` is empty if the CIK is not in the copy. */
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
 
 /**
- * Finds the first series of at least `minCopies` successive copies that contain the symbol and span `minDays`.
- * The series ends as soon as it is long enough.
+ * Finds the first run of at least `minCopies` consecutive copies that contain the symbol and span at least `minDays`.
+ * The run ends as soon as it is long enough.
  */
 const findLastingRun = (history: TickerHistory, ticker: string) => {
   let days: ReadonlyArray<string> = []
@@ -146,7 +149,10 @@ const findLastingRun = (history: TickerHistory, ticker: string) => {
   return undefined
 }
 
-/** Compares each copy that lists the company with the next such copy, and pairs the lost symbol with the gained one. */
+/**
+ * Compares consecutive copies that list the company. If one symbol disappeared and one appeared, returns them as a
+ * pair.
+ */
 const findReplacements = (history: TickerHistory) => {
   const listed = history.filter(({ tickers }) => tickers.size > 0)
   return listed.slice(1).flatMap(({ tickers }, index) => {
@@ -155,14 +161,14 @@ const findReplacements = (history: TickerHistory) => {
     const gained = Array.from(tickers.difference(before)).filter((ticker) => !isDerivedSymbol(ticker))
     const [oldTicker] = lost
     const [newTicker] = gained
-    // If several symbols were lost or gained, nothing shows which one replaced which.
+    // If several symbols disappeared or appeared, it is unclear which one replaced which.
     return lost.length === 1 && gained.length === 1 && oldTicker !== undefined && newTicker !== undefined
       ? [{ oldTicker, newTicker }]
       : []
   })
 }
 
-/** Whether the company had the old symbol first. If not, the old symbol was an error in a few copies. */
+/** Returns whether the company had the old symbol first. If it did not, the old symbol was an error in a few copies. */
 const isOlder = (history: TickerHistory, oldTicker: string, newTicker: string) =>
   history.find(({ tickers }) => tickers.has(oldTicker) !== tickers.has(newTicker))?.tickers.has(oldTicker) === true
 
@@ -189,8 +195,9 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
 }
 
 /**
- * Finds the symbol changes that copies of the list suggest. The new symbol must be in at least three successive copies
- * that span at least a week, and the old one must never return. The first day of these copies is the effective date.
+ * Infers symbol changes from copies of the list. The new symbol must be present in at least three consecutive copies
+ * that span at least a week, and the old symbol must not reappear. The effective date is the day of the first such
+ * copy.
  */
 export const inferTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
   const sorted = copies.toSorted((a, b) => a.day.localeCompare(b.day))

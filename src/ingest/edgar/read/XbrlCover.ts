@@ -1,6 +1,6 @@
 /**
- * Reads the share counts on the cover of a filing from its XBRL instance. Unlike the SEC's facts, the instance also has
- * counts per class of shares (docs/decisions/0103-unknown-values-of-filings.md).
+ * Reads share counts from a filing's cover page in its XBRL instance. Unlike the SEC's company facts, the instance also
+ * contains counts per share class (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
@@ -11,33 +11,35 @@ import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { chooseMembers, type ChosenMembers } from "./ShareClasses.ts"
 import { scanXml, type XmlHandlers, XmlRejected } from "./XmlDocument.ts"
 
-/** The shares of a class; of the whole company if `member` is null, which means that there is only one count. */
+/** The number of shares of a class. If `member` is null, this is the only count and covers the whole company. */
 const ClassCount = Schema.Struct({
-  /** Qualified name, such as `us-gaap:CommonClassAMember`. */
+  /** Qualified name of the XBRL member, such as `us-gaap:CommonClassAMember`. */
   member: Schema.NullOr(Schema.String),
-  /** Null if the instance names none for this class. */
+  /** The trading symbol. Null if the instance does not state one for this class. */
   symbol: Schema.NullOr(Schema.String),
   shares: Schema.Finite,
 })
 
 /**
- * The counts of all classes on one date, `YYYY-MM-DD`. If the counts on the cover cannot be read, `classes` is empty,
- * and `unreadable` says why.
+ * The share counts of all classes on one date (`YYYY-MM-DD`). If the counts cannot be read, `classes` is empty and
+ * `unreadable` contains the reason.
  */
 export const CoverCounts = Schema.Struct({
   date: Schema.NullOr(Schema.String),
   classes: Schema.Array(ClassCount),
-  /** Counts of securities that are not common shares. */
+  /** Counts of securities other than common shares. */
   others: Schema.optionalKey(Schema.Array(ClassCount)),
   unreadable: Schema.optionalKey(Schema.String),
-  /** The counts that cannot be read, as `describeStated` describes them. */
+  /** The unreadable counts, formatted by `describeStated`. */
   stated: Schema.optionalKey(Schema.String),
-  /** Whether the counts of an unreadable cover are for single classes, or for other parts of all shares. */
+  /** Whether the unreadable counts are for individual share classes or for other subsets of the shares. */
   hasClasses: Schema.optionalKey(Schema.Boolean),
 })
 export type CoverCounts = typeof CoverCounts.Type
 
-/** Maximum sizes. Instances have about 20 million characters at most. Texts with more characters are cut. */
+/**
+ * Size limits. The largest instances have about 20 million characters. Text longer than `factCharacters` is truncated.
+ */
 export const instanceLimits = { characters: 50_000_000, facts: 1_000, factCharacters: 1_000 }
 
 const instanceNamespace = "http://www.xbrl.org/2003/instance"
@@ -46,30 +48,30 @@ const isDeiNamespace = (uri: string) => uri.startsWith("http://xbrl.sec.gov/dei/
 
 const countElement = "EntityCommonStockSharesOutstanding"
 
-/** Elements outside contexts whose text is read. */
+/** Elements outside contexts that are read. */
 const coverElements = new Set([countElement, "Security12bTitle", "TradingSymbol"])
 
-/** Elements inside contexts whose text is read. */
+/** Elements inside contexts that are read. */
 const contextElements = new Set(["explicitMember", "identifier", "instant", "typedMember"])
 
-/** The axes of classes, in US-GAAP and in IFRS, whatever their prefix. */
+/** XBRL axes for share classes in US-GAAP and IFRS, without their prefixes. */
 const classAxes = new Set(["StatementClassOfStockAxis", "ClassesOfShareCapitalAxis", "ClassesOfOrdinarySharesAxis"])
 
-/** The axes of other entities, such as subsidiaries that file together with their parent. */
+/** XBRL axes for other entities, such as subsidiaries that file jointly with their parent. */
 const entityAxes = new Set(["LegalEntityAxis", "ConsolidatedEntitiesAxis"])
 
 const getLocalName = (axis: string) => axis.replace(/^.*:/, "")
 
 const isClassAxis = (axis: string) => classAxes.has(getLocalName(axis))
 
-/** An axis that a title or symbol may have in addition, if a class is listed on several exchanges. */
+/** An additional axis that a title or symbol may have if a class is listed on several exchanges. */
 const exchangeAxis = "dei:EntityListingsExchangeAxis"
 
 interface Context {
   cik: string
-  /** Empty for a period. */
+  /** Date of the context; empty if the context is a period. */
   instant: string
-  /** Members by axis. */
+  /** XBRL members by axis. */
   readonly members: Map<string, string>
 }
 
@@ -84,12 +86,12 @@ interface CoverFacts {
   readonly facts: ReadonlyArray<CoverFact>
 }
 
-/** Reads the contexts and the facts of the cover without building a tree. Fails with a reason. */
+/** Reads the contexts and the cover page facts without building a tree. Fails with a reason. */
 const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
   const contexts = new Map<string, Context>()
   const facts: Array<CoverFact> = []
   let context: Context | undefined
-  /** The element whose text is collected, and its depth. */
+  /** The element whose text is being collected, and its depth. */
   let reading: { readonly depth: number; readonly axis: string; readonly name: string; text: string } | undefined
   let fact: CoverFact | undefined
 
@@ -110,7 +112,7 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
       throw new XmlRejected({ message: "is not an XBRL instance" })
     }
     if (reading !== undefined) {
-      // An element inside a value makes it invalid.
+      // An element inside a value makes the value invalid.
       addText("<")
     } else if (depth === 2 && local === "context" && uri === instanceNamespace) {
       const id = attributes["id"]?.value ?? ""
@@ -138,7 +140,7 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
 
 const isCalendarDate = Schema.is(CalendarDate)
 
-/** Returns a whole number of shares; undefined for any other text, such as the empty text of a nil element. */
+/** Parses a whole number of shares. Returns undefined for any other text, such as the empty text of a nil element. */
 const parseShares = (text: string) => {
   const shares = /^\d{1,16}(\.0*)?$/.test(text) ? Number(text) : undefined
   return shares !== undefined && shares <= Number.MAX_SAFE_INTEGER ? shares : undefined
@@ -146,10 +148,12 @@ const parseShares = (text: string) => {
 
 const isQualifiedName = (text: string) => /^[\w.-]{1,100}:[\w.-]{1,200}$/.test(text)
 
-/** Returns the member of the class in a context; null if the context is about all shares. */
+/** Returns the context's share class member, or null if the context covers all shares. */
 const findClass = ({ members }: Context) => Array.from(members).find(([axis]) => isClassAxis(axis))?.[1] ?? null
 
-/** Returns the texts of an element by class member. Skips contexts with other axes: they describe other entities. */
+/**
+ * Groups the texts of an element by class member. Skips contexts with other axes, because they describe other entities.
+ */
 const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: string) => {
   const texts = new Map<string, Set<string>>()
   for (const fact of facts) {
@@ -162,13 +166,15 @@ const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: 
   return texts
 }
 
-/** Returns the symbol if there is exactly one. Filers write `None` or `N/A` for a class that is not listed. */
+/**
+ * Returns the symbol if there is exactly one, or null otherwise. Filers write `None` or `N/A` for an unlisted class.
+ */
 const findSymbol = (texts: ReadonlySet<string> = new Set()) => {
   const [symbol, ...others] = Array.from(texts).filter((text) => /^(?!NONE$)[A-Z][A-Z0-9.-]{0,9}$/.test(text))
   return symbol === undefined || others.length > 0 ? null : symbol
 }
 
-/** Names the axes of a context whose count is neither for one class nor for all shares. */
+/** Returns the axes of a context whose count is neither for one class nor for all shares. */
 const findUnknownAxes = ({ members }: Context): ReadonlyArray<string> => {
   const axes = Array.from(members.keys())
   return axes.length > 1 || !axes.every(isClassAxis) ? axes : []
@@ -183,7 +189,10 @@ const describeAxes = (axes: ReadonlyArray<string>) =>
 const sumShares = (classes: ReadonlyArray<{ readonly shares: number }>) =>
   classes.reduce((sum, { shares }) => sum + shares, 0)
 
-/** Keeps only the chosen counts in `classes`. */
+/**
+ * Keeps only the chosen counts in `classes`. Reports the counts as unreadable if a stated total is not the sum of the
+ * classes.
+ */
 const separateChosen = (
   { classes, date }: CoverCounts,
   chosen: ChosenMembers,
@@ -199,8 +208,8 @@ const separateChosen = (
 }
 
 /**
- * Selects the counts for the newest date. Null if the cover states no count of the company. Each class must have
- * exactly one valid count for that date; otherwise the cover counts as unreadable.
+ * Selects the counts for the newest date. Returns null if the cover page has no count for the company. Each class must
+ * have exactly one valid count for that date; otherwise, the counts are reported as unreadable.
  */
 const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   const counts = cover.facts.filter(({ name }) => name === countElement).flatMap(({ context: id, text }) => {
@@ -265,8 +274,8 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
 }
 
 /**
- * Reads the share counts on a filing's cover from its XBRL instance document. Returns null if the cover has no count.
- * Considers every share class that has a count for any date, and every listed class of common shares, but never other
+ * Reads the share counts on a filing's cover page from the XBRL instance. Returns null if the cover page has no count.
+ * Considers all share classes that have a count for any date, and all listed classes of common shares, but no other
  * securities. Fails if the text is not a valid instance document.
  */
 export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>

@@ -1,37 +1,40 @@
-/** Strict parsing of the SEC's XML documents, with limits (docs/decisions/0101-xml-parser.md). */
+/** Strict XML parser for SEC documents, with size limits (docs/decisions/0101-xml-parser.md). */
 import { Data, Result } from "effect"
 import { SaxesParser, type SaxesTagNS } from "saxes"
 
 export interface XmlElement {
-  /** The element's name, without the namespace prefix. */
+  /** Name without the namespace prefix. */
   readonly name: string
-  /** Empty if the element has no namespace. */
+  /** Namespace URI; empty if the element has no namespace. */
   readonly namespace: string
-  /** By the names in the document, with their prefixes. */
+  /** Attributes by name, including any namespace prefix. */
   readonly attributes: Readonly<Record<string, { readonly value: string }>>
   readonly children: ReadonlyArray<XmlElement>
-  /** Text and CDATA directly inside the element, as written. */
+  /** Text and CDATA directly inside the element, unmodified. */
   readonly text: string
 }
 
-/** Far more than any form needs: the largest recording has 23,000 characters, 500 elements and a depth of 6. */
+/**
+ * Size limits, far above what any form needs. The largest recorded form has 23,000 characters, 500 elements, and a
+ * depth of 6.
+ */
 export const xmlLimits = { characters: 5_000_000, depth: 50, nodes: 200_000 }
 
-/** Ends the parsing of a document. The message is a reason that contains no text of the document. */
+/** Thrown to stop parsing a document. The message is a reason and does not quote the document. */
 export class XmlRejected extends Data.TaggedError("XmlRejected")<{ readonly message: string }> {}
 
 export interface XmlHandlers {
-  /** The depth of the root element is 1. */
+  /** Called for each start tag. The depth of the root element is 1. */
   readonly onOpen: (tag: SaxesTagNS, depth: number) => void
   readonly onClose: (depth: number) => void
-  /** Gets text and CDATA. */
+  /** Called for text and CDATA. */
   readonly onText: (text: string) => void
 }
 
 /**
- * Parses a document. Fails with a reason that quotes no text of the document, or with the reason of an `XmlRejected`
- * that a handler throws. A DTD is refused, so a document can use only XML's five entities and numeric character
- * references.
+ * Parses a document and calls the handlers. Fails with a reason that does not quote the document, or with the message
+ * of an `XmlRejected` thrown by a handler. Documents with a DTD are rejected, so only XML's five predefined entities
+ * and numeric character references can occur.
  */
 export const scanXml = (
   text: string,
@@ -41,7 +44,8 @@ export const scanXml = (
   if (text.length > maxCharacters) return Result.fail(`has more than ${maxCharacters} characters`)
   const parser = new SaxesParser({ xmlns: true })
   let depth = 0
-  // With a seventh handler, V8 would keep the parser's properties in a hash table, which is five times as slow.
+  // Keep the number of handlers below seven. With a seventh, V8 would store the parser's properties in a hash table,
+  // which is five times slower.
   parser.on("error", () => {
     throw new XmlRejected({ message: `is not well-formed XML (line ${parser.line})` })
   })
@@ -104,13 +108,16 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
 export const findChildElements = (parent: XmlElement, name: string) =>
   parent.children.filter((child) => child.name === name && child.namespace === parent.namespace)
 
-/** Returns the only child element with this name. Undefined if there is none, or more than one. */
+/** Returns the only child element with this name, or undefined if there is none or more than one. */
 export const findOnlyChildElement = (parent: XmlElement | undefined, name: string): XmlElement | undefined => {
   const children = parent === undefined ? [] : findChildElements(parent, name)
   return children.length === 1 ? children[0] : undefined
 }
 
-/** Returns an element's text with single spaces instead of line breaks. Null if it is empty or contains elements. */
+/**
+ * Returns an element's text with whitespace collapsed. Returns null if the text is empty or the element has child
+ * elements.
+ */
 export const readElementText = (element: XmlElement | undefined): string | null => {
   if (element === undefined || element.children.length > 0) return null
   const text = element.text.replace(/\s+/g, " ").trim()

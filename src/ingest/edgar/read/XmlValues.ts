@@ -1,22 +1,28 @@
-/** Reads values in the SEC's XML forms. The reason of a failure contains no text of the document. */
+/** Reads values from the SEC's XML forms. Failure reasons do not quote the document. */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { readElementText, type XmlElement } from "./XmlDocument.ts"
 
 type Read<A> = Result.Result<A, string>
 
-/** Numbers are represented as integers, multiplied by this factor, because forms may report fractions of a share. */
+/**
+ * Scale factor for numbers. They are stored as integers in units of 10⁻⁸, because forms may report fractions of a
+ * share.
+ */
 const scale = 100_000_000n
 
-/** One share, in hundred-millionths. */
+/** One share, in units of 10⁻⁸ shares. */
 export const oneShare = scale
 
-/** A percentage of one, as `readPercentageElement` reads it. */
+/** One percent, in the units of `readPercentageElement`. */
 export const onePercent = scale
 
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
 
-/** Returns a function that reads an element, or null if it has no text. The reason for a failure contains `name`. */
+/**
+ * Returns a function that reads an element's value, or null if the element has no text. `name` appears in the failure
+ * reason.
+ */
 const makeElementReader =
   <A>(kind: string, parse: (text: string) => A | undefined) =>
   (element: XmlElement | undefined, name = element?.name): Read<A | null> => {
@@ -25,13 +31,13 @@ const makeElementReader =
     return value === undefined ? Result.fail(`has no valid ${kind} in ${name}`) : Result.succeed(value)
   }
 
-/** Reads a decimal number in hundred-millionths. */
+/** Reads a decimal number, in units of 10⁻⁸. */
 export const readDecimalElement = makeElementReader("number", (text) => {
   const [matched, integer = "", fraction = ""] = decimalPattern.exec(text) ?? []
   return matched === undefined || integer + fraction === "" ? undefined : BigInt(`${integer}${fraction.padEnd(8, "0")}`)
 })
 
-/** Formats hundred-millionths of a share as whole shares. A fraction of a share is dropped. */
+/** Formats a number of shares (in units of 10⁻⁸) as whole shares. Fractions are dropped. */
 export const formatWholeShares = (shares: bigint | null): Read<string | null> => {
   if (shares === null) return Result.succeed(null)
   const whole = shares / scale
@@ -40,20 +46,20 @@ export const formatWholeShares = (shares: bigint | null): Read<string | null> =>
     : Result.succeed(String(whole))
 }
 
-/** Formats hundred-millionths as a decimal number: 7.5 or 100. */
+/** Formats a number in units of 10⁻⁸ as a decimal number, such as 7.5 or 100. */
 export const formatDecimal = (value: bigint) =>
   `${value / scale}.${String(value % scale).padStart(8, "0")}`.replace(/\.?0+$/, "")
 
 const roundToHundredths = (value: bigint) => (value + scale / 200n) * 100n / scale
 
-/** Formats hundred-millionths of a dollar as dollars with cents, rounded half up. */
+/** Formats an amount in units of 10⁻⁸ dollars as dollars with cents, rounded half up. */
 export const formatDollars = (amount: bigint | null) => {
   if (amount === null) return null
   const cents = roundToHundredths(amount)
   return `${cents / 100n}.${String(cents % 100n).padStart(2, "0")}`
 }
 
-/** Reads a percentage from 0 to 100, in hundred-millionths of a percent. */
+/** Reads a percentage from 0 to 100, in units of 10⁻⁸ percent. */
 export const readPercentageElement = (element: XmlElement | undefined): Read<bigint | null> =>
   Result.flatMap(
     readDecimalElement(element),
@@ -63,18 +69,18 @@ export const readPercentageElement = (element: XmlElement | undefined): Read<big
         : Result.succeed(percentage),
   )
 
-/** Whether a percentage, in hundred-millionths of a percent, is greater than `limit`, in percent. */
+/** Returns whether a percentage (in units of 10⁻⁸ percent) exceeds `limit` percent. */
 export const isPercentageAbove = (percentage: bigint | null, limit: bigint) =>
   percentage !== null && percentage > limit * scale
 
-/** Formats a percentage as a fraction with four decimals, rounded half up: 9.95% becomes 0.0995. */
+/** Formats a percentage as a fraction with four decimals, rounded half up. For example, 9.95% becomes 0.0995. */
 export const formatPercentageAsFraction = (percentage: bigint | null) => {
   if (percentage === null) return null
   const tenThousandths = roundToHundredths(percentage)
   return `${tenThousandths / 10_000n}.${String(tenThousandths % 10_000n).padStart(4, "0")}`
 }
 
-/** Reads a fraction such as 0.075 as a percentage, in hundred-millionths of a percent. */
+/** Converts a fraction such as 0.075 to a percentage, in units of 10⁻⁸ percent. */
 export const readFraction = (fraction: string | null) =>
   fraction === null ? null : BigInt(Math.round(Number(fraction) * 100 * Number(scale)))
 
@@ -86,17 +92,17 @@ export const readCikElement = makeElementReader(
 
 const isCalendarDate = Schema.is(CalendarDate)
 
-/** Reads a date in the format `2026-02-19`, `2026-02-19-05:00` (the offset is ignored) or `02/19/2026`. */
+/** Reads a date in the format `2026-02-19`, `2026-02-19-05:00` (the offset is ignored), or `02/19/2026`. */
 export const readDateElement = makeElementReader("date", (text) => {
   const [, month, day, year] = /^(\d\d)\/(\d\d)\/(\d{4})$/.exec(text) ?? []
   const date = year === undefined ? text.replace(/(Z|[+-]\d\d:\d\d)$/, "") : `${year}-${month}-${day}`
   return isCalendarDate(date) ? date : undefined
 })
 
-/** Maximum length of a name or title. The SEC accepts 150 characters; much longer text would not fit into an index. */
+/** Maximum length of a name or title. The SEC accepts 150 characters. Much longer text would not fit into an index. */
 const maxTextLength = 250
 
-/** Reads a name or a title. */
+/** Reads a name or a title, up to the maximum length. */
 export const readNameElement = (element: XmlElement | undefined): Read<string | null> => {
   const text = readElementText(element)
   return text !== null && text.length > maxTextLength
@@ -104,6 +110,6 @@ export const readNameElement = (element: XmlElement | undefined): Read<string | 
     : Result.succeed(text)
 }
 
-/** Whether a check box is checked: `1` or `true`. A missing element counts as unchecked. */
+/** Returns whether a check box is checked (`1` or `true`). A missing element counts as unchecked. */
 export const readCheckBoxElement = (element: XmlElement | undefined): boolean =>
   /^(1|true)$/i.test(readElementText(element) ?? "")

@@ -1,4 +1,4 @@
-/** Chooses the companies that a run visits: those with new filings or with queued documents (decision 0105). */
+/** Selects the companies that a run visits: those with new filings and those with queued documents (decision 0105). */
 import { Effect, Predicate, Result } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
@@ -20,15 +20,15 @@ import { requeueKnownCloses } from "../store/StoredCounts.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
 import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
-/** Maximum number of past days whose daily indexes are read. After a longer gap, all companies are visited. */
+/** Maximum number of past daily indexes to read. After a longer gap, all companies are visited. */
 const maxIndexDays = 30
 
-/** The indexes of this many days before the last run are read again, because late filings may be added to them. */
+/** Number of days before the last run whose indexes are read again, because the SEC may add late filings to them. */
 const lateIndexDays = 7
 
 /**
- * Finds the companies with these symbols, current or former. Reports symbols that the SEC's list lacks, and fails if it
- * lacks all of them.
+ * Finds the companies that have or had these symbols. Reports symbols that are not in the SEC's list, and fails if none
+ * of them is.
  */
 const findCompanies = Effect.fnUntraced(function* (
   issuers: ReadonlyArray<Issuer>,
@@ -61,7 +61,7 @@ const findCompanies = Effect.fnUntraced(function* (
   return companies.length === 0 && message !== undefined ? yield* new IngestRefused({ message }) : companies
 })
 
-/** Says which symbol the rows carry if a company was requested by another of its symbols. */
+/** For companies requested by a secondary symbol, returns notes that state which symbol the rows carry. */
 const describePrimarySymbols = (companies: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) =>
   tickers.flatMap((ticker) => {
     const issuer = companies.find(({ tickers }) => tickers.includes(ticker))
@@ -70,7 +70,9 @@ const describePrimarySymbols = (companies: ReadonlyArray<Issuer>, tickers: Reado
       : [`${ticker} is a symbol of ${issuer.name}, whose rows carry ${issuer.ticker}.`]
   })
 
-/** Says which company gets the rows of a symbol that the SEC's list has for several companies. */
+/**
+ * For symbols that the SEC's list assigns to several companies, returns notes that state which company gets the rows.
+ */
 const describeContestedSymbols = ({ contested }: SymbolAssignment, tickers: ReadonlyArray<string> | null) => {
   const describe = ({ cik, name }: ListedTicker) => `${name} (CIK ${cik})`
   return contested.filter(({ ticker }) => tickers === null || tickers.includes(ticker)).map(
@@ -82,29 +84,30 @@ const describeContestedSymbols = ({ contested }: SymbolAssignment, tickers: Read
   )
 }
 
-/** The content of daily indexes, and what to store about them once all companies are visited. */
+/** The content of daily indexes, and what to store about the indexes once all companies are visited. */
 class IndexRead {
-  /** The filings in the indexes, by the company's CIK. */
+  /** Filings in the indexes, by company CIK. */
   readonly filings = new Map<string, Array<DailyIndexFiling>>()
-  /** Queue entries for indexes, to be deleted once all companies are visited. */
+  /** Queue entries of indexes that can be deleted once all companies are visited. */
   readonly done: Array<Work.WorkKey> = []
   /**
-   * What makes the next request for an index conditional, by its URL and the datasets of the run. Stored only once all
-   * companies are visited: if the run fails before, the next run must read the indexes again.
+   * Validators that make the next request for an index conditional, keyed by the index URL and the run's datasets. They
+   * are stored only after all companies are visited. If the run fails before that, the next run must read the indexes
+   * again.
    */
   readonly validators = new Map<string, CacheValidators>()
   readonly setAside: Array<Work.SetAside> = []
 }
 
-/** Returns the day of a daily index; undefined for another document. */
+/** Returns the day of a daily index, or undefined if the URL is for another document. */
 const findIndexDay = (url: string) => {
   const [, ...parts] = /\/master\.(\d{4})(\d\d)(\d\d)\.idx$/.exec(url) ?? []
   return parts.length === 0 ? undefined : parts.join("-")
 }
 
 /**
- * Reads the filings in the daily indexes of these days. Skips an index that has not changed since a run that visited
- * its companies for the same datasets. Sets an index aside if it cannot be read.
+ * Reads the filings in the daily indexes for these days. Skips an index that has not changed since a run that visited
+ * its companies for the same datasets. An index that cannot be read is queued for a later attempt.
  */
 const readIndexes = Effect.fnUntraced(
   function* (
@@ -119,7 +122,8 @@ const readIndexes = Effect.fnUntraced(
       const name = `${url} ${datasets.toSorted().join(",")}`
       const validators = yield* State.readCacheValidators(name)
       const response = yield* requestDocument(url, { validators })
-      // Weekends and holidays have no index. The index of the current day appears in the evening.
+      // A missing index is not an error: there is none on weekends and holidays, and the current day's index appears in
+      // the evening.
       if (Result.isFailure(response) && !response.failure.isMissing) {
         read.setAside.push(response.failure.setAside)
         continue
@@ -142,14 +146,14 @@ const readIndexes = Effect.fnUntraced(
   },
 )
 
-/** Lists the days from the first to the last, both included; none if the last is earlier. */
+/** Returns the days from the first through the last. The list is empty if the last day precedes the first. */
 const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
   firstDay > lastDay ? [] : [firstDay, ...listDays(subtractDays(firstDay, -1), lastDay)]
 
 /**
- * Chooses the companies to visit. Without `tickers`, these are companies with queued documents, new companies, and
- * those in the daily indexes since the last run over all companies. If there was no such run, or none recently, or if
- * the rows are written to files, they are all companies, and `isFirstLoad` is true.
+ * Selects the companies to visit. Without `tickers`, these are companies with queued documents, new companies, and
+ * companies in the daily indexes since the last run over all companies. Selects all companies and sets `isFirstLoad` if
+ * there was no such run, if it is too long ago, or if the rows are written to files.
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (
@@ -187,17 +191,20 @@ const chooseCompanies = Effect.fnUntraced(
   },
 )
 
-/** Sets aside a document that cannot be read, because its company is not in the ticker list. */
+/** Builds the retry queue entry for a document that cannot be read because its company is not in the ticker list. */
 const setUnlistedAside = (url: string) =>
   setDocumentAside(
     "absent",
     new DocumentRejected({ url, reason: "is about a company that the SEC's ticker list lacks" }),
   )
 
-/** Maximum number of queued forms that one run sets aside because their companies are unlisted. */
+/** Maximum number of queued forms of unlisted companies that one run postpones. */
 const maxUnlistedForms = 5_000
 
-/** Sets aside the due entries of companies that the SEC no longer lists: a visit needs the entry in the ticker list. */
+/**
+ * Postpones the due queue entries of companies that are no longer in the ticker list. Visiting a company requires its
+ * entry in the list.
+ */
 const findWorkOfUnlistedCompanies = Effect.fnUntraced(
   function* (issuers: ReadonlyArray<Issuer>) {
     const due = yield* Work.readCompaniesWithDueWork("instance", "decided", "absent", "rejected")
@@ -209,8 +216,8 @@ const findWorkOfUnlistedCompanies = Effect.fnUntraced(
 )
 
 /**
- * Sets aside the filings in the indexes whose companies are stored but missing in the ticker list, often only for a
- * day. They stay queued until the list has the company again.
+ * Postpones indexed filings of stored companies that are missing from the ticker list. Companies are often missing for
+ * only a day, so the filings stay queued until the company is listed again.
  */
 const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, { filings }: IndexRead) => {
   const listed = new Set(issuers.map(({ cik }) => cik))
@@ -222,8 +229,8 @@ const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, {
 }
 
 /**
- * Downloads the ticker list and compares it with the stored companies. Notes what an operator should know about it in
- * the report. `rejections` says why an earlier copy of the list was used, if it was.
+ * Downloads the ticker list and compares it with the stored companies. Adds notes for the operator to the report. If an
+ * older copy of the list had to be used, `rejections` contains the reasons.
  */
 const readTickerList = Effect.fnUntraced(
   function* (
@@ -245,8 +252,8 @@ const readTickerList = Effect.fnUntraced(
 )
 
 /**
- * Finds the forms that earlier runs have queued: the companies with such forms that are not visited anyway, and the
- * forms of companies that the ticker list lacks.
+ * Finds the forms that earlier runs have queued. Returns the companies with such forms that would otherwise not be
+ * visited, and the queued forms of companies that are not in the ticker list.
  */
 const findQueuedForms = Effect.fnUntraced(
   function* (
@@ -264,8 +271,8 @@ const findQueuedForms = Effect.fnUntraced(
 )
 
 /**
- * Returns the queue entries for the ticker list and for the symbol changes in it. Every run reads the list and finds
- * its changes again, so these entries are done, except for a list that was rejected again.
+ * Returns the completed queue entries for the ticker list and for the symbol changes inferred from it. Every run reads
+ * the list and infers the changes again, so these entries are completed unless the list has been rejected again.
  */
 const findTickerListWork = Effect.fnUntraced(
   function* (datasets: ResolvedOptions["datasets"], isRejected: boolean) {
@@ -276,7 +283,7 @@ const findTickerListWork = Effect.fnUntraced(
   },
 )
 
-/** Reads the ticker list, and chooses the companies to visit. */
+/** Reads the ticker list and selects the companies to visit. */
 export const prepareVisits = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
     const { datasets, interrupted, target } = options
@@ -289,8 +296,8 @@ export const prepareVisits = Effect.fnUntraced(
 
     if (target === "load") yield* Effect.andThen(Work.requeueWorkOfOlderParsers, requeueKnownCloses)
     const retries = target === "load" && options.retryRejected === true
-    // Without `tickers`, companies are chosen by their due entries, so the entries must be due before the choice. With
-    // `tickers`, only the entries of the chosen companies are made due, so the choice comes first.
+    // Without `tickers`, the due entries determine which companies are selected, so entries must become due before the
+    // selection. With `tickers`, only the selected companies' entries become due, so the selection comes first.
     if (retries && tickers === null) yield* Work.requeueAllWork(null)
     const { companies: chosen, indexes, isFirstLoad } = yield* chooseCompanies(
       issuers,
@@ -310,16 +317,16 @@ export const prepareVisits = Effect.fnUntraced(
     const completed = interrupted === undefined ? new Set() : yield* State.readCompaniesCompletedByRun(runId)
     const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
     return {
-      /** The companies to visit. A resumed run omits completed ones, unless they have an entry that is due. */
+      /** The companies to visit. A resumed run skips completed companies unless they have due entries. */
       companies: companies.filter(({ cik }) => !completed.has(cik) || due.has(cik)),
-      /** The companies whose queued forms are downloaded after the visits, by CIK. */
+      /** Companies whose queued forms are downloaded after the visits, by CIK. */
       formIssuers: new Map(known.map((issuer) => [issuer.cik, issuer])),
       indexes,
       isFirstLoad,
-      /** Queue entries that are done already. */
+      /** Queue entries that are already completed. */
       done: yield* findTickerListWork(datasets, rejections.length > 0),
       setAside: [...rejections.map((rejection) => setDocumentAside("absent", rejection)), ...indexes.setAside],
-      /** Queued documents of companies that the SEC no longer lists. They are set aside without a request. */
+      /** Queued documents of companies that are not in the ticker list. They are postponed without being requested. */
       unlistedWork: [
         ...(tickers === null && !isFirstLoad ? yield* findWorkOfUnlistedCompanies(issuers) : []),
         ...findFilingsOfUnlistedCompanies(assignment, indexes),

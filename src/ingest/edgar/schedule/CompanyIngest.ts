@@ -1,6 +1,6 @@
 /**
- * Visits one company: downloads its new documents and those that are due in the queue (`edgar_work`), and makes rows
- * from them. The steps are listed in `visitCompany`, at the end.
+ * Visits a company: downloads its new documents and its due documents from the queue (`edgar_work`), and builds rows
+ * from them. `visitCompany`, at the end of the file, lists the steps.
  */
 import { Effect, Result, Semaphore } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
@@ -67,87 +67,99 @@ import {
 } from "../read/Submissions.ts"
 import { type CoverCounts, decodeCoverCounts } from "../read/XbrlCover.ts"
 
-/** Datasets that need documents of a filing, and not only its entry in the company's list. */
+/** Datasets that require a filing's documents in addition to its entry in the company's filing list. */
 const datasetsOfForms: ReadonlyArray<IngestedDataset> = ["ownership", "registrations"]
 
-/** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
+/** Number of concurrent requests for one company's documents. All of them are subject to the rate limit. */
 const documentConcurrency = 4
 
 /**
- * Limits how many XBRL instances are in memory at the same time, for all companies together: one instance may have 50
+ * Limits the number of XBRL instances in memory at the same time across all companies, because an instance can have 50
  * million characters.
  */
 const instancePermits = Semaphore.makeUnsafe(4)
 
 const statesShareCounts = ({ form }: EdgarFiling) => isPeriodicReport(form)
 
-/** Whether the SEC adds the values of this annual or quarterly report, or of this amendment, to the company's facts. */
+/**
+ * Returns whether the filing is an annual or quarterly report, or an amendment to one, whose values the SEC adds to the
+ * company facts.
+ */
 const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts(filing)
 
-/** Whether the filing belongs to a registration. It may then also change the screener's column `pending_s1`. */
+/**
+ * Returns whether the filing belongs to a registration. Such a filing can also change the `pending_s1` column of the
+ * screener.
+ */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
-/** What a run wants from each of its visits. */
+/** Options of a run that apply to each of its visits. */
 export interface CompanyVisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
-  /** The filings in the daily indexes, by the company's CIK. */
+  /** Filings in the daily indexes, by company CIK. */
   readonly indexedFilings: ReadonlyMap<string, ReadonlyArray<DailyIndexFiling>>
-  /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
+  /** First filing date to ingest, `YYYY-MM-DD`. */
   readonly since: string
-  /** Downloads only lists of filings, and counts the other documents without requesting them. */
+  /** Whether to download only filing lists and to count the other documents without requesting them. */
   readonly isDryRun: boolean
-  /** Ignores the progress and the queue of earlier runs, so that all filings since `since` are ingested again. */
+  /**
+   * Whether to ignore the progress and the queue of earlier runs, so that all filings from `since` on are ingested
+   * again.
+   */
   readonly isFresh: boolean
-  /** Whether queued documents are requested before their next attempt is due. Final entries are not. */
+  /** Whether to request queued documents before their next attempt is due. Final entries are never requested. */
   readonly ignoresDelays: boolean
-  /** Whether new ownership forms and registration statements are only queued, so that a later step reads them. */
+  /** Whether to only queue new ownership forms and registration statements, which a later step then reads. */
   readonly defersForms: boolean
-  /** Whether new XBRL instances are only queued, so that a second visit reads them. */
+  /** Whether to only queue new XBRL instances, which a second visit then reads. */
   readonly defersInstances: boolean
 }
 
-/** What visits produce besides rows: progress, changes to the queue, and values for tables of the ingest. */
+/** The results of visits other than rows: progress, queue changes, and values for the ingest's own tables. */
 export class VisitResults {
   readonly progress: Array<IngestDatasetProgress> = []
-  /** Documents and rows that failed. They are queued, to be tried again. */
+  /** Documents and rows that failed. They are queued for another attempt. */
   readonly setAside: Array<SetAside> = []
-  /** Queue entries to delete, because nothing is left to do for them. An entry that is also in `setAside` stays. */
+  /** Queue entries to delete because they are done. An entry that is also in `setAside` remains queued. */
   readonly done: Array<WorkKey> = []
-  /** Documents to queue without an attempt, because a later step of the run reads them. */
+  /** Documents to queue without attempting them, because a later step of the run reads them. */
   readonly listed: Array<ListedDocument> = []
-  /** Share counts from the XBRL instances of filings. */
+  /** Share counts from filings' XBRL instances. */
   readonly instances: Array<FilingInstance> = []
-  /** The companies whose counts were assessed. */
+  /** Companies whose counts were assessed. */
   readonly assessed: Array<AssessedCompany> = []
   /** Amounts from the fee exhibits of registration statements. */
   readonly fees: Array<RegistrationFees> = []
-  /** When the registrations of the visited companies end. */
+  /** The scheduled ends of the visited companies' registrations. */
   readonly registrationEnds: Array<CompanyRegistrationEnds> = []
-  /** The values that are not believed. */
+  /** Doubts about suspicious values. */
   readonly doubts: Array<Doubt> = []
-  /** URLs of the documents that were read. Stored doubts about them are deleted, unless `doubts` has them again. */
+  /**
+   * URLs of the documents that were read. Stored doubts about these documents are deleted unless they are also in
+   * `doubts`.
+   */
   readonly readUrls: Array<string> = []
-  /** Number of documents that were read or, in a dry run, would be downloaded. Those set aside do not count. */
+  /** Number of documents that were read or, in a dry run, would be downloaded. Excludes documents that failed. */
   documents = 0
 }
 
-/** The results for one company. */
+/** The results of visiting one company. */
 export class CompanyVisit extends VisitResults {
   /** New rows by dataset. */
   readonly rows = new Map<string, ReadonlyArray<RowCells>>()
-  /** What operators had decided when the visit began; undefined if it has not read that. */
+  /** Operators' decisions as of the start of the visit; undefined before they are read. */
   decisions: Decisions | undefined = undefined
 }
 
-/** Whether the URL points to a list of filings, or to one filing in it. */
+/** Returns whether the URL is that of a filing list or of one filing in a list. */
 const isList = (url: string) => url.includes("/submissions/")
 
-/** Whether the entry is about one filing in a list, whose accession number is the URL's fragment. */
+/** Returns whether the entry concerns one filing in a list. The URL fragment is then the accession number. */
 const isListedFiling = ({ url }: WorkKey) => /\/submissions\/.+#/.test(url)
 
 /**
- * Returns the accession number of the filing that the entry is about: the fragment of `…/CIK0000320193.json#…`, or the
- * folder of `…/edgar/data/320193/000032019326000006/…`, which omits the hyphens.
+ * Returns the accession number of the filing that the entry concerns. It is the fragment of `…/CIK0000320193.json#…`,
+ * or the folder name in `…/edgar/data/320193/000032019326000006/…`, which omits the hyphens.
  */
 const findAccession = ({ url }: WorkKey) => {
   const [, fragment] = /#(\d{10}-\d{2}-\d{6})$/.exec(url) ?? []
@@ -157,44 +169,50 @@ const findAccession = ({ url }: WorkKey) => {
 
 const isIndexPage = ({ url }: WorkKey) => url.endsWith("-index.htm")
 
-/** Whether the entry is about the XBRL instance of a report. A fee exhibit has an instance, too, but it is a form. */
+/**
+ * Returns whether the entry concerns a report's XBRL instance. The instance of a fee exhibit does not count, because it
+ * is treated as a form.
+ */
 const isReportInstance = ({ url }: WorkKey) =>
   isInstanceUrl(url) && !isFeeInstance(url.replace(/#.*$/, "").replace(/^.*\//, ""))
 
-/** Whether the entry is about an ownership form or the fee exhibit of a registration statement. */
+/** Returns whether the entry concerns an ownership form or the fee exhibit of a registration statement. */
 const isForm = (entry: WorkKey) => entry.url.includes("/edgar/data/") && !isReportInstance(entry) && !isIndexPage(entry)
 
-/** Whether an instance must be downloaded, and not only a row that is made from it must be made again. */
+/**
+ * Returns whether the instance itself must be downloaded. An entry for a single row requires only that the row be
+ * rebuilt.
+ */
 const isDueInstance = (entry: CompanyWork) => entry.isDue && entry.dataset === "" && isReportInstance(entry)
 
-/** What earlier runs have stored about the company. */
+/** The state that earlier runs have stored about a company. */
 interface KnownState {
-  /** By dataset. */
+  /** Progress by dataset. */
   readonly progress: ReadonlyMap<string, IngestDatasetProgress>
   readonly work: ReadonlyArray<CompanyWork>
 }
 
-/** Why a filing is queued that only a daily index names. */
+/** The reason for queuing a filing that is only in a daily index. */
 const notListedYet = "is in a daily index, but not in the company's list of filings yet"
 
-/** What the steps of a visit need. They write their results to `visit`. */
+/** Input for the steps of a visit. The steps write their results to `visit`. */
 interface VisitContext extends CompanyVisitOptions, KnownState {
   readonly issuer: Issuer
   readonly visit: CompanyVisit
   readonly downloader: DocumentDownloader
 }
 
-/** Whether a row of the dataset was set aside and is due. */
+/** Returns whether a row of the dataset is queued for a retry that is due. */
 const isRowDue = ({ work }: KnownState, dataset: IngestedDataset) =>
   work.some((entry) => entry.dataset === dataset && entry.isDue)
 
-/** Whether the document as a whole is queued and due. */
+/** Returns whether the whole document is queued and due for an attempt. */
 const isDocumentDue = ({ work }: KnownState, url: string) =>
   work.some((entry) => entry.url === url && entry.dataset === "" && entry.isDue)
 
 /**
- * Downloads and decodes a document. If that fails, sets it aside and returns undefined. If the SEC has no such document
- * and `whenMissing` is given, returns `whenMissing` instead, and the document is not set aside.
+ * Downloads and decodes a document. If this fails, queues the document for a retry and returns undefined. If the SEC
+ * has no such document and `whenMissing` is given, returns `whenMissing` without queuing the document.
  */
 const readDocument = Effect.fnUntraced(
   function* <A, B = never>(
@@ -203,7 +221,7 @@ const readDocument = Effect.fnUntraced(
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
     whenMissing?: B,
   ) {
-    // An entry of the kind `instance` was only queued, so this is the first attempt.
+    // Documents of the kind `instance` were queued without an attempt, so this is the first one.
     const isRepeated = work.some((entry) => entry.url === url && entry.kind !== "instance")
     const text = yield* downloader.download(url, { isRepeated })
     if (Result.isFailure(text) && text.failure.isMissing && whenMissing !== undefined) {
@@ -225,8 +243,8 @@ const readDocument = Effect.fnUntraced(
 )
 
 /**
- * Returns the filings that are new for the dataset, and the filings that are already queued for it. For
- * `registrations`, they may be older than `since`: fee exhibits are read since `firstFeeDay`.
+ * Returns the filings that are new for the dataset or queued for it. For `registrations`, they may be older than
+ * `since`, because fee exhibits are read from `firstFeeDay` on.
  */
 const findPending = (
   context: Pick<VisitContext, "progress" | "since" | "work">,
@@ -244,15 +262,18 @@ const findPending = (
   return filings.filter((filing) => pending.has(filing) || queued.has(filing.accession))
 }
 
-/** Queues filings that a daily index names but the company's list lacks. Removes them once the list has them. */
+/**
+ * Queues filings that are in a daily index but not in the company's filing list. Marks their entries as done once the
+ * list contains them.
+ */
 const queueMissingFilings = (
   { indexedFilings, visit, work }: VisitContext,
   { cik, filings, pages, url }: CompanySubmissions,
   olderFilings: ReadonlyArray<EdgarFiling>,
 ) => {
   const listed = new Set([...filings, ...olderFilings].map(({ accession }) => accession))
-  // An index also names filings that were released late. Those older than the list are on its other pages, which this
-  // visit may not have read, so their absence here means nothing.
+  // An index also contains filings that the SEC released late. If they are older than this list, they belong to other
+  // pages, which this visit may not have read. Their absence here therefore means nothing.
   const oldest = pages.length === 0 ? "" : filings.at(-1)?.filingDate ?? ""
   const indexed = (indexedFilings.get(cik) ?? []).filter(({ filingDate }) => filingDate > oldest)
   const queued = work.filter((entry) => entry.dataset === "" && entry.isDue && isListedFiling(entry))
@@ -263,20 +284,20 @@ const queueMissingFilings = (
   }
 }
 
-/** Decodes the acceptance time on the index page of a filing. */
+/** Decodes the acceptance time on a filing's index page. */
 const decodeAcceptanceTime = (html: string, url: string) =>
   Result.fromNullishOr(
     readAcceptanceTimeFromIndexPage(html),
     () => new DocumentRejected({ url, reason: "has no time of acceptance" }),
   )
 
-/** Whether the dataset is ingested for the first time, or from an earlier day on than before. */
+/** Returns whether the dataset is ingested for the first time or from an earlier day than before. */
 const isFirstIngest = ({ datasets, progress, since }: VisitContext, name: IngestedDataset) =>
   datasets.has(name) && !isIngestedSince(progress.get(name), since)
 
 /**
- * Finds the datasets whose rows combine several filings and must be built again, because one of these filings is new,
- * or one of their documents is due in the queue.
+ * Determines the datasets whose rows combine several filings and must be rebuilt, because one of these filings is new
+ * or one of their documents is due.
  */
 const findOutdatedRows = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) => {
   const { datasets, issuer: { cik }, progress, since, work } = context
@@ -294,14 +315,14 @@ const findOutdatedRows = (context: VisitContext, filings: ReadonlyArray<EdgarFil
   }
 }
 
-/** Selects the pages with older filings that this visit needs. */
+/** Selects the pages of older filings that this visit needs. */
 const selectPages = (
   context: VisitContext,
   { filings, pages }: CompanySubmissions,
   outdated: ReturnType<typeof findOutdatedRows>,
 ) => {
   const { datasets, progress, since, work } = context
-  // The rows of these datasets combine filings that may be years apart, so they need all pages.
+  // Rows of these datasets combine filings that may be years apart, so all pages are needed.
   if (outdated.registrations || outdated.screener || outdated.floats) return pages
   const listed = new Set(filings.map(({ accession }) => accession))
   const hasOldDueForm = (datasets.has("ownership") || datasets.has("registrations")) &&
@@ -315,8 +336,8 @@ const selectPages = (
 }
 
 /**
- * Downloads the company's list of filings and the pages with older ones that are needed. Returns undefined if the list
- * was set aside.
+ * Downloads the company's filing list and the needed pages of older filings. Returns undefined if the list could not be
+ * read and has been queued for a retry.
  */
 const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   const { datasets, isDryRun, issuer: { cik }, since, visit, work } = context
@@ -338,8 +359,8 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
     visit.setAside.push(...lacking.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
   }
   const failedPages = older.flatMap(({ decoded, page }) => decoded === undefined ? [page] : [])
-  // Index pages are only requested to learn the time zone of the acceptance times. If it is known by now, none is
-  // requested, and a queued one is not needed any more.
+  // Index pages are requested only to determine the time zone of acceptance times. If it is already known, no page is
+  // requested, and queued pages are no longer needed.
   visit.done.push(...work.filter(isIndexPage))
   const requestAcceptanceTime = ({ accession }: EdgarFiling) =>
     isDryRun ? Effect.undefined : readDocument(context, buildFilingIndexUrl(cik, accession), decodeAcceptanceTime)
@@ -349,7 +370,7 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
       filings: yield* resolveAcceptanceTimes(cik, lists.flatMap(({ filings }) => filings), requestAcceptanceTime),
     },
     outdated,
-    /** Whether all pages that the dataset needs were read. If not, the next visit makes its rows. */
+    /** Returns whether all pages that the dataset needs were read. If not, the next visit builds its rows. */
     isComplete: (name: IngestedDataset) =>
       name === "news" || name === "ownership"
         ? !isFirstIngest(context, name) || failedPages.every(({ filingTo }) => filingTo < since)
@@ -361,9 +382,9 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
 type FilingsRead = NonNullable<Effect.Success<ReturnType<typeof readFilings>>>
 
 /**
- * Selects the forms to download for these datasets: new ones, and those that are due in the queue. Queued forms that
- * the company's list has no longer, or that are not read any more, are not requested. `due` has the queue entries of
- * due forms by accession number.
+ * Selects the forms to download for these datasets: new forms, and forms that are due. Does not select queued forms
+ * that are no longer in the company's filing list or are no longer needed. `due` contains the queue entries of due
+ * forms, by accession number.
  */
 const selectForms = (
   context: VisitContext,
@@ -382,7 +403,7 @@ const selectForms = (
   for (const [accession, entries] of due) {
     const filing = listed.get(accession)
     if (filing !== undefined && findFormKind(filing) === undefined) visit.done.push(...entries)
-    // Without all pages, nobody can say that the filing is gone.
+    // If a page could not be read, the filing may be on that page.
     if (filing !== undefined || !hasAllPages) continue
     visit.setAside.push(
       ...entries.map(({ url }) =>
@@ -401,10 +422,10 @@ const selectForms = (
   return { due, forms }
 }
 
-/** What reading one form needs. Here, `work` has only the queue entries for its documents. */
+/** Input for reading a form. `work` contains only the queue entries for the form's documents. */
 type FormContext = Pick<VisitContext, "downloader" | "issuer" | "visit" | "work">
 
-/** Downloads the fee exhibit of a registration statement, if it has one, and adds its amounts to the visit. */
+/** Downloads the fee exhibit of a registration statement, if there is one, and adds its amounts to the visit. */
 const readFees = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
   const { issuer: { cik }, visit } = context
   const { accession, fileNumber, filingDate } = filing
@@ -418,7 +439,7 @@ const readFees = Effect.fnUntraced(function* (context: FormContext, filing: Form
   visit.fees.push({ cik, accession, fileNumber, filingDate, ...amounts, source })
 })
 
-/** Downloads an ownership form, and returns its rows. For an old schedule, only the header is downloaded. */
+/** Downloads an ownership form and returns its rows. For an old schedule, downloads only the header. */
 const readOwnershipForm = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
   const { issuer, visit } = context
   const url = buildFormUrl(issuer.cik, filing)
@@ -432,16 +453,19 @@ const readOwnershipForm = Effect.fnUntraced(function* (context: FormContext, fil
   return rows
 })
 
-/** Reads the documents of a form. Adds the fees of a statement to the visit, or returns the rows of `ownership`. */
+/**
+ * Reads a form's documents. For a registration statement, adds the fees to the visit. For an ownership form, returns
+ * rows of `ownership`.
+ */
 const readForm = (context: FormContext, filing: FormFiling) => {
-  // The document may have had another name when it was added to the queue.
+  // The document may have had a different name when it was queued.
   context.visit.done.push(...context.work)
   return findFormKind(filing) === "fees" ? Effect.as(readFees(context, filing), []) : readOwnershipForm(context, filing)
 }
 
 /**
- * Downloads the forms and adds their rows to the visit. If forms are deferred, downloads only those that are due in the
- * queue, and queues the new ones.
+ * Downloads the forms and adds their rows to the visit. If forms are deferred, downloads only due forms and queues new
+ * ones.
  */
 const addForms = Effect.fnUntraced(
   function* (context: VisitContext, { due, forms }: ReturnType<typeof selectForms>) {
@@ -462,7 +486,7 @@ const addForms = Effect.fnUntraced(
   },
 )
 
-/** Reads the documents of a form that an earlier visit queued, and writes the results to `visit`. */
+/** Reads the documents of a form that an earlier visit has queued, and writes the results to `visit`. */
 export const visitListedForm = Effect.fnUntraced(
   function* (issuer: Issuer, { filing, url }: ListedForm, downloader: DocumentDownloader, visit: CompanyVisit) {
     visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit, work: [] }, filing))
@@ -471,9 +495,9 @@ export const visitListedForm = Effect.fnUntraced(
 )
 
 /**
- * Downloads the XBRL instance of a filing, and returns the share counts on its cover. Returns null if it has no usable
- * counts or does not exist, and undefined if it was set aside. The instance of a new filing may still appear, so it is
- * set aside if it does not exist.
+ * Downloads a filing's XBRL instance and returns the share counts on its cover page. Returns null if the instance has
+ * no usable counts or does not exist, and undefined if it has been queued for a retry. The missing instance of a recent
+ * filing is queued for a retry, because it may still appear.
  */
 const readCover = Effect.fnUntraced(
   function* (context: VisitContext, filing: EdgarFiling, url: string) {
@@ -485,10 +509,10 @@ const readCover = Effect.fnUntraced(
 )
 
 /**
- * Adds the counts of XBRL instances to the company's facts, for reports whose count the facts lack. Some counts were
- * stored by an earlier run. The other instances are downloaded if they are due in the queue, if they were filed since
- * `since`, or if they belong to the newest report. `factsText` is the document with the facts. A filing that it does
- * not mention waits until the SEC has added it, because the facts may then have its count.
+ * Adds share counts from XBRL instances to the company facts, for reports whose count is missing there. Counts stored
+ * by an earlier run are reused. Other instances are downloaded if they are due, if they were filed on or after
+ * `since`, or if they belong to the newest report. `factsText` is the company facts document. A filing that it does not
+ * mention is left for later, because the SEC has not added it yet, and its count may then be in the facts.
  */
 const addCovers = Effect.fnUntraced(
   function* (context: VisitContext, facts: CompanyFacts, filings: ReadonlyArray<EdgarFiling>, factsText: string) {
@@ -500,12 +524,12 @@ const addCovers = Effect.fnUntraced(
     const entries = work.filter((entry) => entry.dataset === "" && isReportInstance(entry))
     const queued = new Map(entries.map((entry) => [findAccession(entry), entry]))
 
-    /** Returns the stored or downloaded counts of a filing; undefined if it has none yet. */
+    /** Returns a filing's stored or downloaded counts, or undefined if they are not available yet. */
     const findCover = Effect.fnUntraced(function* (filing: EdgarFiling, url: string) {
       const { accession, filingDate } = filing
       const stored = known.get(accession)
       if (stored !== undefined) {
-        // All rows are computed again from the stored counts, so entries for rows that were set aside are done, too.
+        // All rows are recomputed from the stored counts, so queue entries for rows of this filing are also done.
         visit.done.push({ url, dataset: "" })
         visit.readUrls.push(url)
         return stored
@@ -533,9 +557,9 @@ const addCovers = Effect.fnUntraced(
 )
 
 /**
- * Downloads the company's facts, with the counts of XBRL instances added. Queues the facts again until the SEC has
- * added the newest reports. Returns "none" if the company has no facts, as funds and new companies do, and undefined if
- * the facts were set aside.
+ * Downloads the company facts and adds the counts from XBRL instances. Queues the facts again until the SEC has added
+ * the newest reports. Returns "none" if there are no facts, as for funds and new companies, and undefined if the facts
+ * could not be read and have been queued for a retry.
  */
 const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) {
   const { issuer, visit } = context
@@ -562,13 +586,14 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
 })
 
 /**
- * Adds the rows with share counts, for the screener and the float datasets, to the visit. If there are no facts,
- * the stored count is kept. If the SEC no longer names the industry or the exchange, the stored one is kept (D38).
+ * Adds the rows with share counts (screener and float datasets) to the visit. If there are no facts, keeps the stored
+ * count. If the SEC no longer states the industry or the exchange, keeps the stored value (D38).
  */
 const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFilings: CompanySubmissions) {
   const { datasets, visit } = context
   const read = yield* readFacts(context, listedFilings.filings)
-  // A due instance that `addCovers` did not request is not needed any more: the facts have the count, for example.
+  // A due instance that `addCovers` did not request is no longer needed, for example because the facts now contain the
+  // count.
   if (read !== undefined) visit.done.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
   const stored = yield* readStoredCounts(context.issuer)
@@ -600,8 +625,8 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
 })
 
 /**
- * Returns the datasets whose rows are made from a document. For a form, there are none to wait for: only `ownership` or
- * `registrations` reads it, and it is downloaded only if that dataset is ingested.
+ * Returns the datasets whose rows are built from a document. For a form, the list is empty: only `ownership` or
+ * `registrations` uses it, and it is downloaded only if that dataset is being ingested.
  */
 const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> => {
   if (isList(entry.url)) return datasetsFromCompanyFilings
@@ -609,7 +634,7 @@ const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> =
   return isIndexPage(entry) ? ["news"] : []
 }
 
-/** Finds the queue entries for single rows that this visit has made again, from a document that it has read. */
+/** Returns the queue entries for single rows that this visit has rebuilt from a document it has read. */
 const findRemadeRows = ({ visit, work }: VisitContext) => {
   const read = new Set(visit.done.map(({ url }) => url))
   return work.filter((entry) =>
@@ -618,7 +643,9 @@ const findRemadeRows = ({ visit, work }: VisitContext) => {
   )
 }
 
-/** Adds rows of `news`: of new filings, and of earlier ones whose row is missing or has another acceptance time. */
+/**
+ * Adds rows of `news` for new filings, and for earlier filings whose row is missing or has a different acceptance time.
+ */
 const addNews = Effect.fnUntraced(function* (context: VisitContext, { submissions: { filings } }: FilingsRead) {
   const { datasets, issuer, progress, since, visit } = context
   if (!datasets.has("news")) return
@@ -630,7 +657,9 @@ const addNews = Effect.fnUntraced(function* (context: VisitContext, { submission
   visit.doubts.push(...findNewsDoubts(filings))
 })
 
-/** Adds all rows of `registrations`, with the sources of amounts that are stored, if one of the rows may change. */
+/**
+ * If any row of `registrations` may have changed, adds all of the company's rows, with the sources of stored amounts.
+ */
 const addRegistrations = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, outdated, submissions: { filings } }: FilingsRead) {
     const { isFresh, issuer, visit } = context
@@ -641,12 +670,12 @@ const addRegistrations = Effect.fnUntraced(
   },
 )
 
-/** Reads the new and due forms, or only counts them in a dry run. */
+/** Reads new and due forms. In a dry run, only counts them. */
 const addSelectedForms = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, isComplete, submissions: { filings } }: FilingsRead) {
     const { datasets, isDryRun, isFresh, visit } = context
-    // A fresh run writes files. All rows of a file have the same columns, so a file with the amounts of only some
-    // statements has null for the others. Loading it would overwrite amounts that another source may have loaded.
+    // A fresh run writes files. All rows in a file have the same columns, so if only some statements had amounts, the
+    // others would be null. Loading such a file would overwrite amounts that another source may have loaded.
     const complete = datasetsOfForms.filter((name) =>
       datasets.has(name) && isComplete(name) && !(isFresh && name === "registrations")
     )
@@ -657,7 +686,7 @@ const addSelectedForms = Effect.fnUntraced(
   },
 )
 
-/** Makes outdated rows with share counts again. A dry run counts the facts as one document. */
+/** Rebuilds outdated rows with share counts. A dry run counts the company facts as one document. */
 const updateCounts = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, outdated, submissions }: FilingsRead) {
     const { isDryRun, issuer, visit } = context
@@ -668,7 +697,7 @@ const updateCounts = Effect.fnUntraced(
   },
 )
 
-/** Adds the progress of the datasets for which all pages were read. */
+/** Records progress for the datasets whose pages were all read. */
 const addProgress = (context: VisitContext, { isComplete, submissions: { filings } }: FilingsRead) => {
   const { datasets, issuer: { cik }, progress, since, visit } = context
   for (const name of datasetsFromCompanyFilings) {
@@ -678,8 +707,8 @@ const addProgress = (context: VisitContext, { isComplete, submissions: { filings
 }
 
 /**
- * Completes the list of queue entries that are done. An entry for a document stays if a dataset that this run does not
- * fill also needs the document.
+ * Completes the list of queue entries to delete. The entry of a document remains queued if a dataset outside this run
+ * also needs the document.
  */
 const finishQueueEntries = (context: VisitContext) => {
   const { datasets, progress, visit } = context
@@ -690,22 +719,22 @@ const finishQueueEntries = (context: VisitContext) => {
   visit.done.splice(0, Infinity, ...visit.done.filter(isDone))
 }
 
-/** Reads what earlier runs have stored about a company. A fresh run ignores it. */
+/** Reads what earlier runs have stored about a company. A fresh run ignores all of it. */
 const readKnownState = Effect.fnUntraced(
   function* (cik: string, { defersInstances, ignoresDelays, isFresh }: CompanyVisitOptions) {
     const unknown: KnownState = { progress: new Map(), work: [] }
     if (isFresh) return unknown
     const progress = yield* readIngestProgress(cik)
     const work = yield* readCompanyWork(cik, ignoresDelays)
-    // Queued instances are left to the second visit.
+    // Queued instances are left for the second visit.
     const known: KnownState = { progress, work: work.filter(({ kind }) => !defersInstances || kind !== "instance") }
     return known
   },
 )
 
 /**
- * Visits a company, and writes the results to `visit`. If the visit fails because the SEC is down, `visit` has the
- * documents that were set aside until then.
+ * Visits a company and writes the results to `visit`. If the visit fails because the SEC is down, `visit` contains the
+ * documents to queue for a retry.
  */
 export const visitCompany = Effect.fnUntraced(
   function* (issuer: Issuer, options: CompanyVisitOptions, downloader: DocumentDownloader, visit: CompanyVisit) {

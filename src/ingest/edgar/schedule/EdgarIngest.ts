@@ -1,4 +1,4 @@
-/** Runs the ingest: reads the SEC's ticker list, visits companies, and loads their rows (decision 0105). */
+/** Runs the ingest: reads the SEC's ticker list, visits companies, and loads the resulting rows (decision 0105). */
 import { Cause, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
@@ -21,16 +21,17 @@ import { findNewTickerChanges } from "../store/TickerListUpdates.ts"
 
 type BatchWriter = Effect.Success<ReturnType<typeof makeBatchWriter>>
 
-/** Interval at which a run records that its process is alive. */
+/** Interval at which a run records that its process is still alive. */
 const heartbeatInterval = Duration.seconds(30)
 
-/** A note in the report. */
+/** Note for the report. */
 const archivesNotNeeded =
   "The archives were not read, because an earlier run has covered all companies: only companies " +
   "with new filings are visited."
 
 /**
- * Opens the archives, if the run has any, and records their day: from that day on, the next run reads daily indexes.
+ * Opens the archives, if the run uses any, and records their day. The next run reads the daily indexes from that day
+ * on.
  */
 const openArchives = Effect.fnUntraced(
   function* ({ archives, datasets, target }: ResolvedOptions, runId: number, companies: ReadonlyArray<Issuer>) {
@@ -41,13 +42,16 @@ const openArchives = Effect.fnUntraced(
   },
 )
 
-/** Number of concurrent visits. The rate limit applies to the requests of all of them. */
+/** Number of concurrent visits. All their requests are subject to the rate limit. */
 const visitConcurrency = 8
 
-/** Number of deferred forms that one query reads from the database. */
+/** Number of deferred forms that a single query reads. */
 const formsAtOnce = 500
 
-/** If the SEC is down or blocks requests, saves the completed visits, and the documents that this visit set aside. */
+/**
+ * If the SEC is down or blocks requests, saves the completed visits and the documents that this visit has to retry
+ * later.
+ */
 const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
 <A, E extends { readonly _tag: string }, R>(
   effect: Effect.Effect<A, E, R>,
@@ -57,14 +61,14 @@ const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
     ({ _tag }) => _tag === "EdgarUnavailable" || _tag === "EdgarBlocked" ? batches.addFailedVisit(visit) : Effect.void,
   )
 
-/** Advances the progress display by one company or form. */
+/** Advances the progress display by one company or one form. */
 const noteDone = Effect.map(OperationProgress, (progress) => {
   progress.done += 1
 })
 
 /**
- * Visits the companies, several at a time, and saves their rows. `isFirstVisit` is false for second visits, which read
- * the XBRL instances that the first visits queued.
+ * Visits companies concurrently and saves their rows. `isFirstVisit` is false for second visits, which read the XBRL
+ * instances queued by the first visits.
  */
 const visitCompanies = Effect.fnUntraced(
   function* (
@@ -92,7 +96,7 @@ const visitCompanies = Effect.fnUntraced(
   },
 )
 
-/** Downloads the deferred forms of these companies and datasets, newest first, and saves their rows. */
+/** Downloads the deferred forms for these companies and datasets, newest first, and saves their rows. */
 const downloadListedForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyMap<string, Issuer>,
@@ -124,7 +128,7 @@ const downloadListedForms = Effect.fnUntraced(
   },
 )
 
-/** Adds the new symbol changes of all companies or, if the options name companies, only the changes of these. */
+/** Adds new symbol changes. If the options specify companies, adds only changes for these. */
 const addTickerChanges = Effect.fnUntraced(
   function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedOptions, batches: BatchWriter) {
     const ciks = new Set(companies.map(({ cik }) => cik))
@@ -138,7 +142,7 @@ type PreparedVisits = Effect.Success<ReturnType<typeof prepareVisits>>
 
 /**
  * Visits the companies. On a first load, the visits only queue XBRL instances and forms, so that most rows of all
- * companies are there soon. The instances are read by second visits, and the forms at the end (decision 0128).
+ * companies become available early. Second visits then read the instances, and the forms are read last (decision 0128).
  */
 const runVisits = Effect.fnUntraced(
   function* (
@@ -171,14 +175,14 @@ const runVisits = Effect.fnUntraced(
   },
 )
 
-/** Chooses the companies, visits them, and then downloads the deferred forms. Saves the rows in batches. */
+/** Selects the companies, visits them, and then downloads deferred forms. Saves the rows in batches. */
 const ingestCompanies = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, report: IngestReport) {
     const { datasets, target } = options
     const batches = yield* makeBatchWriter(options, runId, report)
     const listDownloader = yield* makeDocumentDownloader()
     const prepared = yield* retryLostConnection(Effect.suspend(() => {
-      // A repeated preparation counts from the beginning.
+      // Reset the report, because a retried preparation counts from zero.
       Object.assign(report, new IngestReport())
       return prepareVisits(options, runId, listDownloader, report)
     }))
@@ -194,8 +198,8 @@ const ingestCompanies = Effect.fnUntraced(
     }
     if (datasets.includes("ticker_changes")) yield* addTickerChanges(companies, options, batches)
     yield* Effect.raceFirst(runVisits(options, prepared, downloader, batches), batches.saveOldResults)
-    // A resumed run does not visit a company again that it visited before the interruption, although an index may name
-    // newer filings of it. The next run therefore reads the indexes again.
+    // A resumed run skips companies that were visited before the interruption, even if an index lists newer filings of
+    // theirs. The next run must therefore read the indexes again.
     if (target !== "load" || options.interrupted !== undefined) return
     yield* retryLostConnection(Effect.gen(function* () {
       for (const [url, validators] of indexes.validators) yield* State.saveCacheValidators(url, validators)
@@ -205,25 +209,26 @@ const ingestCompanies = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Returns the status to record for a run that has ended. */
+/** Returns the status to record for a finished run. */
 const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): State.IngestRunStatus => {
   if (Exit.isSuccess(exit)) {
     if (findIncompleteness(report) === null) return "succeeded"
-    // If no document could be read, the SEC is probably down. A failed run is continued soon, an incomplete one is not.
+    // If no document could be read, the SEC is probably down. A failed run is resumed soon, but an incomplete run is
+    // not.
     return report.documents === 0 ? "failed" : "incomplete"
   }
-  // If the ticker list has none of the requested symbols, there is nothing to continue.
+  // If none of the requested symbols is in the ticker list, there is nothing to resume.
   if (report.companies === undefined && report.unlisted.length > 0) return "incomplete"
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }
 
-/** Returns why the run failed or is incomplete; null if it succeeded or was interrupted. */
+/** Returns why the run failed or is incomplete, or null if it succeeded or was interrupted. */
 const getMessage = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => {
   if (Exit.isSuccess(exit)) return findIncompleteness(report)
   return Cause.hasInterruptsOnly(exit.cause) ? null : describeIngestError(Cause.squash(exit.cause))
 }
 
-/** Records that the run has ended. The statement runs in its own fiber, because timeouts do not work in a finalizer. */
+/** Records the end of a run. The statement runs in a separate fiber, because timeouts do not work in a finalizer. */
 const recordEnd = Effect.fnUntraced(
   function* (runId: number, exit: Exit.Exit<unknown, unknown>, report: IngestReport) {
     const record = State.recordIngestRunEnd(runId, toStatus(exit, report), getMessage(exit, report))
@@ -234,19 +239,20 @@ const recordEnd = Effect.fnUntraced(
 
 const decodeLock = decodeRows(Schema.Struct({ acquired: Schema.Boolean }))
 
-/** After a service was killed, its successor waits until PostgreSQL has noticed that the old connection is gone. */
+/** If a service was killed, its successor waits until PostgreSQL detects that the old connection is gone. */
 const lockRetrySchedule = Schedule.spaced("1 second").pipe(Schedule.upTo({ times: 20 }))
 
 /**
- * Acquires the lock for ingesting all companies, on a connection of its own. It is released when the scope ends, and by
- * PostgreSQL if the process ends. If `waits`, tries for 20 seconds. `check` fails if the connection is lost.
+ * Acquires the lock for ingesting all companies on a dedicated connection. The lock is released when the scope closes,
+ * and by PostgreSQL if the process ends. If `waits` is true, tries for 20 seconds. `check` fails if the connection is
+ * lost.
  */
 const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
   const sql = yield* SqlClient.SqlClient
   const key = sql`hashtext('tickerline ingest of all companies')`
   const connection = yield* sql.reserve
-  // Statements run on the connection that the transaction service has. The 0 is the depth of a transaction, which here
-  // does not exist.
+  // Run statements on the reserved connection by providing it as the transaction's connection. The 0 is the transaction
+  // depth; there is no actual transaction.
   const onConnection = Effect.provideService(sql.transactionService, [connection, 0])
   const lock = Effect.gen(function* () {
     const [row] = yield* onConnection(decodeLock(sql`select pg_try_advisory_lock(${key}) as acquired`))
@@ -264,9 +270,9 @@ const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
 })
 
 /**
- * Ensures that only one process ingests all companies: two would request the same documents. Returns an effect that
- * never ends. It checks the connection of the lock, acquires the lock again if the connection was lost, and fails if
- * another process has acquired it in the meantime.
+ * Ensures that only one process ingests all companies, because two would request the same documents. Returns an effect
+ * that never completes: it checks the lock's connection, reacquires the lock if the connection was lost, and fails if
+ * another process has acquired the lock in the meantime.
  */
 const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
   const lock = yield* ScopedRef.fromAcquire(acquireMarketLock(scheduled))
@@ -278,7 +284,7 @@ const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOption
 })
 
 /**
- * Runs the ingest, and updates `report` while it runs. Returns why the run is incomplete, or null if it is complete. A
+ * Runs the ingest and updates `report` along the way. Returns why the run is incomplete, or null if it is complete. A
  * run that loads rows is recorded in `edgar_runs` before its first request, so that it can be resumed.
  */
 export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {

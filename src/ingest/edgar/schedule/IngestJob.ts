@@ -1,5 +1,5 @@
 /**
- * The scheduled ingest: a background job that runs once a day, in one of the service's processes
+ * The scheduled ingest: a background job that runs once a day in one of the service's processes
  * (docs/decisions/0105-ingest-runs.md).
  */
 import { Clock, type Config, Cron, Data, Duration, Effect, Metric, Option, Schema, type Scope } from "effect"
@@ -23,19 +23,19 @@ import { countOpenDoubts } from "../store/Doubts.ts"
 import { readWorkSize } from "../store/IngestWork.ts"
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 
-/** How often the job checks whether a run is due. */
+/** Interval at which the job checks whether a run is due. */
 const pollInterval = Duration.minutes(1)
 
-/** Delay before a failed run is continued. */
+/** Delay before a failed run is resumed. */
 const failureDelay = Duration.minutes(30)
 
-/** Interval at which the job reads its metrics from the database during a run. */
+/** Interval at which the job reads its metrics from the database while a run is in progress. */
 const metricsInterval = Duration.seconds(30)
 
-/** The run has failed. The message tells an operator why. */
+/** The run failed. The message explains the reason to an operator. */
 class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ readonly message: string }> {}
 
-/** A process that is not permitted to load data leaves the job to other processes for this time. */
+/** Time that a process without permission to load data leaves the job to other processes. */
 const notPermittedPause = Duration.hours(1)
 
 const documentCounter = makeCounter(
@@ -50,7 +50,10 @@ const rejectionCounter = makeCounter(
 
 const decodePermission = decodeRows(Schema.Struct({ may: Schema.Boolean }))
 
-/** Whether this process may load data: it must be connected as a role that owns the tables. */
+/**
+ * Returns whether this process may load data. It must be connected as a role that owns the tables or is a member of the
+ * owning role.
+ */
 const mayLoad = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [role] = yield* decodePermission(sql`
@@ -59,25 +62,25 @@ const mayLoad = Effect.gen(function* () {
   return role?.may === true
 })
 
-/** What to run, and when. */
+/** Configuration of the scheduled ingest. */
 interface ScheduledIngest {
   readonly schedule: Cron.Cron
   readonly userAgent: string
-  /** Symbols of the companies; null for all companies. */
+  /** Symbols of the companies to ingest; null for all companies. */
   readonly tickers: ReadonlyArray<string> | null
   /**
-   * When this process set up the job, in milliseconds since 1970. If there has been no run yet, the first is due at the
-   * next scheduled time after this.
+   * Time at which this process set up the job, in milliseconds since 1970. If there has been no run yet, the first one
+   * is due at the next scheduled time after this.
    */
   readonly preparedAt: number
 }
 
 /**
- * Whether a run is due: at the scheduled time, immediately if the process of the last run was killed, or `failureDelay`
- * after a failure.
+ * Returns whether a run is due: at the scheduled time, immediately if the process of the last run was killed, or
+ * `failureDelay` after a failure.
  *
- * @param failedAt when a run last failed in this process, in milliseconds since 1970. The database may not know of it,
- *   for example because it could not be reached.
+ * @param failedAt when a run last failed in this process, in milliseconds since 1970. The database may not contain this
+ * failure, for example because it was unreachable.
  */
 const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest, failedAt: number) {
   const now = yield* Clock.currentTimeMillis
@@ -90,17 +93,17 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
     now >= endedAt + Duration.toMillis(failureDelay)
 })
 
-/** Runs the ingest in a process of its own. If the process was killed, records the end of its run. */
+/** Runs the ingest in a separate process. If that process was killed, records the end of its run. */
 const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseUrl: Option.Option<string>) {
   const reason = yield* runIngestProcess({ ...ingest, baseUrl })
   if (reason === null) return
   yield* failRunningScheduledRun(reason)
   const last = yield* readLastScheduledIngestRun
-  // An incomplete run has visited all companies, so it is not repeated before the next day.
+  // An incomplete run has visited all companies, so it is not repeated until the next day.
   if (last?.status !== "incomplete") return yield* new ScheduledIngestFailed({ message: last?.error ?? reason })
 })
 
-/** Registers the metrics of the job. Returns an effect that reads their values from the database. */
+/** Registers the job's metrics. Returns an effect that reads their values from the database. */
 const registerMetrics = Effect.gen(function* () {
   let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
   let [waiting, doubts] = [0, 0]
@@ -131,7 +134,8 @@ const registerMetrics = Effect.gen(function* () {
     doubts = yield* countOpenDoubts
     const [metrics] = yield* readScheduledIngestMetrics
     if (metrics === undefined) return
-    // The counters of a process count from its start. The database has the totals of all processes.
+    // Each process has its own counters, which start at zero, while the database stores totals for all processes. Only
+    // increases since the last reading are therefore added.
     const { documents, rejections } = last ?? metrics
     yield* Metric.update(documentCounter, Math.max(0, metrics.documents - documents))
     yield* Metric.update(rejectionCounter, Math.max(0, metrics.rejections - rejections))
@@ -140,8 +144,8 @@ const registerMetrics = Effect.gen(function* () {
 })
 
 /**
- * Prepares the job. Returns an effect that runs the ingest if it is due, and returns how long to leave the job to
- * others.
+ * Prepares the job. Returns an effect that runs the ingest if it is due, and then returns for how long this process
+ * leaves the job to others.
  */
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const baseUrl = yield* EdgarBaseUrlConfig
@@ -170,7 +174,10 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   })
 })
 
-/** The job. It runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A later run continues a failed one. */
+/**
+ * The job definition. The job runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. If a run fails, a later run
+ * resumes it.
+ */
 export const ingestJob = {
   name: "ingest-edgar",
   every: pollInterval,

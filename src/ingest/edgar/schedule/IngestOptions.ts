@@ -1,4 +1,4 @@
-/** The options of an ingest. If it continues an interrupted run, some of them come from that run. */
+/** Options of an ingest. If it resumes an interrupted run, some of them come from that run. */
 import { Config, Data, Effect, Schema } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { tickerPattern } from "../../../contract/rules/Tickers.ts"
@@ -6,36 +6,42 @@ import { type IngestedDataset, ingestedDatasets } from "./IngestedDatasets.ts"
 import * as State from "../store/IngestState.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 
-/** The ingest cannot run as requested. The message tells an operator why. */
+/** The ingest cannot run as requested. The message explains the reason to an operator. */
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
 
-/** What to ingest, and where the rows go. */
+/** Options that specify what to ingest and where to put the rows. */
 export interface IngestOptions {
-  /** Symbols of the companies; null for the whole ticker list; undefined for the companies of the interrupted run. */
+  /**
+   * Symbols of the companies to ingest; null for the whole ticker list; undefined for the companies of the interrupted
+   * run.
+   */
   readonly tickers: ReadonlyArray<string> | null | undefined
   readonly datasets: ReadonlyArray<IngestedDataset>
-  /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
+  /** First filing date to ingest, `YYYY-MM-DD`. */
   readonly since: string
-  /** Whether to continue the newest run that has not visited all of its companies, if there is one. */
+  /** Whether to resume the newest run that has not visited all of its companies, if there is one. */
   readonly resume: boolean
-  /** `load` loads the rows; `dry-run` only reads lists of filings, and counts; `folder` receives the rows as files. */
+  /**
+   * Destination of the rows: `load` loads them into the database, `dry-run` only reads filing lists and counts, and
+   * `folder` receives the rows as files.
+   */
   readonly target: "load" | "dry-run" | { readonly folder: string }
-  /** Whether INGEST_EDGAR starts the run, and not a person. */
+  /** Whether the run was started by INGEST_EDGAR, as opposed to a person. */
   readonly scheduled: boolean
-  /** Whether to request all documents that earlier runs set aside, even those that were given up. */
+  /** Whether to request all documents that failed in earlier runs, including those that were given up. */
   readonly retryRejected?: boolean
-  /** The folder with the SEC's nightly archives, which are read instead of requesting their documents. */
+  /** Folder with the SEC's nightly archives. Documents in the archives are not requested from the SEC. */
   readonly archives?: string | undefined
 }
 
-/** The default for `IngestOptions.since`: a year ago. */
+/** The default for `IngestOptions.since`: 365 days ago. */
 export const getDefaultIngestStartDate = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
 
-/** Parses symbols separated by commas, and writes share classes with a hyphen, as the SEC does: `BRK-B`. */
+/** Parses comma-separated symbols. Writes share classes with a hyphen, as the SEC does (`BRK-B`). */
 export const parseTickers = (text: string): ReadonlyArray<string> =>
   text.split(",").map((ticker) => ticker.trim().toUpperCase().replaceAll(".", "-")).filter((ticker) => ticker !== "")
 
-/** A text with symbols of companies, separated by commas. */
+/** Comma-separated symbols of companies. */
 export const Companies = Schema.String.check(
   Schema.makeFilter((text) => {
     const tickers = parseTickers(text)
@@ -44,8 +50,8 @@ export const Companies = Schema.String.check(
 )
 
 /**
- * `EDGAR_TICKERS`, the symbols of the companies that the scheduled ingest covers; null for all companies, if it is
- * `all` or not set. `ALL` in capitals also means all companies, although it is a symbol.
+ * `EDGAR_TICKERS`: the symbols of the companies that the scheduled ingest covers, or null for all companies if the
+ * setting is `all` or absent. `ALL` in capitals also means all companies, although it is a valid symbol.
  */
 export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe(
   Config.map((text) => text.trim().toLowerCase() === "all" ? null : parseTickers(text)),
@@ -53,13 +59,13 @@ export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe
 )
 
 /**
- * Returns the options with which to run: with `resume`, the companies, datasets and first day come from the
- * interrupted run. Fails if there is no such run and no companies are given, or if the options contradict that run.
+ * Returns the effective options of the run. With `resume`, the companies, datasets, and first day come from the
+ * interrupted run. Fails if there is no such run and no companies are specified, or if the options contradict that run.
  */
 export const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   const found = options.resume ? yield* State.findUnfinishedIngestRun(options.scheduled) : undefined
   const coversSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
-  // If EDGAR_TICKERS has changed since the interruption, a scheduled run starts from the beginning.
+  // If EDGAR_TICKERS has changed since the interruption, a scheduled run starts over.
   const interrupted = coversSame || !options.scheduled ? found : undefined
   if (interrupted === undefined) {
     if (options.tickers !== undefined) return { interrupted, ...options, tickers: options.tickers }
@@ -89,5 +95,5 @@ export const resolveOptions = Effect.fnUntraced(function* (options: IngestOption
   }
 })
 
-/** The options of a run, and in `interrupted` the run that it continues. */
+/** The effective options of a run. `interrupted` is the run that it resumes, if any. */
 export type ResolvedOptions = Effect.Success<ReturnType<typeof resolveOptions>>

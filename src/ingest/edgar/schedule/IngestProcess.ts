@@ -1,5 +1,5 @@
 /**
- * Runs the scheduled ingest in a process of its own, so that decoding documents never delays the service's requests
+ * Runs the scheduled ingest in a separate process, so that decoding documents never delays the service's requests
  * (decision 0128). The process ends when its standard input is closed, which happens even if the service is killed.
  */
 import { Duration, Effect, Option, Redacted } from "effect"
@@ -8,15 +8,15 @@ import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { DirectConnectionConfig } from "../../../postgres/pool/ConnectionSettings.ts"
 
-/** The name of the hidden option of `ingest edgar` that marks a run as scheduled. */
+/** Name of the hidden option of `ingest edgar` that marks a run as scheduled. */
 export const scheduledRunFlag = "scheduled"
 
-/** A process that has been asked to end is killed after this time. */
+/** Time after which a process that was asked to stop is killed. */
 const stopTimeout = Duration.seconds(15)
 
 /**
- * The environment variables that the process inherits: variables for the system, TLS and proxies, and settings that
- * the command reads. The service's secrets are not among them.
+ * Environment variables that the process inherits: system, TLS, and proxy variables, and settings that the command
+ * reads. They do not include the service's secrets.
  */
 const passedVariables = new RegExp(
   "^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\\w+|NO_COLOR|DENO_DIR|NODE_EXTRA_CA_CERTS|SSL_\\w+|PG\\w+|" +
@@ -24,8 +24,8 @@ const passedVariables = new RegExp(
 )
 
 /**
- * Returns the arguments with which this runtime (Node or Deno) starts this program. A bundle has no `main.ts`, so the
- * file with which the service was started is used.
+ * Returns the arguments that make the current runtime (Node or Deno) start this program. A bundle has no `main.ts`, so
+ * the file that started the service is used.
  */
 const getProgram = () => {
   const [, started, command] = process.argv
@@ -35,17 +35,17 @@ const getProgram = () => {
   return "Deno" in globalThis ? ["run", "--allow-all", main] : [main]
 }
 
-/** What the process is told. */
+/** Settings passed to the process. */
 export interface IngestProcessOptions {
   readonly userAgent: string
-  /** Symbols of the companies; null for all companies. */
+  /** Symbols of the companies to ingest; null for all companies. */
   readonly tickers: ReadonlyArray<string> | null
   readonly baseUrl: Option.Option<string>
 }
 
 /**
- * Runs the scheduled ingest in a process of its own, and waits until it has ended. Returns why it failed, or null if
- * its exit code is 0. If this effect is interrupted, the process is ended.
+ * Runs the scheduled ingest in a separate process and waits for it to end. Returns why it failed, or null if its exit
+ * code is 0. Interrupting this effect stops the process.
  */
 export const runIngestProcess = Effect.fnUntraced(
   function* ({ baseUrl, tickers, userAgent }: IngestProcessOptions) {
@@ -57,7 +57,7 @@ export const runIngestProcess = Effect.fnUntraced(
       {
         env: {
           ...Object.fromEntries(inherited),
-          // A file is read again for each connection, because the password may be changed while the process runs.
+          // The file is read for each new connection, because the password may change while the process runs.
           DATABASE_URL_FILE: file,
           DATABASE_URL: file !== undefined || url === undefined ? undefined : Redacted.value(url),
           EDGAR_USER_AGENT: userAgent,
@@ -80,13 +80,14 @@ export const runIngestProcess = Effect.fnUntraced(
 )
 
 /**
- * Completes when the standard input is closed. If interrupted, stops reading it, which would keep the process alive.
+ * Completes when standard input is closed. If interrupted, stops reading standard input, because that would keep the
+ * process alive.
  */
 const standardInputEnd = Effect.callback<void>((resume) => {
   process.stdin.once("end", () => resume(Effect.void)).once("error", () => resume(Effect.void)).resume()
   return Effect.sync(() => process.stdin.destroy())
 })
 
-/** Runs an effect, and interrupts it when the service closes this process's standard input or ends. */
+/** Runs an effect, and interrupts it when the service ends or closes this process's standard input. */
 export const untilServiceEnds = <A, E, R>(run: Effect.Effect<A, E, R>) =>
   Effect.raceFirst(run, Effect.andThen(standardInputEnd, Effect.interrupt))

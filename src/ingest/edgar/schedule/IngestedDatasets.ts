@@ -1,4 +1,4 @@
-/** The datasets that the ingest can fill from the SEC's documents. */
+/** Datasets that the ingest can fill from SEC documents. */
 export const ingestedDatasets = [
   "news",
   "registrations",
@@ -9,14 +9,14 @@ export const ingestedDatasets = [
   "ticker_changes",
 ] as const
 
-/** The name of such a dataset. */
+/** The name of a dataset that the ingest can fill. */
 export type IngestedDataset = typeof ingestedDatasets[number]
 
-/** The datasets with the shares outstanding and the public float: newest, and by filing. */
+/** Datasets with shares outstanding and public float: the latest values, and the values per filing. */
 export const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
 
-/** The datasets with share counts, which come from the company's facts and from XBRL instances. */
+/** Datasets with share counts, which come from company facts and XBRL instances. */
 export const datasetsWithCounts = [...floatDatasets, "screener"] as const
 
-/** The datasets for which companies are visited. `ticker_changes` is made from the ticker list instead. */
+/** Datasets that require visiting companies. `ticker_changes` is built from the ticker list instead. */
 export const datasetsFromCompanyFilings = ingestedDatasets.filter((dataset) => dataset !== "ticker_changes")

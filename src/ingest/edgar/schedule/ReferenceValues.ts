@@ -1,28 +1,31 @@
-/** Ten values from real filings, with which an operator compares the first run (docs/operations/ingest-edgar.md). */
+/**
+ * Ten values from real filings that an operator can compare with the results of the first run
+ * (docs/operations/ingest-edgar.md).
+ */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
 
-/** A value that a table must have after a run. */
+/** A value that a table must contain after a run. */
 interface ReferenceValue {
   readonly cik: string
-  /** The table and column of the value. */
+  /** Table that contains the value. */
   readonly dataset: "historical_float_pro" | "news" | "registrations"
   readonly field: string
-  /** The filing to which `document_url` of the row leads. */
+  /** Accession number of the filing that the row's `document_url` points to. */
   readonly accession: string
-  /** The value as PostgreSQL prints it in JSON. For a column with sentences, the part that never changes. */
+  /** The value as PostgreSQL formats it in JSON. For a column with sentences, the part that never changes. */
   readonly expected: string
-  /** The filing that shows the value, if it is not the row's own filing. */
+  /** Accession number of the filing that proves the value, if it is not the row's filing. */
   readonly evidence?: string
 }
 
 const [apple, imunon] = ["0000320193", "0000749647"]
 
 /**
- * Values that no later filing changes, from recorded responses. The two companies are chosen for their times: the SEC
- * labels the times of both as UTC, which is right for Imunon, but wrong for Apple.
+ * Values that no later filing changes, taken from recorded responses. The two companies were chosen for their
+ * acceptance times: the SEC labels both companies' times as UTC, which is correct for Imunon but not for Apple.
  */
 const referenceValues: ReadonlyArray<ReferenceValue> = [
   {
@@ -93,12 +96,15 @@ const referenceValues: ReadonlyArray<ReferenceValue> = [
   },
 ]
 
-/** Whether the column contains sentences. `expected` is then only a part of its text. */
+/** Returns whether the column contains sentences. If so, `expected` is only part of the text. */
 const isSentence = (field: string) => field === "details" || field === "headline"
 
 const decodeFound = decodeRows(Schema.Struct({ ticker: Schema.String, value: Schema.NullOr(Schema.String) }))
 
-/** Compares the reference values with the database. Returns them with what was found, and the SEC's page to look at. */
+/**
+ * Compares the reference values with the database. Returns each expected value with the value found and the URL of the
+ * SEC page to check.
+ */
 export const compareReferenceValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* Effect.forEach(

@@ -1,6 +1,6 @@
 /**
- * Doubts about values in the SEC's documents (`edgar_doubts`), and what operators decide about them
- * (`tickerline ingest doubts`).
+ * Stores doubts about values in SEC documents (`edgar_doubts`) and applies operators' decisions about them (`tickerline
+ * ingest doubts`).
  */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,14 +15,14 @@ import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requestAgain } from "./IngestWork.ts"
 
-/** The doubt does not exist, or cannot be decided in the way that an operator has asked for. */
+/** The doubt does not exist, or the requested decision is not possible. */
 export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
 
 const OptionalText = Schema.NullOr(Schema.String)
 
 const isTableWithCounts = (table: string) => datasetsWithCounts.some((name) => name === table)
 
-/** A decision, with the doubt that it is about. */
+/** A decision together with the doubt that it settles. */
 export interface StoredDecision extends Decision, Pick<Doubt, "column" | "published" | "table" | "url"> {
   readonly cik: string
 }
@@ -38,7 +38,9 @@ const decodeDecisions = decodeRows(Schema.Struct({
   decided: OptionalText,
 }))
 
-/** Reads what operators have decided about values in the documents of companies, by the key of the doubt. */
+/**
+ * Reads operators' decisions about values in the companies' documents. The result is keyed by doubt (`formatDoubtKey`).
+ */
 export const readDecisions = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeDecisions(sql`
@@ -56,7 +58,7 @@ export const readDecisions = Effect.fnUntraced(function* (ciks: ReadonlyArray<st
   )
 })
 
-/** Separates the doubts that an operator has decided, each with the decision, from the open doubts. */
+/** Separates doubts that an operator has decided, paired with their decisions, from open doubts. */
 export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions) => {
   const decided = doubts.flatMap((doubt) => {
     const decision = decisions.get(formatDoubtKey(doubt))
@@ -65,7 +67,10 @@ export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions)
   return { decided, open: doubts.filter((doubt) => !decisions.has(formatDoubtKey(doubt))) }
 }
 
-/** A new value for a column of the rows that are made from an element, if they have one of the values in `from`. */
+/**
+ * A column's new value. It applies to rows that were built from the element at `url` and whose current value is in
+ * `from`.
+ */
 interface CellChange {
   readonly table: string
   readonly column: string
@@ -74,15 +79,18 @@ interface CellChange {
   readonly to: string | null
 }
 
-/** A column whose value is derived from the doubtful column. */
+/** A column whose value depends on the doubtful column. */
 interface DependentColumn {
   readonly table: string
   readonly column: string
-  /** Returns its value. Absent if the two have the same. */
+  /** Computes the column's value from the doubtful value. If absent, the values are equal. */
   readonly derive?: (value: string | null) => string | null
 }
 
-/** The columns that follow from others. The current count of a company repeats one of `historical_float_pro`. */
+/**
+ * Dependent columns, by the column that they depend on. A company's current count repeats a value in
+ * `historical_float_pro`.
+ */
 const dependentColumns: { readonly [column: string]: ReadonlyArray<DependentColumn> } = {
   "historical_float_pro.outstanding_shares": [
     { table: "float_outstanding", column: "outstanding" },
@@ -96,7 +104,10 @@ const dependentColumns: { readonly [column: string]: ReadonlyArray<DependentColu
   }],
 }
 
-/** Returns the changes of cells that a decision makes. A public float is in a text, which the next run makes again. */
+/**
+ * Returns the cell changes that a decision requires. Returns none for a public float: it is part of a sentence, which
+ * the next run writes again.
+ */
 const listChanges = (
   { column, table, url }: Pick<Doubt, "column" | "table" | "url">,
   from: ReadonlyArray<string | null>,
@@ -112,7 +123,7 @@ const listChanges = (
   }))
 }
 
-/** Changes cells in new rows of a table. */
+/** Applies changes to the cells of new rows. */
 export const changeCells = (
   table: string,
   rows: ReadonlyArray<RowCells>,
@@ -131,19 +142,19 @@ export const changeCells = (
   })
 }
 
-/** Returns the changes that the decisions make in rows with the values that are published because of the doubts. */
+/** Returns the changes that replace the values published because of the doubts with the decided values. */
 export const listDecidedChanges = (decided: ReturnType<typeof splitDecided>["decided"]) =>
   decided.flatMap(({ decision, doubt }) => listChanges(doubt, [doubt.published], decision.value))
 
-/** The decisions that were known when rows of a company were made. */
+/** The decisions that were taken into account when a company's rows were built. */
 export interface UsedDecisions {
   readonly cik: string
   readonly decisions: Decisions
 }
 
 /**
- * Finds the decisions that were made or replaced after rows had been made, and the changes that they make in these
- * rows. The caller has locked the companies, so no decision about them can follow before its transaction ends.
+ * Finds decisions that were made or replaced after the rows had been built, and the changes that they require. The
+ * caller has locked the companies, so no further decision about them can be made before its transaction ends.
  */
 export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArray<UsedDecisions>) {
   const ciks = Array.from(new Set(used.map(({ cik }) => cik)))
@@ -161,7 +172,7 @@ export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArr
   }
 })
 
-/** Queues the facts of the companies whose share counts depend on the decisions. */
+/** Queues the company facts again for companies whose share counts depend on the decisions. */
 export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision, "cik" | "table">>) =>
   Effect.forEach(
     new Set(decisions.flatMap(({ cik, table }) => isTableWithCounts(table) ? [cik] : [])),
@@ -170,15 +181,15 @@ export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision,
   )
 
 /**
- * Replaces the open doubts about the documents that were read, for the datasets that the run fills. Open doubts
- * that were not found again are deleted. Doubts that an operator has decided do not change.
+ * Replaces the open doubts about the documents that were read, for the datasets that the run fills. Deletes open doubts
+ * that were not found again. Doubts that an operator has decided do not change.
  */
 export const saveDoubts = Effect.fnUntraced(function* (
   { doubts, readUrls }: { readonly doubts: ReadonlyArray<Doubt>; readonly readUrls: ReadonlyArray<string> },
   filled: ReadonlyArray<IngestedDataset>,
 ) {
   const sql = yield* SqlClient.SqlClient
-  // A visit finds the doubts about all share counts, even if the run fills only one of the datasets with counts.
+  // A visit finds doubts about all share counts, even if the run fills only one of the datasets with counts.
   const hasCounts = datasetsWithCounts.some((name) => filled.includes(name))
   const datasets = hasCounts ? [...filled, ...datasetsWithCounts] : filled
   const given = JSON.stringify(
@@ -213,26 +224,26 @@ export const saveDoubts = Effect.fnUntraced(function* (
   `
 })
 
-/** A doubt as operators see it. */
+/** A doubt as presented to operators. */
 const ListedDoubt = Schema.Struct({
   id: Schema.Finite,
   ticker: OptionalText,
   dataset: Schema.String,
   column: Schema.String,
-  /** What the document states; empty if it states nothing. */
+  /** The value that the document states. Empty if it states none. */
   read: Schema.String,
-  /** What the row has. */
+  /** The value that the row contains. */
   published: OptionalText,
   reason: Schema.String,
   document: Schema.String,
   decision: OptionalText,
 })
 
-/** Which doubts to list. */
+/** A filter for the doubts to list. */
 export interface DoubtFilter {
   readonly ticker?: string | undefined
   readonly dataset?: string | undefined
-  /** Lists what operators have decided instead of what is open. */
+  /** Whether to list decided doubts instead of open ones. */
   readonly isDecided: boolean
 }
 
@@ -251,7 +262,7 @@ export const listDoubts = Effect.fnUntraced(function* ({ dataset, isDecided, tic
   `)
 })
 
-/** Counts the doubts about which nobody has decided. */
+/** Counts the doubts that await an operator's decision. */
 export const countOpenDoubts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ count: Schema.Finite }))(sql`
@@ -260,7 +271,7 @@ export const countOpenDoubts = Effect.gen(function* () {
   return row?.count ?? 0
 })
 
-/** A row of `edgar_doubts`. `published` is the value that rows have without a decision, `decided` with one. */
+/** A row of `edgar_doubts`. Rows of the dataset contain `published` before a decision and `decided` after it. */
 const StoredDoubt = Schema.Struct({
   id: Schema.Finite,
   cik: Schema.String,
@@ -276,8 +287,8 @@ const StoredDoubt = Schema.Struct({
 })
 
 /**
- * Returns the value on which the operator decides: `chosen`, or what the document states if that is undefined. Fails if
- * the column cannot have it.
+ * Returns the value to decide on: `chosen` or, if that is undefined, the value that the document states. Fails if the
+ * value is not valid for the column.
  */
 const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, chosen: string | null | undefined) {
   const { confirmable, field, read } = doubt
@@ -290,7 +301,7 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   const value = chosen === undefined ? confirmable : chosen
   const dataset = yield* Effect.orDie(requireDataset(doubt.dataset))
   const refuse = (reason: string) => new DoubtNotDecidable({ message: `${doubt.dataset}.${field} ${reason}` })
-  // Doubts about `details` concern the public float, which has no column of its own but is part of a sentence there.
+  // Doubts about `details` concern the public float, which does not have its own column but is part of a sentence.
   if (field === "details") {
     return value === null || /^\d{1,15}$/.test(value) ? value : yield* refuse("has an amount in whole USD")
   }
@@ -305,25 +316,25 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
 
-/** Changes the cells in stored rows. Returns the symbols of the changed rows. */
+/** Applies a change to stored rows. Returns the symbols of the changed rows. */
 const changeRows = Effect.fnUntraced(function* ({ column, from, table, to, url }: CellChange) {
   const sql = yield* SqlClient.SqlClient
   const name = sql(column)
-  // Converts a text to the type of the column, which only the table knows: the text becomes a field of a JSON object,
-  // and PostgreSQL makes a row of the table from it.
+  // Converts text to the column's type. Only the table definition contains the type, so the text is put into a JSON
+  // object, which PostgreSQL converts to a row of the table.
   const makeValue = (text: string | null) =>
     sql`(jsonb_populate_record(null::${sql(table)}, jsonb_build_object(${column}::text, ${text}::text))).${name}`
   const isRow = sql`
     source @> array[${url}::text] and ${name} is distinct from ${makeValue(to)}
       and ${sql.or(from.map((value) => sql`${name} is not distinct from ${makeValue(value)}`))}
   `
-  // A statement that changes nothing would also change the version of the dataset.
+  // Even an update that affects no rows would change the dataset's version.
   const found = yield* sql<{ readonly ticker: string }>`select ticker from ${sql(table)} where ${isRow}`
   if (found.length > 0) yield* sql`update ${sql(table)} set ${name} = ${makeValue(to)} where ${isRow}`
   return found.map(({ ticker }) => ticker)
 })
 
-/** Stores a decision about one doubt, and changes the rows. Returns the symbols of the changed rows. */
+/** Stores a decision about one doubt and updates the rows. Returns the symbols of the changed rows. */
 const storeDecision = Effect.fnUntraced(
   function* (doubt: typeof StoredDoubt.Type, decision: "confirmed" | "corrected", value: string | null) {
     const sql = yield* SqlClient.SqlClient
@@ -340,10 +351,10 @@ const storeDecision = Effect.fnUntraced(
 )
 
 /**
- * If a document states only a part of what a holder owns, the holder is not shown, and the doubts about its values are
- * decided together. Returns the other doubts of the same holder. If an operator gives one value, the others are
- * confirmed, so that the whole holder is shown; if one value is unknown, all are. Fails if the holder would have no
- * name.
+ * If a document states only part of a holder's holdings, the row shows no holder, and the doubts about the holder's
+ * values are decided together. Returns the other doubts that the decision also settles. If the operator sets a value,
+ * the stated values of the others are confirmed, so that the whole holder is shown. If the operator declares the value
+ * unknown, all of them become unknown. Fails if the holder would be shown without a name.
  */
 const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, value: string | null) {
   const sql = yield* SqlClient.SqlClient
@@ -367,12 +378,12 @@ const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.T
 })
 
 /**
- * Records an operator's decision about a doubt: the value is what the document states or, if `chosen` is given, another
- * one (null: unknown). Changes the rows that are made from the element. If share counts depend on the value, the next
- * run computes the share counts of the company again.
+ * Records an operator's decision about a doubt. The value is `chosen` (null means unknown) or, if that is undefined,
+ * the value that the document states. Updates the rows built from the element. If share counts depend on the value, the
+ * next run recomputes the company's share counts.
  *
- * The company is locked first: a run that is loading its rows finishes before, and one that loads them later finds the
- * decision (`findLaterDecisions`).
+ * Locks the company first. A run that is loading the company's rows therefore finishes before the decision is made, and
+ * a run that loads them later finds the decision (`findLaterDecisions`).
  */
 export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: string | null) {
   const sql = yield* SqlClient.SqlClient

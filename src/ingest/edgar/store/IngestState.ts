@@ -1,6 +1,6 @@
 /**
- * The state of the ingest in PostgreSQL: runs (`edgar_runs`), progress per company (`edgar_progress`), cache validators
- * (`edgar_validators`) and copies of the ticker list (`edgar_ticker_lists`).
+ * State of the ingest in PostgreSQL: runs (`edgar_runs`), progress per company (`edgar_progress`), cache validators
+ * (`edgar_validators`), and copies of the ticker list (`edgar_ticker_lists`).
  */
 import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,20 +8,20 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import type { CacheValidators } from "../fetch/EdgarClient.ts"
 
-/** A run is `incomplete` if it visited all companies but set many documents aside. */
+/** Status of a finished run. `incomplete` means that the run visited all companies but many documents failed. */
 export type IngestRunStatus = "succeeded" | "incomplete" | "failed" | "interrupted"
 
-/** Up to which filing one dataset of a company was ingested. */
+/** The progress of a company's dataset: how far its filings have been ingested. */
 export const IngestDatasetProgress = Schema.Struct({
   cik: Schema.String,
   dataset: Schema.String,
-  /** Filings of this day and later were ingested. */
+  /** First filing date that was ingested. */
   since: Schema.String,
   last_accession: Schema.NullOr(Schema.String),
   last_filing_date: Schema.NullOr(Schema.String),
   /**
-   * Accession numbers of the filings in the week up to `last_filing_date`. Another filing of that week is new: it has
-   * appeared late in the SEC's list.
+   * Accession numbers of the filings in the week up to `last_filing_date`. Any other filing from that week is new,
+   * because it was added to the SEC's list late.
    */
   recent_accessions: Schema.Array(Schema.String),
 })
@@ -29,20 +29,20 @@ export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
 
 const StoredIngestRun = Schema.Struct({
   run_id: Schema.Finite,
-  /** Symbols of the companies; null if the run covers all companies. */
+  /** Symbols of the companies to ingest; null if the run covers all companies. */
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
   datasets: Schema.Array(Schema.String),
-  /** The run ingests filings of this day and later, `YYYY-MM-DD`. */
+  /** First filing date to ingest, `YYYY-MM-DD`. */
   since: Schema.String,
 })
 
 type NewIngestRun = Omit<typeof StoredIngestRun.Type, "run_id"> & { readonly scheduled: boolean }
 
-/** The ticker list of a day, `YYYY-MM-DD`. `entries` is the JSON text that the SEC sent. */
+/** The ticker list from one day (`YYYY-MM-DD`). `entries` is the JSON text received from the SEC. */
 const StoredTickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
 export type StoredTickerListCopy = typeof StoredTickerListCopy.Type
 
-/** Number of days for which copies of the ticker list are kept. */
+/** Number of days that copies of the ticker list are stored. */
 const keptTickerListDays = 30
 
 const decodeIds = decodeRows(Schema.Struct({ run_id: Schema.Finite }))
@@ -55,7 +55,7 @@ const decodeValidators = decodeRows(
 
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 
-/** Runs a query that returns a column `cik`, and returns the set of its values. */
+/** Runs a query with a `cik` column and returns the set of its values. */
 export const readCiks = <E, R>(
   makeQuery: (sql: SqlClient.SqlClient) => Effect.Effect<ReadonlyArray<object>, E, R>,
 ) =>
@@ -65,14 +65,14 @@ export const readCiks = <E, R>(
     Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ cik }) => cik))),
   )
 
-/** An SQL expression for the current time of `Clock`, which tests control, unlike `now()`. */
+/** An SQL expression for the current time of `Clock`. Tests can control this time, unlike `now()`. */
 export const currentTime = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
   return sql`to_timestamp(${now / 1000}::float8)`
 })
 
-/** Records a new run. Returns its `run_id`. */
+/** Records a new run and returns its `run_id`. */
 export const recordIngestRunStart = Effect.fnUntraced(
   function* ({ datasets, scheduled, since, tickers }: NewIngestRun) {
     const sql = yield* SqlClient.SqlClient
@@ -86,7 +86,7 @@ export const recordIngestRunStart = Effect.fnUntraced(
   },
 )
 
-/** Marks an unfinished run as running again. Returns its `run_id`. */
+/** Marks an unfinished run as running again and returns its `run_id`. */
 export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -96,13 +96,13 @@ export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
   return runId
 })
 
-/** Records that the process of the run is still alive. */
+/** Records that the run's process is still alive. */
 export const recordIngestRunHeartbeat = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update edgar_runs set seen_at = now() where run_id = ${runId}::float8`
 })
 
-/** Records how a run has ended. `error` is why it failed or is incomplete, and null otherwise. */
+/** Records the end of a run. `error` states why it failed or is incomplete, and is null otherwise. */
 export const recordIngestRunEnd = Effect.fnUntraced(
   function* (runId: number, status: IngestRunStatus, error: string | null) {
     const sql = yield* SqlClient.SqlClient
@@ -114,7 +114,7 @@ export const recordIngestRunEnd = Effect.fnUntraced(
   },
 )
 
-/** Adds to a run the counts of one batch: documents that were read, rows to load, and what was set aside. */
+/** Adds a batch's counts to a run: documents read, rows to load, and documents and rows that failed. */
 export const addIngestRunCounts = Effect.fnUntraced(
   function* (
     runId: number,
@@ -134,8 +134,8 @@ export const addIngestRunCounts = Effect.fnUntraced(
 )
 
 /**
- * Returns the newest run with this value of `scheduled` that did not visit all of its companies, unless a later run
- * over the same companies and datasets has begun.
+ * Returns the newest run with this value of `scheduled` that has not visited all of its companies. Skips runs that have
+ * been followed by a run over the same companies and datasets.
  */
 export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -150,11 +150,11 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
   return run
 })
 
-/** Reads the CIKs of the companies that a run has visited, and whose rows it has loaded. */
+/** Reads the CIKs of companies that a run has visited and whose rows it has loaded. */
 export const readCompaniesCompletedByRun = (runId: number) =>
   readCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
 
-/** Reads the CIKs of the companies for which all of these datasets were ingested from `since` on. */
+/** Reads the CIKs of companies whose filings have been ingested from `since` on for all of these datasets. */
 export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: string) =>
   readCiks((sql) =>
     sql`
@@ -164,7 +164,10 @@ export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: st
   `
   )
 
-/** Records the day up to which the archives of a run are complete. If the run is resumed, the earlier day counts. */
+/**
+ * Records the day through which a run's archives are complete. If a resumed run uses newer archives, the earlier day
+ * remains.
+ */
 export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -172,13 +175,13 @@ export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day:
   `
 })
 
-/** Reads the CIKs of the companies with an ingested filing that is dated after this day. */
+/** Reads the CIKs of companies with an ingested filing dated after this day. */
 export const readCompaniesWithFilingsAfter = (day: string) =>
   readCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
 
 /**
- * Returns the day up to which the last run over all companies has ingested these datasets: the day of its archives or
- * the New York date on which it began.
+ * Returns the last day that the most recent run over all companies covers for these datasets. This is the day of the
+ * run's archives or, without archives, the New York date on which it started.
  */
 export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -190,7 +193,7 @@ export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (dataset
   return row?.day
 })
 
-/** Reads the progress of a company, by dataset. */
+/** Reads a company's progress, by dataset. */
 export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeProgress(sql`
@@ -200,7 +203,7 @@ export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map((progress) => [progress.dataset, progress]))
 })
 
-/** Stores the progress of companies that a run has visited. */
+/** Stores the progress of companies visited by a run. */
 export const saveIngestProgress = Effect.fnUntraced(
   function* (runId: number, progress: ReadonlyArray<IngestDatasetProgress>) {
     const sql = yield* SqlClient.SqlClient
@@ -219,7 +222,7 @@ export const saveIngestProgress = Effect.fnUntraced(
   },
 )
 
-/** Reads the validators of an earlier response, for a conditional request; undefined if none are stored. */
+/** Reads the validators for a conditional request. Returns undefined if none are stored. */
 export const readCacheValidators = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeValidators(sql`select etag, last_modified from edgar_validators where url = ${url}`)
@@ -242,7 +245,7 @@ export const readTickerListCopies = Effect.gen(function* () {
   return yield* decodeCopies(sql`select day::text, entries from edgar_ticker_lists order by day`)
 })
 
-/** Stores the day's copy of the ticker list, and deletes old copies. */
+/** Stores the day's copy of the ticker list and deletes old copies. */
 export const saveTickerListCopy = Effect.fnUntraced(
   function* ({ day, entries }: StoredTickerListCopy, rowCount: number) {
     const sql = yield* SqlClient.SqlClient
@@ -255,8 +258,8 @@ export const saveTickerListCopy = Effect.fnUntraced(
 )
 
 /**
- * Returns the symbol changes that are not in `ticker_changes` yet. A row there counts as the same change
- * even if it has another date or no CIK, and whatever its status is.
+ * Returns the symbol changes that are not yet in `ticker_changes`. A stored row counts as the same change regardless of
+ * its date and status, and even if it has no CIK.
  */
 export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient
@@ -273,18 +276,18 @@ export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: 
   return changes.filter((_, index) => places.has(index))
 })
 
-/** A run that INGEST_EDGAR started. */
+/** A run started by INGEST_EDGAR. */
 const ScheduledRun = Schema.Struct({
-  /** Milliseconds since 1970. */
+  /** Start time in milliseconds since 1970. */
   started_at: Schema.Finite,
-  /** Null while the run is in progress, or if its process was killed. */
+  /** End time in milliseconds since 1970. Null while the run is in progress, or if its process was killed. */
   finished_at: Schema.NullOr(Schema.Finite),
   status: Schema.String,
-  /** Why the run failed or is incomplete. */
+  /** The reason why the run failed or is incomplete; null otherwise. */
   error: Schema.NullOr(Schema.String),
 })
 
-/** Reads the newest run that INGEST_EDGAR started; undefined if there is none. */
+/** Reads the newest run started by INGEST_EDGAR. Returns undefined if there is none. */
 export const readLastScheduledIngestRun = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRows(ScheduledRun)(sql`
@@ -295,15 +298,18 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   return run
 })
 
-/** The metrics of all runs that INGEST_EDGAR started. */
+/** Metrics of all runs started by INGEST_EDGAR. */
 const ScheduledIngestMetrics = Schema.Struct({
-  /** When the last successful run ended, in seconds since 1970; 0 if none succeeded. */
+  /** End of the last successful run, in seconds since 1970; 0 if none succeeded. */
   success_at: Schema.Finite,
-  /** When the process of the run in progress was last alive, in seconds since 1970; 0 if no run is in progress. */
+  /**
+   * Time at which the process of the current run was last known to be alive, in seconds since 1970; 0 if no run is in
+   * progress.
+   */
   seen_at: Schema.Finite,
-  /** Documents that all runs together have read. */
+  /** Total number of documents read by all runs. */
   documents: Schema.Finite,
-  /** Documents and rows that all runs together have set aside. */
+  /** Total number of documents and rows that failed in all runs. */
   rejections: Schema.Finite,
 })
 
@@ -319,7 +325,7 @@ export const readScheduledIngestMetrics = Effect.gen(function* () {
   `)
 })
 
-/** Records the failure of a scheduled run whose process could not record it, for example because it was killed. */
+/** Marks a running scheduled run as failed if its process could not do so, for example because it was killed. */
 export const failRunningScheduledRun = Effect.fnUntraced(function* (error: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`

@@ -1,7 +1,7 @@
 /**
- * The queue of SEC documents that still have to be read (`edgar_work`). A run could not read them (decision 0105), or
- * has only listed them, because it visits all companies first (decision 0128). An entry is deleted in the transaction
- * that loads the rows made from its document.
+ * The queue of SEC documents that still have to be read (`edgar_work`). Either an earlier attempt to read the document
+ * failed (decision 0105), or the document has been deferred, because a run visits all companies first (decision 0128).
+ * An entry is deleted in the transaction that loads the rows built from its document.
  */
 import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -13,24 +13,24 @@ import { findCik } from "../fetch/EdgarUrls.ts"
 import type { IngestedDataset } from "../schedule/IngestedDatasets.ts"
 
 /**
- * The version of the decoders. Increase it if they accept more documents: the next run then requests all documents
- * again that an older version has rejected for good.
+ * Version of the decoders. Increase it when they accept more documents: the next run then requests all documents again
+ * that an older version permanently rejected.
  */
 const parserVersion = 1
 
-/** A document, or one row of a dataset, that a run sets aside: it is queued and tried again later. */
+/** A document, or one row of a dataset, that failed. It is queued and attempted again later. */
 export interface SetAside {
   readonly rejection: DocumentRejected
-  /** The dataset whose row is set aside; empty if the whole document is. */
+  /** The dataset of the row that failed; empty if the whole document failed. */
   readonly dataset: string
   /**
-   * `absent`: the SEC did not send the document, or it lacks what it will contain later.
-   * `rejected`: the SEC sent it, but it is damaged or its rows are invalid.
+   * `absent`: the SEC did not send the document, or the document does not yet contain everything expected.
+   * `rejected`: the SEC sent the document, but it is damaged or its rows are invalid.
    */
   readonly kind: "absent" | "rejected"
 }
 
-/** What must be known about a filing to read its documents. */
+/** The properties of a filing that are needed to read its documents. */
 export const FormFiling = Schema.Struct({
   accession: Schema.String,
   form: Schema.String,
@@ -41,37 +41,41 @@ export const FormFiling = Schema.Struct({
 })
 export type FormFiling = typeof FormFiling.Type
 
-/** A document that a visit of a run over all companies only lists. The run requests it after all visits. */
+/** A deferred document: a visit only queues it, and the run requests it after all visits. */
 export interface ListedDocument {
   readonly url: string
-  /** The filing, if the document is an ownership form or belongs to a registration; null for an XBRL instance. */
+  /** The filing, if the document is an ownership form or belongs to a registration. Null for an XBRL instance. */
   readonly filing: FormFiling | null
 }
 
-/** A listed document of an ownership form or a registration statement. */
+/** A deferred document of an ownership form or a registration statement. */
 const ListedForm = Schema.Struct({ url: Schema.String, cik: Schema.String, filing: Schema.fromJsonString(FormFiling) })
 export type ListedForm = typeof ListedForm.Type
 
-/** Identifies a queue entry. `dataset` is empty if the entry is about the whole document, not a row made from it. */
+/**
+ * Identifies a queue entry. `dataset` is empty if the entry concerns the whole document, as opposed to a single row.
+ */
 const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
 export type WorkKey = typeof WorkKey.Type
 
 /**
- * Why a document is queued. `form` and `instance`: it was only listed. `decided`: it was read, and is read again
- * because an operator decided about a doubt. `absent` and `rejected`: it could not be read, as in `SetAside.kind`.
+ * The reason why a document is queued:
+ * - `form` and `instance`: it has been deferred without an attempt to read it.
+ * - `decided`: it has been read, but must be read again because an operator has decided about a doubt.
+ * - `absent` and `rejected`: it could not be read (see `SetAside.kind`).
  */
 const WorkKind = Schema.Literals(["form", "instance", "decided", "absent", "rejected"])
 
-/** A queue entry of one company. */
+/** A queue entry for a company. */
 const CompanyWork = Schema.Struct({
   ...WorkKey.fields,
   kind: WorkKind,
-  /** Whether the time for the next attempt has come. */
+  /** Whether the next attempt is due. */
   isDue: Schema.Boolean,
 })
 export type CompanyWork = typeof CompanyWork.Type
 
-/** The failures of a document. Times are in milliseconds since 1970. */
+/** Failed attempts to read a document. Times are in milliseconds since 1970. */
 interface Attempts {
   readonly attempts: number
   readonly firstFailedAt: number
@@ -79,13 +83,16 @@ interface Attempts {
 
 const absentSchedule = doublingSchedule("1 hour", "3 days")
 
-/** Delays between attempts. A rejected document is final after three attempts. */
+/** Delays between attempts. A rejected document is given up after three attempts. */
 const schedules = { absent: absentSchedule, rejected: Schedule.upTo(absentSchedule, { times: 2 }) }
 
-/** An absent document is final after this many attempts, if the first was at least this long ago. */
+/** An absent document is given up after this many attempts, provided that the first one was at least this long ago. */
 const [minAbsences, minAbsence] = [10, Duration.days(14)]
 
-/** Returns when a document is to be requested again, in milliseconds since 1970; null if never (it is final). */
+/**
+ * Returns when to request a document again, in milliseconds since 1970. Returns null if the document is given up, which
+ * makes its entry final.
+ */
 export const planNextTry = Effect.fnUntraced(
   function* (kind: SetAside["kind"], { attempts, firstFailedAt }: Attempts, now: number) {
     const isGivenUp = attempts >= minAbsences && now - firstFailedAt >= Duration.toMillis(minAbsence)
@@ -112,10 +119,10 @@ const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schem
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
 
 /**
- * Returns the attempts of a document that has just failed. They are counted from 1 again if it fails in the other way
- * (`absent` instead of `rejected`, or the reverse), or if it was final and fails for another reason: facts that were
- * given up because they lacked one report may now lack a newer one. A failure before the next attempt is due does not
- * count. Otherwise, several runs within one hour would use up all attempts.
+ * Returns the attempts of a document that has just failed. The count restarts at 1 if the kind of failure has changed,
+ * or if the entry was final and the reason has changed. For example, company facts that were given up because they
+ * lacked one report may now lack a newer one. A failure before the next attempt is due does not count; otherwise,
+ * several runs within an hour would use up all attempts.
  */
 const countAttempt = Effect.fnUntraced(function* (
   { kind, rejection: { reason } }: SetAside,
@@ -131,7 +138,7 @@ const countAttempt = Effect.fnUntraced(function* (
   return { ...next, nextTryAt: yield* planNextTry(kind, next, now) }
 })
 
-/** Queues documents and rows that failed, or counts one more attempt if they are queued. */
+/** Queues documents and rows that failed. If they are already queued, counts another attempt. */
 const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -150,7 +157,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
       (attempt) => ({ url, dataset, cik: findCik(url), reason, kind, ...attempt }),
     )
   })
-  // One statement can change a row only once.
+  // A single statement can update a row only once.
   const unique = Array.from(new Map(rows.map((row) => [formatKey(row), row])).values())
   yield* sql`
     insert into edgar_work (
@@ -169,7 +176,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
   `
 })
 
-/** Queues documents that were only listed. Existing entries, which may have failed attempts, do not change. */
+/** Queues deferred documents. Existing entries, which may have failed attempts, do not change. */
 const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<ListedDocument>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
@@ -182,9 +189,7 @@ const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<ListedD
   `
 })
 
-/**
- * Deletes the entries that are done, except those that failed. Queues the documents that failed or were only listed.
- */
+/** Deletes completed entries unless they have failed again. Queues documents that failed or were deferred. */
 export const updateWork = Effect.fnUntraced(
   function* (
     done: ReadonlyArray<WorkKey>,
@@ -209,8 +214,8 @@ export const updateWork = Effect.fnUntraced(
 )
 
 /**
- * Reads the queue entries of a company, without listed forms, which `readListedForms` reads. With `ignoresDelays`,
- * every entry that is not final is due, so that a run over chosen companies requests all that is missing.
+ * Reads a company's queue entries, except deferred forms (see `readListedForms`). With `ignoresDelays`, every entry
+ * that is not final counts as due, so that a run over selected companies requests everything that is missing.
  */
 export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignoresDelays: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -222,7 +227,7 @@ export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignores
   `)
 })
 
-/** Reads the CIKs of the companies that have a due entry of one of these kinds. */
+/** Reads the CIKs of companies with a due entry of one of these kinds. */
 export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind.Type>) =>
   Effect.flatMap(currentTime, (now) =>
     readCiks((sql) =>
@@ -232,14 +237,16 @@ export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind
     `
     ))
 
-/** SQL condition for the listed forms of these datasets: statements such as S-1 or F-3, and ownership forms. */
+/**
+ * SQL condition for deferred forms of these datasets: registration statements such as S-1 or F-3, and ownership forms.
+ */
 const isFormOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedDataset>) =>
   sql`
     kind = 'form' and
       case when filing ->> 'form' ~ '^[SF]-' then 'registrations' else 'ownership' end = any(${datasets}::text[])
   `
 
-/** Counts the listed forms of these datasets by company. */
+/** Counts the deferred forms of these datasets per company. */
 export const countListedForms = Effect.fnUntraced(function* (datasets: ReadonlyArray<IngestedDataset>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCounts(sql`
@@ -248,7 +255,7 @@ export const countListedForms = Effect.fnUntraced(function* (datasets: ReadonlyA
   return new Map(rows.map(({ cik, count }) => [cik, count]))
 })
 
-/** Reads the newest listed forms of these companies and datasets, up to `limit`. */
+/** Reads up to `limit` deferred forms of these companies and datasets, newest first. */
 export const readListedForms = Effect.fnUntraced(
   function* (ciks: ReadonlyArray<string>, datasets: ReadonlyArray<IngestedDataset>, limit: number) {
     const sql = yield* SqlClient.SqlClient
@@ -259,7 +266,7 @@ export const readListedForms = Effect.fnUntraced(
   },
 )
 
-/** Reads the URLs of due documents that belong to no company: daily indexes and the ticker list. */
+/** Reads the URLs of due documents that do not belong to a company: daily indexes and the ticker list. */
 export const readDueWorkWithoutCompany = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
@@ -267,7 +274,7 @@ export const readDueWorkWithoutCompany = Effect.gen(function* () {
   return rows.map(({ url }) => url)
 })
 
-/** Makes entries due that meet an SQL condition, as if they had not been tried yet. */
+/** Makes all entries that meet an SQL condition due, and resets their attempts. */
 const requeueWork = Effect.fnUntraced(
   function* (makeCondition: (sql: SqlClient.SqlClient) => Statement.Fragment) {
     const sql = yield* SqlClient.SqlClient
@@ -276,16 +283,16 @@ const requeueWork = Effect.fnUntraced(
   },
 )
 
-/** Makes entries due that were final with an older version of the decoders. */
+/** Makes entries due that became final with an older version of the decoders. */
 export const requeueWorkOfOlderParsers = requeueWork((sql) =>
   sql`next_try_at is null and parser_version < ${parserVersion}::int`
 )
 
-/** Makes all entries due, including final ones. `ciks` restricts this to the entries of these companies. */
+/** Makes all entries due, including final ones. If `ciks` is not null, only entries of these companies become due. */
 export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
   requeueWork((sql) => sql`${ciks}::text[] is null or cik = any(${ciks}::text[])`)
 
-/** Queues a document that was already read, because a decision about a doubt changes the rows made from it. */
+/** Queues a document that has already been read, because a decision about a doubt changes the rows built from it. */
 export const requestAgain = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
@@ -296,15 +303,18 @@ export const requestAgain = Effect.fnUntraced(function* (url: string) {
   `
 })
 
-/** A document that could not be read, as operators see it. */
+/** A document that could not be read, as presented to operators. */
 const ListedWork = Schema.Struct({
   url: Schema.String,
-  /** Datasets whose row was set aside; empty if the whole document was. */
+  /** Datasets whose rows failed; empty if the whole document failed. */
   datasets: Schema.Array(Schema.String),
   cik: Schema.NullOr(Schema.String),
   reason: Schema.String,
   attempts: Schema.Finite,
-  /** Null if the entry is final. This and the times below are in UTC, such as `2026-06-15T02:15:00Z`. */
+  /**
+   * Time of the next attempt; null if the entry is final. This time and those below are in UTC, such as
+   * `2026-06-15T02:15:00Z`.
+   */
   next_try_at: Schema.NullOr(Schema.String),
   first_failed_at: Schema.String,
   last_failed_at: Schema.String,
@@ -329,13 +339,13 @@ export const listWork = Effect.gen(function* () {
 const WorkSize = Schema.Struct({
   /** Number of failed documents that will be requested again. */
   waiting: Schema.Finite,
-  /** Number of failed documents that will not. */
+  /** Number of failed documents that will not be requested again. */
   final: Schema.Finite,
-  /** Age of the first failure among the waiting documents, in hours; null if none waits. */
+  /** Time since the earliest failure among the waiting documents, in hours; null if no document is waiting. */
   oldest_hours: Schema.NullOr(Schema.Finite),
 })
 
-/** Reads the size of the queue, without documents that were only listed. */
+/** Reads the number of queued documents, excluding deferred documents that have not been attempted. */
 export const readWorkSize = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [size = { waiting: 0, final: 0, oldest_hours: null }] = yield* decodeRows(WorkSize)(sql`

@@ -1,6 +1,7 @@
 /**
- * Share counts that the SEC's facts omit because a filing states them per class: they are read from the filing's own
- * XBRL instance, once per filing, and kept in `edgar_instances` (docs/decisions/0103-unknown-values-of-filings.md).
+ * Share counts that are missing from the SEC's company facts because the filing states them per class. They are read
+ * once from each filing's own XBRL instance and stored in `edgar_instances`
+ * (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,24 +12,25 @@ import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
 import { CoverCounts } from "../read/XbrlCover.ts"
 
-/** The share counts in the XBRL instance of a filing. */
+/** The share counts in a filing's XBRL instance. */
 export interface FilingInstance {
   readonly cik: string
   readonly accession: string
   readonly filingDate: string
-  /** Null if the instance has no usable counts, or if there is none. */
+  /** The counts on the cover page. Null if the instance has no usable counts or does not exist. */
   readonly cover: CoverCounts | null
 }
 
 /**
- * Whether the filing may have an instance at `buildInstanceUrl`. Reports from before Inline XBRL have one with another
- * name, or none.
+ * Returns whether the filing may have an instance at `buildInstanceUrl`. Reports that predate Inline XBRL have an
+ * instance with a different name, or none.
  */
 export const mayHaveInstance = ({ form, isXbrl, primaryDocument }: EdgarFiling) =>
   isXbrl && isPeriodicReport(form) && primaryDocument.endsWith(".htm")
 
 /**
- * Names a class by its member: `us-gaap:CommonClassAMember` is `Class A`, `goog:CapitalClassCMember` `Capital Class C`.
+ * Returns a readable name for a class member. `us-gaap:CommonClassAMember` becomes `Class A`, and
+ * `goog:CapitalClassCMember` becomes `Capital Class C`.
  */
 const describeClass = (member: string) =>
   member.replace(/^.*:/, "").replace(/Member$/, "").replace(/([a-z\d])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, "$& ")
@@ -36,18 +38,19 @@ const describeClass = (member: string) =>
 
 const formatShares = (shares: number) => shares.toLocaleString("en-US")
 
-/** Describes the counts of classes for `details`: `Class A (GOOGL): 5,830,000,000; Class B: 841,000,000`. */
+/** Formats class counts for `details`, as in `Class A (GOOGL): 5,830,000,000; Class B: 841,000,000`. */
 const describeClasses = (classes: CoverCounts["classes"]) =>
   classes.flatMap(({ member, shares, symbol }) =>
     member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
   ).join("; ")
 
-/** Returns the URL of the count on the cover, which names its element in the fragment. */
+/** Returns the URL of the cover page count. The fragment identifies its element. */
 const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling) =>
   `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
 
 /**
- * Adds up the classes. Returns the sum in the form of an SEC fact; undefined if it has no date, is 0 or is too large.
+ * Sums the class counts. Returns the sum in the form of an SEC fact, or undefined if the date is unknown or the sum is
+ * 0 or too large.
  */
 const makeFact = (
   cik: string,
@@ -73,8 +76,8 @@ const makeFact = (
 }
 
 /**
- * Adds the counts of instances to the counts in the facts. Instances with a count that cannot be used are added to
- * the unreadable ones, so that the row of the filing says why its count is unknown.
+ * Adds counts from instances to the counts in the company facts. Instances without a usable count are added to
+ * `unreadable`, so that the filing's row states why its count is unknown.
  */
 export const addInstanceCounts = (
   facts: CompanyFacts,
@@ -110,7 +113,10 @@ const decodeKnown = decodeRows(Schema.Struct({
   cover: Schema.NullOr(Schema.fromJsonString(CoverCounts)),
 }))
 
-/** Returns what earlier runs found in the instances of a company, by accession number. Null means no usable counts. */
+/**
+ * Reads the stored results for the company's instances, by accession number. Null means that the instance has no usable
+ * counts.
+ */
 export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeKnown(sql`
@@ -122,9 +128,9 @@ export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
 const decodePlaces = decodeRows(Schema.Struct({ place: Schema.String }))
 
 /**
- * Stores what was found in instances. Before a filing's instance could be read, its row in `historical_float_pro` had
- * the count of the balance sheet. That count has another date, so the new row does not replace the old one, which is
- * deleted here.
+ * Stores the results of reading instances. Before a filing's instance could be read, its row in `historical_float_pro`
+ * had the balance sheet count. That count has a different date, so the new row does not replace the old one. This
+ * function therefore deletes the old row.
  */
 export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArray<FilingInstance>) {
   if (instances.length === 0) return
@@ -139,8 +145,8 @@ export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArr
     on conflict (cik, accession) do update set cover = excluded.cover
     where stored.cover is distinct from excluded.cover
   `
-  // Finds pairs of rows of one filing, one with each kind of count, and returns the physical place (`ctid`) of the one
-  // from the balance sheet. The pattern escapes the underscore, which would match any character.
+  // Finds filings that have a row with each kind of count, and returns the physical location (`ctid`) of the balance
+  // sheet row. The underscore in the pattern is escaped, because it would otherwise match any character.
   const places = yield* decodePlaces(sql`
     select balance.ctid::text as place
     from jsonb_to_recordset(${given}::text::jsonb) as given (cik text, "filingDate" date, url text)
@@ -150,7 +156,7 @@ export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArr
       and array_to_string(balance.source, ' ') like '%#us-gaap/CommonStockSharesOutstanding/%'
       and array_to_string(cover.source, ' ') like '%\\_htm.xml#dei:%'
   `)
-  // A statement that deletes nothing would also change the version of the dataset.
+  // Even a statement that deletes nothing would change the dataset's version.
   if (places.length === 0) return
   yield* sql`
     delete from historical_float_pro where ctid = any(${places.map(({ place }) => place)}::text[]::tid[])

@@ -1,29 +1,29 @@
-/** Finds the filings that a run still has to ingest, and computes the progress to store after a visit. */
+/** Finds the filings that a run has yet to ingest, and computes the progress to store after a visit. */
 import type { IngestDatasetProgress } from "./IngestState.ts"
 
-/** What the functions below need to know about a filing. */
+/** The properties of a filing that the functions below need. */
 interface FilingDate {
   readonly accession: string
   /** `YYYY-MM-DD` */
   readonly filingDate: string
 }
 
-/** A filing may appear in the SEC's list up to this many days after its filing date. */
+/** Maximum number of days after its filing date for a filing to appear in the SEC's list. */
 export const lateFilingDays = 7
 
-/** Returns the day that is this many days before another, both `YYYY-MM-DD`. A negative number adds days. */
+/** Subtracts a number of days from a day (`YYYY-MM-DD`). A negative number adds days. */
 export const subtractDays = (day: string, days: number) =>
   new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)
 
-/** Whether the stored progress covers all filings from `since` on, up to the last run. */
+/** Returns whether the stored progress covers all filings from `since` through the last run. */
 export const isIngestedSince = (
   progress: IngestDatasetProgress | undefined,
   since: string,
 ): progress is IngestDatasetProgress => progress !== undefined && progress.since <= since
 
 /**
- * Returns the filings from `since` on that are not ingested yet: new ones, and those that appeared late in the SEC's
- * list. `filings` must be in the order of that list, newest first.
+ * Returns the filings from `since` on that have not been ingested: new filings, and filings that the SEC added to its
+ * list late. `filings` must be in the order of that list, newest first.
  */
 export const findPendingFilings = <F extends FilingDate>(
   filings: ReadonlyArray<F>,
@@ -32,7 +32,7 @@ export const findPendingFilings = <F extends FilingDate>(
 ): ReadonlyArray<F> => {
   const requested = filings.filter(({ filingDate }) => filingDate >= since)
   if (!isIngestedSince(progress, since) || progress.last_filing_date === null) return requested
-  // New filings are listed before the last filing that was ingested. If the list lacks that filing (index -1), only
+  // New filings precede the last ingested filing in the list. If that filing is not in the list (index -1), only
   // filings from recent days count as new.
   const newCount = filings.findIndex(({ accession }) => accession === progress.last_accession)
   const isNew = new Set(filings.slice(0, Math.max(0, newCount)).map(({ accession }) => accession))
@@ -43,7 +43,7 @@ export const findPendingFilings = <F extends FilingDate>(
   )
 }
 
-/** Returns the progress to store after a visit that has ingested all of `filings`, which are sorted, newest first. */
+/** Returns the progress to store after all of `filings` have been ingested. `filings` must be sorted, newest first. */
 export const makeIngestDatasetProgress = (
   cik: string,
   dataset: string,

@@ -1,7 +1,7 @@
 /**
- * Chooses the primary symbol of each company, which its rows carry, and moves the rows when the symbol changes
+ * Determines each company's primary symbol, which its rows carry, and moves the rows when the symbol changes
  * (docs/decisions/0126-symbols-of-ingested-rows.md). The rules for moving rows are in `45_symbols.sql`, because
- * triggers apply them, too.
+ * triggers apply them as well.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,14 +17,17 @@ import {
   settleContestedSymbols,
 } from "../read/TickerList.ts"
 
-/** The symbols of a company's primary security by period, oldest first. A day is absent where a period is open. */
+/**
+ * The symbols of a company's primary security by period, oldest first. `from` or `until` is absent if a period is open
+ * at that end.
+ */
 const SymbolPeriods = Schema.Array(Schema.Struct({
   ticker: Schema.String,
   from: Schema.optionalKey(Schema.String),
   until: Schema.optionalKey(Schema.String),
 }))
 
-/** A company as it is to be stored in `edgar_companies`. `45_symbols.sql` describes the columns. */
+/** A company as stored in `edgar_companies`. For the columns, see `45_symbols.sql`. */
 export const CompanySymbols = Schema.Struct({
   cik: Schema.String,
   tickers: Schema.Array(Schema.String),
@@ -36,7 +39,7 @@ export const CompanySymbols = Schema.Struct({
 export type CompanySymbols = typeof CompanySymbols.Type
 
 const StoredCompany = Schema.Struct({ ...CompanySymbols.fields, periods: SymbolPeriods })
-/** A stored company, with the symbols by period that the database has computed. */
+/** A stored company, including the symbol periods computed by the database. */
 export type StoredCompany = typeof StoredCompany.Type
 
 const decodeCompanies = decodeRows(StoredCompany)
@@ -45,20 +48,28 @@ const decodeDays = decodeRows(Schema.Struct({ day: Schema.String }))
 const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schema.String }))
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
-/** The first symbol that is not derived is usually, but not always, the symbol of the common stock (pitfall 5). */
+/**
+ * Returns the first symbol that is not derived. This is usually, but not always, the symbol of the common stock
+ * (pitfall 5).
+ */
 const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
 
 /**
- * Whether an entry that the list last had on `lastDay` is gone for good. The list often lacks an entry for a day, so
- * this needs several copies of later days (`areEnoughCopyDays`).
+ * Returns whether an entry that was last in the list on `lastDay` has been removed permanently. Entries are often
+ * missing for a day, so several later copies are required (`areEnoughCopyDays`).
  */
 const isGone = (lastDay: string, copyDays: ReadonlyArray<string>) =>
   areEnoughCopyDays(copyDays.filter((day) => day > lastDay))
 
-/** A delisting notice filed up to this many days before a company left the list explains why it did. */
+/**
+ * Maximum number of days between a delisting notice and the company's removal from the list for the notice to explain
+ * the removal.
+ */
 const maxNoticeAge = 30
 
-/** Finds which of these companies have a recent Form 25, by which an exchange or a company ends a listing. */
+/**
+ * Returns which of these companies have a recent Form 25. An exchange or a company files this form to end a listing.
+ */
 const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArray<StoredCompany>) {
   if (companies.length === 0) return new Set<string>()
   const absent = JSON.stringify(
@@ -81,10 +92,10 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
 })
 
 /**
- * Returns the new state of a company that the list of `day` contains. Its primary symbol stays as long as the list has
- * it, in whatever place. Once the symbol is gone, the symbol to which confirmed ticker changes lead replaces it or, if
- * the list lacks that one, the first symbol that is not derived. `copyDays` are the days of the stored copies of the
- * list.
+ * Returns the new state of a company that is in the list of `day`. The primary symbol does not change while it is among
+ * the company's symbols in the list. Once it has been removed, confirmed ticker changes determine the new symbol. If
+ * the list does not contain that symbol, the first symbol that is not derived is used. `copyDays` are the days of the
+ * stored copies of the list.
  */
 export const updateCompanySymbols = (
   stored: StoredCompany | undefined,
@@ -111,13 +122,13 @@ export const updateCompanySymbols = (
 }
 
 /**
- * Compares the list of a day with the stored companies. Changes nothing in the database. Returns:
+ * Compares the list from a day with the stored companies, without changing the database. Returns:
  *
- * - `issuers`: the companies in the list, in its order, each with the current symbol of its primary security;
- * - `companies`: the same companies by CIK, as they are to be stored;
- * - `stored`: the companies as they are stored, by CIK;
+ * - `issuers`: the listed companies, in list order, each with the current symbol of its primary security;
+ * - `companies`: the same companies by CIK, in the form to be stored;
+ * - `stored`: the companies currently stored, by CIK;
  * - `delisted`: the CIKs of stored companies whose securities no longer trade;
- * - `contested`: the symbols that the list has for several companies.
+ * - `contested`: the symbols that the list assigns to several companies.
  */
 export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<ListedTicker>, day: string) {
   const sql = yield* SqlClient.SqlClient
@@ -144,7 +155,7 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
     return { ...issuer, ticker, exchange: exchanges.get(ticker) ?? issuer.exchange }
   })
   const absent = Array.from(stored.values()).filter(({ cik, periods, primary_ticker }) =>
-    // If another company has the symbol now, such as a new holding company, the security still trades.
+    // If another company now has the symbol, such as a new holding company, the security still trades.
     !listed.has(cik) && !exchanges.has(periods.at(-1)?.ticker ?? primary_ticker)
   )
   const notices = yield* findDelistingNotices(absent)
@@ -153,10 +164,10 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
   return { issuers, companies, stored, delisted, contested }
 })
 
-/** The companies in the ticker list, compared with the stored ones. */
+/** The result of comparing the ticker list with the stored companies. */
 export type SymbolAssignment = Effect.Success<ReturnType<typeof assignSymbols>>
 
-/** Finds the stored companies that have, or had, these symbols. */
+/** Finds the stored companies that have or had these symbols. */
 export const readOwnersOfSymbols = Effect.fnUntraced(function* (symbols: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeOwners(sql`
@@ -171,8 +182,8 @@ const hasChanged = (company: CompanySymbols, stored: StoredCompany | undefined) 
   !isSameText(company.tickers, stored.tickers)
 
 /**
- * Stores the symbols of the chosen companies, and of all listed ones that are stored already. Moves the rows of those
- * whose symbols have changed, and removes the current rows of delisted companies.
+ * Stores the symbols of the chosen companies and of all listed companies that are already stored. Moves rows whose
+ * company's symbol has changed, and removes the current rows of delisted companies.
  */
 const storeSymbols = Effect.fnUntraced(
   function* ({ companies, delisted, stored }: SymbolAssignment, chosen: ReadonlySet<string>) {
@@ -181,7 +192,7 @@ const storeSymbols = Effect.fnUntraced(
     const changed = kept.filter((company) => hasChanged(company, stored.get(company.cik))).map(({ cik }) => cik)
     const today = yield* todayInChicago
     yield* sql.withTransaction(Effect.gen(function* () {
-      // Moving the rows of many companies may take longer than a usual statement may.
+      // Moving the rows of many companies can take longer than the usual statement timeout.
       yield* sql`set local statement_timeout = 0`
       yield* sql`
         insert into edgar_companies (cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on)
@@ -192,7 +203,7 @@ const storeSymbols = Effect.fnUntraced(
           former_tickers = excluded.former_tickers, listed_on = excluded.listed_on,
           primary_listed_on = excluded.primary_listed_on
       `
-      // Even statements that change no row would change the versions of datasets, and thus expire cached responses.
+      // Even statements that change no rows would change dataset versions and thereby expire cached responses.
       if (changed.length > 0) yield* sql`select edgar_place_companies(${changed}::text[], ${today}::text::date)`
       yield* sql`select edgar_place_due_companies(${today}::text::date)`
       if (delisted.length > 0) yield* sql`select edgar_remove_delisted(${delisted}::text[])`
@@ -201,8 +212,8 @@ const storeSymbols = Effect.fnUntraced(
 )
 
 /**
- * Returns the chosen companies with their symbols by period. If `isStored`, stores the companies first, and returns the
- * stored periods; otherwise, the periods that storing them would give.
+ * Returns the chosen companies with their symbol periods. If `isStored` is true, stores the companies first and returns
+ * the stored periods. Otherwise, returns the periods that would result from storing them.
  */
 export const addSymbolPeriods = Effect.fnUntraced(
   function* (assignment: SymbolAssignment, chosen: ReadonlyArray<Issuer>, isStored: boolean) {
@@ -226,9 +237,9 @@ export const addSymbolPeriods = Effect.fnUntraced(
 )
 
 /**
- * Runs a load of rows of these companies, in the caller's transaction. `for share` keeps others from changing the
- * companies' symbols until the transaction ends. If symbols have changed since the rows were made, because an operator
- * has corrected a ticker change, the loaded rows are moved to the current symbols.
+ * Loads rows of these companies in the caller's transaction. `for share` prevents changes to the companies' symbols
+ * until the transaction ends. If symbols have changed since the rows were built, because an operator has corrected a
+ * ticker change, moves the loaded rows to the current symbols.
  */
 export const loadWithCurrentSymbols = Effect.fnUntraced(
   function* <A, E, R>(issuers: ReadonlyArray<Issuer>, load: Effect.Effect<A, E, R>) {

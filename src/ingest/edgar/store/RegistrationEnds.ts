@@ -1,15 +1,15 @@
-/** Stores when registrations end (`edgar_registration_ends`), and ends registrations whose last day has passed. */
+/** Stores when registrations end (`edgar_registration_ends`), and expires registrations after their last day. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ScheduledEnd } from "../read/RegistrationRows.ts"
 
-/** All ends of a company's registrations. */
+/** The scheduled ends of a company's registrations. */
 export interface CompanyRegistrationEnds {
   readonly cik: string
   readonly ends: ReadonlyArray<ScheduledEnd>
 }
 
-/** Replaces the stored ends of these companies. If a company is given twice, its last entry counts. */
+/** Replaces the stored ends of these companies. If a company occurs more than once, its last entry is used. */
 export const saveRegistrationEnds = Effect.fnUntraced(function* (companies: ReadonlyArray<CompanyRegistrationEnds>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
@@ -26,18 +26,18 @@ export const saveRegistrationEnds = Effect.fnUntraced(function* (companies: Read
 })
 
 /**
- * Ends the registrations whose last day has passed, with the values that `makeRegistrationRows` would give them. A
- * visit would do the same, but a company without new filings is not visited. `today` is the date in New York.
+ * Expires registrations whose last day has passed, setting the same values as `makeRegistrationRows`. A visit would
+ * also do this, but companies without new filings are not visited. `today` is the date in New York.
  */
 export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
   const sql = yield* SqlClient.SqlClient
-  // A row with another headline is left alone, because another source has replaced it.
+  // Rows with a different headline do not change, because another source has replaced them.
   const isDue = sql`registration.id = ends.id and registration.headline = ends.headline
     and registration.effective_status and ends.last_day < ${today}::text::date`
   const due = yield* sql`
     select from registrations as registration join edgar_registration_ends as ends on ${isDue} limit 1
   `
-  // Even an update of no row would change the version of the dataset, and thus expire cached responses.
+  // Even an update that affects no rows would change the dataset's version and thereby expire cached responses.
   if (due.length === 0) return
   yield* sql`
     update registrations as registration set effective_status = false, headline = ends.expired_headline,

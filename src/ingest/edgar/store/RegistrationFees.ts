@@ -1,22 +1,25 @@
-/** Stores the amounts in fee exhibits (`edgar_fees`), and copies the newest exhibits' amounts to `registrations`. */
+/**
+ * Stores the amounts from fee exhibits (`edgar_fees`), and copies the amounts of the newest exhibits to
+ * `registrations`.
+ */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import type { FilingFees } from "../read/FilingFees.ts"
 import type { FormFiling } from "./IngestWork.ts"
 
-/** The amounts in the fee exhibit of a registration statement. */
+/** The amounts in a registration statement's fee exhibit. */
 export interface RegistrationFees
   extends Pick<FormFiling, "accession" | "filingDate">, Pick<FilingFees, "offeringAmount" | "sharesRegistered"> {
   readonly cik: string
   readonly fileNumber: string
-  /** URLs of the exhibit's elements. Their fragments begin with `ffd:`. */
+  /** URLs of the exhibit's elements. The fragments begin with `ffd:`. */
   readonly source: ReadonlyArray<string>
 }
 
 /**
- * Selects one exhibit per file number: the newest that states an amount or, if none does, the newest of all, which then
- * states only a number of shares.
+ * Selects one exhibit per file number: the newest one that states a dollar amount or, if there is none, the newest one,
+ * which then states only a number of shares.
  */
 const selectNewestFees = (sql: SqlClient.SqlClient, ciks: ReadonlyArray<string>) =>
   sql`
@@ -26,8 +29,9 @@ const selectNewestFees = (sql: SqlClient.SqlClient, ciks: ReadonlyArray<string>)
   `
 
 /**
- * SQL condition: whether the amount of the registration `listed` came from an exhibit, because its sources have one of
- * these elements (a regular expression). A registration without sources has `null` there, and thus none.
+ * SQL condition that is true if an amount of the registration `listed` came from a fee exhibit, that is, if the URL of
+ * one of these elements (a regular expression) is among its sources. For a registration without sources, the match
+ * yields null, which counts as false.
  */
 const isFromExhibit = (sql: SqlClient.SqlClient, elements: string) =>
   sql`coalesce(array_to_string(listed.source, ' ') ~ ${`#ffd:${elements}`}, false)`
@@ -43,10 +47,10 @@ export const readFeeSources = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map(({ file_number, source }) => [file_number, source]))
 })
 
-/** Stores the amounts of exhibits, one row per exhibit. */
+/** Stores the amounts from exhibits, with one row per exhibit. */
 const storeFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
   const sql = yield* SqlClient.SqlClient
-  // `distinct on`, because one statement cannot update a row twice, and a batch may have an exhibit twice.
+  // A batch may contain an exhibit twice, but a statement cannot update a row twice, so use `distinct on`.
   yield* sql`
     insert into edgar_fees (cik, accession, file_number, filing_date, offering_amount, shares_registered, source)
     select distinct on (cik, accession) cik, accession, "fileNumber", "filingDate", "offeringAmount",
@@ -64,8 +68,8 @@ const storeFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationF
 /**
  * Copies the amounts of the newest exhibits to the companies' registrations.
  *
- * If the exhibit omits an amount, the registration keeps one that another source has loaded, but not one of an earlier
- * exhibit. The source URLs of earlier exhibits, which contain `#ffd:`, are replaced. The other URLs stay in their
+ * If the exhibit omits an amount, an amount loaded from another source remains, but an amount from an earlier exhibit
+ * is removed. The source URLs of earlier exhibits, which contain `#ffd:`, are replaced. All other URLs keep their
  * order.
  */
 const copyNewestFees = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>) {
@@ -92,7 +96,7 @@ const copyNewestFees = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>)
   `
 })
 
-/** Saves the amounts of exhibits, and changes the registrations of their companies. */
+/** Saves the amounts from exhibits and updates the companies' registrations. */
 export const saveRegistrationFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
   if (fees.length === 0) return
   yield* storeFees(fees)

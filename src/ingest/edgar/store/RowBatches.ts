@@ -1,4 +1,4 @@
-/** Collects the results of company visits, and loads them in batches (decision 0105). */
+/** Collects the results of company visits and loads them in batches (decision 0105). */
 import { Clock, Duration, Effect, FileSystem, Path, Predicate, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import type { InvalidRows } from "../../load/RowValidation.ts"
@@ -28,27 +28,30 @@ import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeRowCollector, type RowsByTable } from "./RowCollector.ts"
 
-/** A batch is loaded as soon as it has this many companies or rows, which limits its memory. */
+/** A batch is loaded as soon as it has this many companies or rows, to limit memory use. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 
-/** A batch of this age is loaded, so that an interruption only loses the downloads of some seconds. */
+/** A batch is loaded when it reaches this age, so that an interruption loses only a few seconds of downloads. */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of the visits since the last load. The rows are in a `RowCollector` instead. */
+/** The results of all visits since the last load, except rows, which are in a `RowCollector`. */
 class Batch extends VisitResults {
-  /** The companies whose visit is in the batch. */
+  /** Companies whose visits are part of the batch. */
   readonly companies: Array<Issuer> = []
-  /** By CIK, these companies and the companies for which the batch has only a deferred form or instances. */
+  /**
+   * The companies that the batch contains results for, by CIK. For some of them, these are only a deferred form or
+   * instances.
+   */
   readonly issuers = new Map<string, Issuer>()
-  /** What operators had decided when the rows were made. */
+  /** Operators' decisions as of when the rows were built. */
   readonly usedDecisions: Array<UsedDecisions> = []
 }
 
 type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
 
 /**
- * Loads the rows, and saves the other results of the batch in the same transaction. So progress and queue never say
- * that something was ingested whose rows are not there.
+ * Loads the rows and saves the batch's other results in the same transaction, so that progress and the queue never
+ * claim that something has been ingested whose rows are missing.
  */
 const loadRows = Effect.fnUntraced(function* (
   rows: RowCollector,
@@ -86,8 +89,8 @@ const loadRows = Effect.fnUntraced(function* (
 })
 
 /**
- * Loads the batch. A load fails if rows violate a rule of their table. These rows are then set aside, and the load is
- * repeated with the others, as long as each failure removes at least one row.
+ * Loads the batch. If the load fails because rows violate a rule of their table, queues these rows for a retry and
+ * loads the rest again. Gives up if a failure identifies no rows to remove.
  */
 const loadBatch = Effect.fnUntraced(
   function* (
@@ -113,8 +116,8 @@ const loadBatch = Effect.fnUntraced(
 )
 
 /**
- * If the rows are to be written to files, creates the folder, removes the files of an earlier run, and returns the
- * folder's path. Otherwise returns undefined.
+ * If the rows are to be written to files, creates the folder, deletes the files of an earlier run, and returns the
+ * folder's path. Otherwise, returns undefined.
  */
 const prepareFolder = Effect.fnUntraced(
   function* ({ datasets, target }: Pick<IngestOptions, "datasets" | "target">) {
@@ -132,8 +135,8 @@ const prepareFolder = Effect.fnUntraced(
 )
 
 /**
- * Creates a writer that collects the results of concurrent visits, and saves them in batches. A run that does not load
- * only writes the rows to files, or only counts them (a dry run). The counts are added to `report`.
+ * Creates a writer that collects the results of concurrent visits and saves them in batches. If the run does not load
+ * rows, the writer only writes them to files or, in a dry run, only counts them. Adds the counts to `report`.
  */
 export const makeBatchWriter = Effect.fnUntraced(
   function* (options: Pick<IngestOptions, "datasets" | "target">, runId: number, report: IngestReport) {
@@ -143,7 +146,7 @@ export const makeBatchWriter = Effect.fnUntraced(
     let batch = new Batch()
     let savedAt = yield* Clock.currentTimeMillis
 
-    /** Adds rows, and documents and rows that were set aside, to the batch and the report. */
+    /** Adds rows to the batch and the report, as well as documents and rows that failed. Requires the lock. */
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
       for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
       const invalid = target === "dry-run" ? [] : yield* collected.add(rows)
@@ -151,10 +154,10 @@ export const makeBatchWriter = Effect.fnUntraced(
       addSetAside(report, [...rejected, ...invalid])
     })
 
-    /** Saves the batch, and starts a new one. Needs the lock, as `append` does. */
+    /** Saves the batch and starts a new one. Requires the lock. */
     const saveNow = Effect.gen(function* () {
       if (target === "load") {
-        // The load gets a progress of its own, so that it does not overwrite the progress of the run.
+        // The load has a separate progress object, so that it does not overwrite the progress of the run.
         const load = Effect.provideService(
           loadBatch(collected, batch, runId, options.datasets, report),
           OperationProgress,
@@ -175,8 +178,8 @@ export const makeBatchWriter = Effect.fnUntraced(
 
     return {
       /**
-       * Adds results that belong to no visit. `rejected` is what the run has set aside. `unrequested` goes to the
-       * queue, too, but is not counted in the report, because the run has not requested it.
+       * Adds results that do not belong to a visit. `rejected` contains documents and rows that failed. `unrequested`
+       * is queued as well, but not counted in the report, because the run did not request it.
        */
       add: (
         rows: RowsByTable,
@@ -192,8 +195,8 @@ export const makeBatchWriter = Effect.fnUntraced(
           return append(rows, rejected)
         })),
       /**
-       * Adds a visit. `isCompany` is false if it was about one form, or only read XBRL instances, of a company that was
-       * visited before. Saves the batch if it is full.
+       * Adds the results of a visit. `isCompany` is false if the visit only read a form or XBRL instances of a company
+       * that had already been visited. Saves the batch if it is full.
        */
       addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
         lock.withPermit(Effect.gen(function* () {
@@ -221,12 +224,15 @@ export const makeBatchWriter = Effect.fnUntraced(
           if (isCompany) report.visited += 1
           if (batch.companies.length >= maxBatchCompanies || collected.count() >= maxBatchRows) yield* saveNow
         })),
-      /** Adds only what a failed visit has set aside, and saves the batch, because the run is about to fail. */
+      /**
+       * Adds only the documents and rows that failed in an aborted visit, and saves the batch, because the run is about
+       * to fail.
+       */
       addFailedVisit: (visit: CompanyVisit) =>
         lock.withPermit(Effect.andThen(append(new Map(), visit.setAside), saveNow)),
       /** Saves the batch now. */
       save: lock.withPermit(saveNow),
-      /** Saves batches that have reached the maximum age, which is checked once per second. Never ends. */
+      /** Saves the batch whenever it reaches the maximum age, checking once per second. Never completes. */
       saveOldResults: Effect.forever(
         Effect.delay(lock.withPermit(Effect.flatMap(isOld, (is) => is ? saveNow : Effect.void)), "1 second"),
       ),

@@ -1,4 +1,6 @@
-/** Validates the rows of visits, and keeps the rows of one batch in memory until they are loaded (decision 0105). */
+/**
+ * Validates the rows built by visits, and holds the rows of a batch in memory until they are loaded (decision 0105).
+ */
 import { Effect, FileSystem, Path, Result } from "effect"
 import { loadableDatasets, requireDataset, type RowCells } from "../../../contract/Datasets.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
@@ -8,18 +10,18 @@ import type { InvalidRows, LoadCellError, RowValidator } from "../../load/RowVal
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type { SetAside } from "./IngestWork.ts"
 
-/** Rows by the name of their table. */
+/** Rows by table name. */
 export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 
-/** The valid rows of a table. All must have the columns of the first row that the validator has seen. */
+/** The valid rows of a table. All rows must have the same columns as the first row validated. */
 interface CollectedRows {
   readonly validator: RowValidator
   rows: Array<RowCells>
 }
 
 /**
- * Sets aside a row. The URL points to the element from which the row is made, not to the whole document, because other
- * rows of the document are loaded.
+ * Builds the retry queue entry for an invalid row. The URL points to the element that the row was built from instead of
+ * the whole document, because other rows from the document are loaded.
  */
 const setRowAside = (table: string, { source, source_links }: RowCells, column: string, reason: string): SetAside => {
   const [url] = [source, source_links].find(Array.isArray) ?? []
@@ -27,11 +29,14 @@ const setRowAside = (table: string, { source, source_links }: RowCells, column: 
   return { rejection, dataset: table, kind: "rejected" }
 }
 
-/** Validates new rows. `written` has the valid rows in the form for a file, `loaded` has them in the form to load. */
+/**
+ * Validates new rows. Returns the valid rows in the formats for files (`written`) and for loading (`loaded`), and the
+ * invalid rows.
+ */
 const validateRows = (table: string, validator: RowValidator, given: ReadonlyArray<RowCells>) => {
   const [written, loaded, invalid]: [Array<RowCells>, Array<RowCells>, Array<SetAside>] = [[], [], []]
   for (const cells of given) {
-    // These rows come from no file, so they have no line.
+    // These rows do not come from a file, so there is no line number.
     const result = validator.validateRow({ line: 0, cells })
     if (Result.isSuccess(result)) {
       written.push(cells)
@@ -44,19 +49,19 @@ const validateRows = (table: string, validator: RowValidator, given: ReadonlyArr
   return { written, loaded, invalid }
 }
 
-/** Separates the rows that violate a rule of the table. The errors count rows from 1, as lines. */
+/** Separates the rows that violate a rule of the table. Line numbers in the errors are row numbers that start at 1. */
 const separateInvalid = (
   table: string,
   rows: ReadonlyArray<RowCells>,
   errors: ReadonlyArray<LoadCellError>,
 ) => {
-  // The reverse order makes the first error of a row win, because the last entry for a key counts.
+  // Reversing the order makes the first error of each row win, because the map keeps the last entry for a key.
   const errorsByLine = new Map(errors.toReversed().map((error) => [error.line, error]))
   return {
     valid: rows.filter((_, index) => !errorsByLine.has(index + 1)),
     invalid: rows.flatMap((cells, index) => {
       const error = errorsByLine.get(index + 1)
-      // After the colon, the reason quotes values, which may be personal data.
+      // The text after the colon quotes values, which may be personal data.
       const reason = error?.reason.split(":")[0] ?? ""
       return error === undefined ? [] : [setRowAside(table, cells, error.column, reason)]
     }),
@@ -64,15 +69,15 @@ const separateInvalid = (
 }
 
 /**
- * Creates a collector for the rows of visits. With a folder, it appends valid rows to NDJSON files in the format of
- * `load`, one file per table, instead of keeping them in memory.
+ * Creates a collector for the rows built by visits. If a folder is given, the collector does not keep valid rows in
+ * memory but appends them to NDJSON files that `load` can read, one file per table.
  */
 export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const collected = new Map<string, CollectedRows>()
 
-  /** Returns the collected rows of a table, which are empty at first. */
+  /** Returns the collected rows of a table. The first call for a table creates an empty entry. */
   const open = Effect.fnUntraced(function* (table: string) {
     const known = collected.get(table)
     if (known !== undefined) return known
@@ -89,7 +94,7 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
     const { rows, validator } = yield* open(table)
     const { invalid, loaded, written } = validateRows(table, validator, given)
     if (folder === undefined) {
-      // A copy, because V8 may keep a whole document in memory for a text that was cut out of it.
+      // Copy the rows, because V8 may keep a whole document in memory for a substring of it.
       for (const cells of structuredClone(loaded)) rows.push(cells)
     } else if (written.length > 0) {
       const lines = written.map((cells) => `${JSON.stringify(cells)}\n`)
@@ -99,7 +104,9 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
   })
 
   return {
-    /** Adds the valid rows. Returns the others, so that one invalid row does not make the whole load fail. */
+    /**
+     * Adds the valid rows and returns the invalid ones, so that a single invalid row does not make the whole load fail.
+     */
     add: (rowsByTable: RowsByTable) =>
       Effect.map(
         Effect.forEach(
@@ -110,11 +117,11 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
       ),
     /** Counts the rows in memory. */
     count: () => Array.from(collected.values()).reduce((sum, { rows }) => sum + rows.length, 0),
-    /** Replaces the rows in memory by changed ones. */
+    /** Replaces the rows in memory with changed rows. */
     change: (change: (table: string, rows: ReadonlyArray<RowCells>) => ReadonlyArray<RowCells>) => {
       for (const [table, found] of collected) found.rows = Array.from(change(table, found.rows))
     },
-    /** Merges the rows in memory into their tables. Returns one result for each table that has rows. */
+    /** Merges the rows in memory into their tables. Returns one result per table that has rows. */
     load: Effect.suspend(() => {
       const loads = loadableDatasets.flatMap((dataset) => {
         const found = collected.get(dataset.table)
@@ -125,7 +132,7 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
         Effect.forEach(loads, loadValidatedRows),
       )
     }),
-    /** Removes and returns the rows that made a load fail. */
+    /** Removes and returns the rows that caused a load to fail. */
     removeInvalid: ({ errors, table }: InvalidRows): ReadonlyArray<SetAside> => {
       const found = collected.get(table)
       if (found === undefined) return []
@@ -133,7 +140,7 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
       found.rows = valid
       return invalid
     },
-    /** Removes all rows, and the validators with the columns that each table's rows had. */
+    /** Removes all rows, and the validators, which record the columns of each table's rows. */
     clear: () => collected.clear(),
   }
 })

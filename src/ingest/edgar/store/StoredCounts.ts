@@ -1,6 +1,6 @@
 /**
- * Reads the stored share counts of a company, which are kept if the SEC's facts have none (D38), and what is known of
- * its security: closing prices and splits.
+ * Reads a company's stored share counts, which remain if the company facts contain none (D38), and the known closing
+ * prices and splits of its security.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -24,24 +24,25 @@ const decodeScreener = decodeRows(Schema.Struct({
 }))
 
 /**
- * A count of another company that had the symbol is kept for this many days after its filing. The other company may be
+ * Number of days after filing that a count of the symbol's previous company can be used. The previous company may be
  * the predecessor of a new holding company.
  */
 const maxInheritedDays = 400
 
 /**
- * Returns what `float_outstanding` and `screener` have for the company's symbol. If `float_outstanding` has no count
- * for a new symbol, the count of the company's previous symbol is returned.
+ * Returns the stored values from `float_outstanding` and `screener` for the company's symbol. If the symbol is new and
+ * has no count in `float_outstanding`, returns the count stored under the company's previous symbol.
  *
- * The row may belong to another company, which used the symbol before. Its count is used only if it is recent, because
- * unrelated companies reuse symbols later. `source` shows whose row it is: its URLs contain the CIK.
+ * The row may belong to another company that used the symbol before. Its count is used only if it is recent, because
+ * symbols are later reused by unrelated companies. The row's `source` URLs contain the CIK and thus identify the
+ * company.
  */
 export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = [], ticker }: Issuer) {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInNewYork
   const symbols = [ticker, ...periods.map((period) => period.ticker).slice(-2, -1)]
-  // A row without a CIK in its sources, such as a loaded one, counts as the company's own. `!~` yields null for a row
-  // without sources, and `is not false` then accepts it.
+  // A row without a CIK in its sources, for example one loaded from a file, is considered the company's own. For a row
+  // without sources, `!~` yields null, which `is not false` accepts.
   const [stored] = yield* decodeCounts(sql`
     select outstanding::text, reported_date::text, filed_at::text, document_url,
       array(select link from unnest(source) as link where link not like '%/submissions/%') as source
@@ -51,8 +52,8 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
       or filed_at >= ${today}::text::date - ${maxInheritedDays}::int
     ) order by array_position(${symbols}::text[], ticker) limit 1
   `)
-  // Each table is joined only if its row is the company's own, or if a row of the screener names no CIK. The text '' in
-  // a table means that the value is unknown.
+  // Join each table only if its row belongs to the company. A screener row without a CIK is also accepted. An empty
+  // string in a table means that the value is unknown.
   const [screener] = yield* decodeScreener(sql`
     select screener.outstanding::text, screener.last_updated::text,
       coalesce(nullif(screener.industry, ''), nullif(counted.industry, '')) as industry,
@@ -64,12 +65,12 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
         and array_to_string(counted.source, ' ') like ${`%/submissions/CIK${cik}%`}
   `)
   const float: CurrentCount = stored ?? unknownCount
-  // The screener repeats the count of `float_outstanding`, so its own counts only where that has none.
+  // The screener repeats the count from `float_outstanding`, so its own count is used only if that table has none.
   const listed: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }
   return {
     float,
     screener: listed,
-    /** `last_updated` of the screener's row. */
+    /** `last_updated` of the company's screener row. */
     screenerUpdated: screener?.last_updated ?? null,
     industry: screener?.industry ?? null,
     exchange: screener?.exchange ?? null,
@@ -82,23 +83,23 @@ const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, ticker: Sche
 const decodeSplits = decodeRows(Schema.Struct({ day: Schema.String, ratio: Ratio }))
 const decodeReceiptRatios = decodeRows(Schema.Struct({ ratio: Schema.Finite }))
 
-/** What is known of the company's security, to compare counts and public floats with it. */
+/** Known prices and splits of the company's security, which are used to check counts and public floats. */
 interface KnownPrices {
-  /** Closing prices of a share in USD, by the days of public floats. */
+  /** Closing prices per share in US dollars, by the dates of public floats. */
   readonly closes: ReadonlyMap<string, number>
   readonly splits: ReadonlyArray<KnownSplit>
-  /** The day of the newest public float with the symbol of the company, if only the close is missing. */
+  /** Date of the newest public float and the company's symbol on that date, if only the closing price is missing. */
   readonly awaited: { readonly ticker: string; readonly day: string } | undefined
 }
 
 /**
- * Reads the stored closing prices on the days for which a company states its public float, and its splits. A close
- * counts only if the company used the symbol on that day, and no other company can have used it (D32, D45). A bar in
- * `price_periods` is preferred to a close in `daily_prices`.
+ * Reads the splits of the company's security and the stored closing prices for the dates of its public floats. A close
+ * is used only if the company had the symbol on that date and no other company can have had it (D32, D45). A bar in
+ * `price_periods` takes precedence over a close in `daily_prices`.
  *
- * If the security is depositary receipts, the counts are numbers of ordinary shares, so each close is divided by the
- * number of shares per receipt. A split of receipts may change that number, so there are only closes since the last
- * split, and no splits (D44).
+ * If the security is a depositary receipt, the counts are numbers of ordinary shares, so each close is divided by the
+ * number of shares per receipt. A split of the receipts may change that number, so only closes since the last split are
+ * returned, and no splits (D44).
  */
 export const readKnownPrices = Effect.fnUntraced(
   function* (issuer: Issuer, floats: ReadonlyArray<CompanyFact>, isReceipt: boolean) {
@@ -122,7 +123,8 @@ export const readKnownPrices = Effect.fnUntraced(
       from security_splits(${symbols}::text[], ${today}::text::date) join own using (security)
       where status <> 'repeated' order by effective_date
     `)
-    // Nothing is known of a symbol without changes that speaks against its being the company's, as the SEC's list says.
+    // A symbol without recorded changes is accepted, because nothing contradicts the SEC's list, which assigns it to
+    // the company.
     const closes = days.length === 0 ? [] : yield* decodeCloses(sql`
       with ${periods}
       select wanted.day::text, wanted.ticker, coalesce(bar.close, priced.close)::float8 as close
@@ -163,13 +165,13 @@ export const readKnownPrices = Effect.fnUntraced(
   },
 )
 
-/** A company whose counts were assessed, with the close that was not known. */
+/** A company whose counts were assessed, and the closing price that was missing, if any. */
 export interface AssessedCompany {
   readonly cik: string
   readonly awaited: KnownPrices["awaited"]
 }
 
-/** Stores which closes were not known when counts were assessed. */
+/** Stores which closing prices were missing when the counts were assessed. */
 export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
@@ -183,8 +185,8 @@ export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: Readonl
 })
 
 /**
- * Queues the facts of companies whose counts were assessed without a close that is known by now. So the doubts do not
- * depend on whether prices or filings are ingested first.
+ * Queues the company facts again for companies whose counts were assessed without a closing price that is now
+ * available. The doubts therefore do not depend on whether prices or filings are ingested first.
  */
 export const requeueKnownCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** Downloads the SEC's ticker list, and finds the symbol changes on which the stored copies of a week or more agree. */
+/** Downloads the SEC's ticker list, and infers symbol changes from stored copies that span at least a week. */
 import { Effect, Result } from "effect"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { EdgarClient } from "../fetch/EdgarClient.ts"
@@ -7,23 +7,23 @@ import * as State from "./IngestState.ts"
 import { decodeTickerList, inferTickerChanges, isTickerListShrunk, type ListedTicker } from "../read/TickerList.ts"
 import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
-/** Spells the symbols of a list as the tables do (D41). */
+/** Converts the symbols of a list to the spelling used in the tables (D41). */
 const spellList = Effect.fnUntraced(function* (rows: ReadonlyArray<ListedTicker>) {
   const { learn, spell } = yield* makeFileSpellings()
   yield* learn(rows.map(({ ticker }) => ticker))
   return rows.map((row): ListedTicker => ({ ...row, ticker: spell(row.ticker) }))
 })
 
-/** Decodes a stored copy. A copy was decoded before it was stored, so this only fails if the decoder has changed. */
+/** Decodes a stored copy. Only decodable lists are stored, so this fails only if the decoder has changed. */
 const decodeCopy = Effect.fnUntraced(function* ({ day, entries }: State.StoredTickerListCopy) {
   const { rows } = yield* Effect.fromResult(decodeTickerList(entries, tickerListUrl))
   return { day, rows: yield* spellList(rows) }
 })
 
 /**
- * Downloads today's ticker list, and stores it as the copy of `day` if `shouldStore` is true. If the list is missing,
- * damaged or more than 1% shorter than the newest stored copy, returns that copy, its day, and a rejection that says
- * why. `unreadable` is the number of rows that were left out.
+ * Downloads the current ticker list and, if `shouldStore` is true, stores it as the copy of `day`. If the list is
+ * missing, damaged, or more than 1% shorter than the newest stored copy, returns that copy, its day, and a rejection
+ * that states the reason. `unreadable` is the number of omitted rows.
  */
 export const downloadTickerList = Effect.fnUntraced(function* (day: string, shouldStore: boolean) {
   const { request } = yield* EdgarClient
@@ -32,7 +32,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
   const validators = previous === undefined ? undefined : yield* State.readCacheValidators(tickerListUrl)
   const received = yield* Effect.result(request({ url: tickerListUrl, validators }))
 
-  /** Returns the newest copy instead of the list; fails if there is none. */
+  /** Returns the newest stored copy in place of the list. Fails if there is none. */
   const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
     if (previous === undefined) return yield* rejection
     return { list: previous.rows, day: previous.day, rejections: [rejection], unreadable: 0 }
@@ -50,7 +50,8 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
     if (shouldStore) yield* State.saveTickerListCopy({ day, entries: previous.copy.entries }, previous.rows.length)
     return { list: previous.rows, day, rejections: [], unreadable: 0 }
   }
-  // Without a copy, the request had no validators, so the SEC does not send "unchanged". The text is empty then.
+  // Without a stored copy, the request has no validators, so the response cannot be `Unchanged`. The empty text is only
+  // a fallback.
   const text = response._tag === "Found" ? response.text : ""
   const list = decodeTickerList(text, tickerListUrl)
   if (Result.isFailure(list)) return yield* usePrevious(list.failure)
@@ -66,7 +67,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
   return { list: yield* spellList(rows), day, rejections: [], unreadable }
 })
 
-/** Infers symbol changes from the stored copies. Returns rows of `ticker_changes` for changes that the table lacks. */
+/** Infers symbol changes from the stored copies. Returns rows for changes that are not yet in `ticker_changes`. */
 export const findNewTickerChanges = Effect.gen(function* () {
   const copies = yield* Effect.forEach(yield* State.readTickerListCopies, decodeCopy)
   return yield* State.excludeStoredTickerChanges(inferTickerChanges(copies))

@@ -1,4 +1,4 @@
-/** Checks of the database over a read-only connection: the server, its connections, the data and the replicas. */
+/** Database checks, which run over a read-only connection: the server, its connections, the data, and the replicas. */
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -28,7 +28,7 @@ import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
 import * as Finding from "./DoctorFinding.ts"
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 
-/** Connects to the database with short timeouts and read-only, so that a faulty check cannot change data. */
+/** Connects to the database with short timeouts. The connection is read-only, so a faulty check cannot change data. */
 export const doctorConnectionLayer = (url: Redacted.Redacted) =>
   Layer.unwrap(Effect.map(makeTlsSockets(url), ({ sockets, ssl }) =>
     PgClient.layer({
@@ -47,7 +47,7 @@ export const doctorConnectionLayer = (url: Redacted.Redacted) =>
       },
     })))
 
-/** Runs the check of the pooler that the service runs at startup, and reports the same errors. */
+/** Runs the same pooler check as the service does at startup, and reports the same errors. */
 export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(directUrl)) {
@@ -76,7 +76,10 @@ const encryptionAdvice =
   "Add ?sslmode=verify-full to DATABASE_URL, and &sslrootcert=FILE if a private authority issued " +
   "the server's certificate, unless you trust the network in between."
 
-/** Reports whether the connection is encrypted and verified. A connection within this machine needs neither. */
+/**
+ * Reports whether the connection is encrypted and the server's certificate is verified. Neither is required for a
+ * connection within this machine.
+ */
 const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, version: string | null) {
   const { mode, rootCertificate } = yield* readTlsSettings(url)
   const isRemote = !isLocal(new URL(Redacted.value(url)))
@@ -99,7 +102,7 @@ const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, ver
   ]
 })
 
-/** Reports the version of the server, and whether the connection to it is encrypted. */
+/** Reports the server's version and whether the connection to the server is encrypted. */
 export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{
@@ -140,7 +143,7 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
   return [...findings, ...yield* checkEncryption(url, tls_version)]
 })
 
-/** Compares this machine's clock with the database's. */
+/** Compares this machine's clock with the database server's clock. */
 export const checkDatabaseClock = Effect.gen(function* () {
   const difference = yield* measureClockDifference
   if (!exceeds(difference, maxUnreportedDifference)) {
@@ -154,10 +157,10 @@ export const checkDatabaseClock = Effect.gen(function* () {
     : Finding.warning(found, advice)
 })
 
-/** How many connections the admin API opens (docs/operations/admin-api.md). */
+/** The number of connections that the admin API opens (docs/operations/admin-api.md). */
 const adminConnections = 3
 
-/** Reports whether the server allows enough connections for this service. */
+/** Reports whether the server allows as many connections as this service needs. */
 export const checkConnectionLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
@@ -167,11 +170,11 @@ export const checkConnectionLimit = Effect.gen(function* () {
       (select rolconnlimit from pg_roles where rolname = current_user) as role_limit
   `
   const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
-  // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe, and the
-  // poll for dataset versions connect directly.
+  // If there is a pooler, the connection pool and the rate-limit connection go through it. Exports, the health probe,
+  // and the poll for dataset versions connect directly.
   const own = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxConcurrentExportsConfig) + 2
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
-  // If the admin API has a role of its own, its connections do not count toward the limit of the service's role.
+  // If the admin API has its own role, its connections do not count toward the connection limit of the service's role.
   const countsAdmin = row === undefined || max === row.max || Option.isNone(yield* AdminDatabaseUrlConfig)
   const needed = own + (countsAdmin && Option.isSome(yield* AdminPortConfig) ? adminConnections : 0)
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
@@ -185,7 +188,7 @@ export const checkConnectionLimit = Effect.gen(function* () {
 const tables = loadableDatasets.map(({ table }) => table)
 const tableList = tables.join(",")
 
-/** Reports which datasets have rows, when each last changed, and whether it has statistics. */
+/** Reports which datasets have rows, when each dataset last changed, and whether it has planner statistics. */
 export const checkDatasetRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const empty = yield* Effect.filter(
@@ -223,10 +226,13 @@ export const checkDatasetRows = Effect.gen(function* () {
   ]
 })
 
-/** Hours after the last successful ingest at which doctor warns. One daily run may be missed. */
+/**
+ * The age of the last successful ingest, in hours, above which `doctor` warns. The limit allows for one missed daily
+ * run.
+ */
 const maxIngestAgeHours = 50
 
-/** Hours after which doctor warns about a document that the ingest could not read. */
+/** The age, in hours, above which `doctor` warns about a document that the ingest could not read. */
 const maxWorkAgeHours = 7 * 24
 
 const IngestRuns = Schema.Struct({
@@ -234,16 +240,17 @@ const IngestRuns = Schema.Struct({
   status: Schema.String,
   scheduled: Schema.Boolean,
   error: Schema.NullOr(Schema.String),
-  /** Whether the newest run's process has reported within the last two minutes that it is alive. */
+  /** Whether the process of the newest run has sent a heartbeat within the last two minutes. */
   is_alive: Schema.Boolean,
   seen_minutes: Schema.Finite,
-  /** Why a run failed after the last successful one. */
+  /** The error of the newest failed run since the last successful run. */
   last_failure: Schema.NullOr(Schema.String),
 })
 
 /**
- * If the ingest is scheduled, reads only scheduled runs. Otherwise, if a run within the last month covered all
- * companies, reads only such runs: a manual run for a few companies does not show that the others work.
+ * Reads the state of the ingest runs. If the ingest is scheduled, only scheduled runs count. Otherwise, if a run in the
+ * last month covered all companies, only such runs count, because a manual run for a few companies does not show that
+ * the rest are up to date.
  */
 const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -268,7 +275,10 @@ const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
   return found
 })
 
-/** Describes the documents that the ingest has put aside. */
+/**
+ * Describes the documents that the ingest could not read: how many will be requested again, and how many were rejected
+ * permanently.
+ */
 const describeIngestWork = ({ final, oldest_hours, waiting }: Effect.Success<typeof readWorkSize>) => [
   ...(waiting === 0 ? [] : [
     `${formatCountWithNoun(waiting, "document")} will be requested again, the oldest for ${
@@ -278,7 +288,10 @@ const describeIngestWork = ({ final, oldest_hours, waiting }: Effect.Success<typ
   ...(final === 0 ? [] : [`${formatCountWithNoun(final, "document")} rejected for good`]),
 ]
 
-/** Reports when the SEC's documents were last ingested, why the newest run failed, and which documents are missing. */
+/**
+ * Reports when the SEC's documents were last ingested successfully, why the newest run failed, and how many documents
+ * are missing.
+ */
 export const checkIngest = Effect.gen(function* () {
   const isScheduled = Option.isSome(yield* IngestScheduleConfig)
   const runs = yield* readIngestRuns(isScheduled)
@@ -340,7 +353,7 @@ export const checkErasures = Effect.gen(function* () {
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
 
-/** Reads a server's state, and the identifier of its cluster. */
+/** Reads a server's state and cluster identifier. */
 const readServer = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{ readonly system: string }>`
@@ -349,10 +362,10 @@ const readServer = Effect.gen(function* () {
   return { state: yield* makeServerPoll(sql), system: server?.system }
 })
 
-/** How long a replica may take to replay the primary's latest changes. */
+/** How long a replica may take to replay the latest changes of the primary. */
 const replayTimeout = Duration.seconds(1)
 
-/** Reports whether a server is a replica of the primary, and how far it is behind. */
+/** Reports whether a server is a replica of the primary, and how far it lags behind. */
 const checkReplica = (primary: Effect.Success<typeof readServer>) =>
   Effect.gen(function* () {
     const replica = yield* readServer
@@ -389,7 +402,7 @@ const checkReplica = (primary: Effect.Success<typeof readServer>) =>
       )
   })
 
-/** Compares each server in `DATABASE_READ_URLS` with the primary. */
+/** Compares each server listed in `DATABASE_READ_URLS` with the primary. */
 export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted, named: ReadonlyArray<NamedReplica>) {
   if (named.length === 0) return []
   const primary = yield* Effect.provide(readServer, doctorConnectionLayer(url))
@@ -404,7 +417,7 @@ export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted
         advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
         effect: checkReplica(primary).pipe(
           Effect.provide(doctorConnectionLayer(replica.url)),
-          // `summarizeError` would name `DATABASE_URL`, which is not the replica's URL.
+          // `summarizeError` would refer to `DATABASE_URL`, but the failed connection used the replica's URL.
           Effect.mapError((error) => ({ message: describeFailure(error) })),
         ),
       }),

@@ -1,4 +1,4 @@
-/** The `doctor` command: checks the installation without changing it, and explains how to correct problems. */
+/** The `doctor` command: checks the installation without changing anything, and explains how to correct problems. */
 import { Console, Duration, Effect, Option, Redacted, Result } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -52,7 +52,7 @@ const service = makeSection("service", [
   check("proxies", checkTrustedProxies),
 ])
 
-/** Runs all checks of the database over one connection. If the connection fails, that is the only finding. */
+/** Runs all database checks over one connection. If the connection fails, the failure is the only finding. */
 const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
     const server = yield* check("connection", Database.checkDatabaseServer(url))
@@ -75,7 +75,10 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
     return [...server, ...(yield* Effect.all([...checks, ...schemaChecks])).flat()]
   }).pipe(Effect.provide(Database.doctorConnectionLayer(url)))
 
-/** Finds the database, and runs the checks of it. If the service could not start with it, stops at that. */
+/**
+ * Locates the database and runs the database checks. If the pooler check fails, the service could not start, and no
+ * further checks run.
+ */
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrlConfig
   if (Option.isNone(url)) {
@@ -88,7 +91,7 @@ const database = Effect.gen(function* () {
   const source = Finding.passed(`from ${setting}${file}`, "database")
   const pooler = yield* Effect.result(Database.checkPooler(url.value, directUrl))
   if (Result.isFailure(pooler)) {
-    // Any other error means that the server cannot be reached, which the `connection` check reports.
+    // Any other error means that the server is unreachable. The `connection` check reports that.
     if (pooler.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(pooler.failure)
     const advice = "The service would not start. See docs/operations/poolers.md."
     return [source, Finding.failed(pooler.failure.message, advice, "pooler")]
@@ -108,7 +111,7 @@ const sections = Effect.all([
   makeSection("database", [
     Finding.runDoctorCheck({
       name: "connection",
-      // Limits the total time. Each check of the database has a shorter timeout of its own.
+      // The limit for all database checks together. Each check also has its own shorter timeout.
       timeout: Duration.seconds(60),
       advice: "Start PostgreSQL, or correct DATABASE_URL: postgres://user:password@host:port/database",
       effect: database,

@@ -1,30 +1,30 @@
-/** The results of doctor's checks, and the function that runs a check. */
+/** The results of `doctor`'s checks, and the function that runs a check. */
 import { Cause, Config, Duration, Effect } from "effect"
 import { summarizeError } from "../ErrorReport.ts"
 import { toSettingProblems } from "../Settings.ts"
 
-/** The severity of a finding. `skipped` means that the check does not apply here. */
+/** The state of a finding. `skipped` means that the check does not apply to this installation. */
 export type DoctorFindingState = "ok" | "warning" | "failed" | "skipped"
 
 /** The result of a check. */
 export interface CheckResult {
-  /** What was checked, if that is not the name of the check. */
+  /** The label of the result, if it differs from the name of the check. */
   readonly check: string | undefined
   readonly state: DoctorFindingState
-  /** What the check found. Contains no secrets. */
+  /** What the check found. Must not contain secrets. */
   readonly found: string
-  /** How to correct the problem; only for warnings and failures. */
+  /** How to correct the problem. Present only for warnings and failures. */
   readonly advice?: string
 }
 
-/** A result with the name under which it is printed. */
+/** The result of a check, with the label under which it is printed. */
 export interface DoctorFinding extends CheckResult {
   readonly check: string
 }
 
-/** Returns the result of a check that found no problem. */
+/** Creates the result of a check that found no problem. */
 export const passed = (found: string, check?: string): CheckResult => ({ check, state: "ok", found })
-/** Returns the result of a check that does not apply here. */
+/** Creates the result of a check that does not apply to this installation. */
 export const skipped = (found: string, check?: string): CheckResult => ({ check, state: "skipped", found })
 
 const makeProblem = (state: DoctorFindingState) => (found: string, advice: string, check?: string): CheckResult => ({
@@ -33,27 +33,27 @@ const makeProblem = (state: DoctorFindingState) => (found: string, advice: strin
   found,
   advice,
 })
-/** Returns a problem that does not stop the service. */
+/** Creates the result of a check that found a problem, but one that does not prevent the service from running. */
 export const warning = makeProblem("warning")
-/** Returns a problem that stops the service or endangers its data. */
+/** Creates the result of a check that found a problem that prevents the service from running or endangers its data. */
 export const failed = makeProblem("failed")
 
-/** Lists at most six names, and how many more there are. */
+/** Lists up to six names, followed by the number of remaining names. */
 export const formatNames = (names: ReadonlyArray<string>) =>
   names.length <= 6 ? names.join(", ") : `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
 
 interface DoctorCheck<E, R> {
   readonly name: string
-  /** Advice to give if the effect fails. */
+  /** The advice to print if the effect fails. */
   readonly advice?: string
-  /** Time limit for the check, ten seconds by default. */
+  /** The time limit for the check. Defaults to ten seconds. */
   readonly timeout?: Duration.Duration
   readonly effect: Effect.Effect<CheckResult | ReadonlyArray<CheckResult>, E, R>
 }
 
 const defaultTimeout = Duration.seconds(10)
 
-/** Runs a check. An error or a timeout becomes a finding, so that the other checks still run. */
+/** Runs a check. An error or a timeout is reported as a finding, so that the remaining checks still run. */
 export const runDoctorCheck = <E, R>(
   { advice = "Correct this, then run doctor again.", effect, name, timeout = defaultTimeout }: DoctorCheck<E, R>,
 ): Effect.Effect<ReadonlyArray<DoctorFinding>, never, R> =>

@@ -1,4 +1,4 @@
-/** Checks the embedded server's folder and process from outside, without creating, locking or starting anything. */
+/** Checks the folder and the process of the embedded server without creating, locking, or starting anything. */
 import { Effect, FileSystem, Option, Path, type Redacted } from "effect"
 import { statfs } from "node:fs/promises"
 import process from "node:process"
@@ -26,7 +26,7 @@ const checkFreeSpace = (folder: string) =>
     Effect.orElseSucceed(() => Finding.skipped("this system does not report its free space", "disk")),
   )
 
-/** Returns the files that other users can read. */
+/** Returns the files that other users of the machine can read. */
 const findReadableFiles = Effect.fnUntraced(function* (files: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.filter(files, (file) =>
@@ -36,7 +36,7 @@ const findReadableFiles = Effect.fnUntraced(function* (files: ReadonlyArray<stri
     ))
 })
 
-/** Checks the owner and the permissions of the home directory and of the files with secrets. */
+/** Checks the owner and the permissions of the home directory and of the files that contain secrets. */
 const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.option(fs.stat(home))
@@ -59,7 +59,7 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
     const advice = "Make it writable (chmod u+rwx), or set TICKERLINE_HOME to another folder."
     return [Finding.failed(`${home} is not writable`, advice, "home")]
   }
-  // The first file contains the demo key, the second one the database credentials.
+  // The first file contains the demo key; the second contains the database credentials.
   const readable = yield* findReadableFiles([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
     readable.length === 0 ? Finding.passed(home, "home") : Finding.warning(
@@ -83,7 +83,7 @@ const checkPrograms = findPostgresPackage().pipe(
   ),
 )
 
-/** Checks the embedded server. Also returns its URL, or `None` if it is not running. */
+/** Checks the embedded server. Returns the findings and the server's URL, or `None` if the server is not running. */
 export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(yield* TickerlineHomeConfig)

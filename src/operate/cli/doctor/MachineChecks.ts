@@ -1,4 +1,4 @@
-/** Checks the machine: runtime, clock, time zones, memory and open files. */
+/** Checks the machine: runtime, clock, time zones, memory, and open-file limit. */
 import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
@@ -6,7 +6,7 @@ import { HalfCacheBytesConfig } from "../../../postgres/versions/DatasetVersions
 import { isSupportedNode, supportedNodeVersions } from "../NodeVersion.js"
 import * as Finding from "./DoctorFinding.ts"
 
-/** Reports the runtime and its version. Fails if the service does not support this Node. */
+/** Reports the runtime and its version. Fails if the service does not support this version of Node. */
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
   if (deno !== undefined) return Finding.passed(`Deno ${deno}`)
@@ -19,7 +19,7 @@ export const checkRuntime = Effect.sync(() => {
 const earliestPlausible = Date.UTC(2026, 0, 1)
 const latestPlausible = Date.UTC(2100, 0, 1)
 
-/** Reports a clock that is obviously wrong. */
+/** Reports whether the system clock is obviously wrong. */
 export const checkSystemClock = Effect.map(Clock.currentTimeMillis, (now) => {
   const time = new Date(now).toISOString()
   return now >= earliestPlausible && now < latestPlausible ? Finding.passed(time) : Finding.failed(
@@ -34,14 +34,14 @@ const formatOffset = (zone: string, instant: string) =>
     DateTime.formatIsoOffset,
   ).slice(-6)
 
-/** Expected UTC offsets, at some instants, of the time zones that determine market days and times. */
+/** Sample UTC offsets of the time zones that determine market days and times: zone, instant, and expected offset. */
 const expectedOffsets = [
   ["America/New_York", "2026-01-15T12:00:00Z", "-05:00"],
   ["America/New_York", "2026-07-15T12:00:00Z", "-04:00"],
   ["America/Chicago", "2026-07-15T12:00:00Z", "-05:00"],
 ] as const
 
-/** Checks that the runtime's time zones are complete and current. */
+/** Checks that the runtime has correct data for the time zones of New York and Chicago. */
 export const checkTimeZones = Effect.try(() =>
   expectedOffsets.every(([zone, instant, expected]) => formatOffset(zone, instant) === expected)
 )
@@ -57,15 +57,15 @@ export const checkTimeZones = Effect.try(() =>
 
 const mebibyte = 1_048_576
 
-/** Measured memory use of a process without its caches, in MiB. */
+/** The measured memory usage of a process without its caches, in MiB. */
 const baseMemory = 256
 
-/** Reports whether the memory is enough for the caches that the settings allow. */
+/** Reports whether the machine has enough memory for the caches that the settings allow. */
 export const checkMemory = Effect.gen(function* () {
-  // The container's memory limit. If there is none, Node returns 0 or a huge number.
+  // The container's memory limit. If there is no limit, Node returns 0 or a huge number.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
-  // Results and responses take up to two thirds, and ticker changes one.
+  // Cached results and responses take up to two thirds of the total, and ticker changes one third.
   const cache = Math.ceil((yield* HalfCacheBytesConfig) * 3 / mebibyte)
   return available >= cache + baseMemory
     ? Finding.passed(`${available} MiB, of which the caches may use ${cache} MiB`)
@@ -77,7 +77,7 @@ export const checkMemory = Effect.gen(function* () {
 
 const minOpenFiles = 4096
 
-/** Reports whether the process may open enough files and sockets. */
+/** Reports whether the process may open enough files and sockets at the same time. */
 export const checkOpenFileLimit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const limits = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")

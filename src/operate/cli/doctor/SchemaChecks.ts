@@ -1,4 +1,4 @@
-/** Checks of the database's schema: applied migrations, the role's privileges, the objects, and constraints on rows. */
+/** Schema checks: applied migrations, the role's privileges, database objects, and constraints on rows. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { developmentDatabase, migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
@@ -11,7 +11,7 @@ import {
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 import * as Finding from "./DoctorFinding.ts"
 
-/** Whether the database has this release's schema, without which most checks would fail. */
+/** Returns whether the database contains this release's schema. Without the schema, most checks would fail. */
 export const isDatabaseMigrated = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly exists: boolean }>`
@@ -37,7 +37,7 @@ const readMigrations = Effect.gen(function* () {
   }
 })
 
-/** Reports migrations that are pending, or unknown to this release. */
+/** Reports migrations that are pending, and applied migrations that this release does not know. */
 export const checkMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
@@ -67,17 +67,21 @@ interface RolePrivileges {
   readonly name: string
   readonly owns_tables: boolean
   readonly is_superuser: boolean
-  /** Whether the role has a privilege of the admin API. */
+  /** Whether the role has a privilege that only the admin API needs. */
   readonly is_admin: boolean
-  /** Listed privileges that the role lacks, such as `insert on usage`. Null if there are none. */
+  /** Required privileges that the role lacks, such as `insert on usage`. Null if it lacks none. */
   readonly missing: ReadonlyArray<string> | null
-  /** What the role can do although it only needs to serve, such as `create tables`. Null if there is nothing. */
+  /**
+   * Operations that the role can perform although serving does not need them, such as `create tables`. Null if there
+   * are none.
+   */
   readonly excessive: ReadonlyArray<string> | null
 }
 
 /**
- * Reads what the current role lacks and has in excess. `needed` has a row for each privilege that the schema lists:
- * with a column if it is for one column only. `beyond` has what a role that only serves should not be able to do.
+ * Reads which privileges the current role lacks, and which it has in excess. `needed` has one row for each privilege
+ * that the schema lists; `column` is set if the privilege applies to a single column. `beyond` lists operations that a
+ * role that only serves should not be able to perform.
  */
 const readRolePrivileges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -126,7 +130,9 @@ const readRolePrivileges = Effect.gen(function* () {
   return role
 })
 
-/** Compares the role's privileges with the privileges that the schema lists, which `tickerline grant` grants. */
+/**
+ * Compares the role's privileges with the privileges that the schema lists. `tickerline grant` grants exactly these.
+ */
 export const checkRolePrivileges = (isEmbedded: boolean) =>
   Effect.gen(function* () {
     const role = yield* readRolePrivileges
@@ -156,7 +162,7 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
 
 const withoutState = (definition = "") => definition.replace(/ (?:ALWAYS|DISABLED|REPLICA|INVALID|NOT VALID)$/, "")
 
-/** Describes what is wrong with an object, for example `is missing`. */
+/** Describes what is wrong with a database object, for example `is missing`. */
 const describeDifference = (object: string, expected: string, found: string | undefined) => {
   if (found === undefined) return "is missing"
   if (object.startsWith("history of ")) return `is incomplete: ${found}`
@@ -166,14 +172,14 @@ const describeDifference = (object: string, expected: string, found: string | un
   return found.endsWith(" NOT VALID") ? "is not validated" : "does not fire in every session"
 }
 
-/** Returns the dataset whose history needs the object. `history.track` creates such objects again. */
+/** Returns the dataset whose history the object belongs to, or undefined. `history.track` recreates such objects. */
 const findTrackedDataset = (object: string) =>
   /^(?:history of public\.|trigger (?:history_\w+|note_change) of public\.|function history\.keep_)(\w+)/.exec(object)
     ?.[1]
 
 /**
- * Returns the statements that repair an object that belongs to no table, or an empty text if its definition is not
- * enough.
+ * Returns the statements that repair an extension, domain, or sequence, or an empty string if the definition alone is
+ * not enough to repair it.
  */
 const makeRepairWithoutTable = (kind: string, name: string, expected: string, found: string | undefined) => {
   if (kind === "extension") return `create extension ${name}`
@@ -190,7 +196,8 @@ const makeRepairWithoutTable = (kind: string, name: string, expected: string, fo
 }
 
 /**
- * Returns the statements that create a function by its last definition in `scripts`, or an empty text if there is none.
+ * Returns the statements that create a function from its last definition in `scripts`, or an empty string if `scripts`
+ * does not define the function.
  */
 const makeFunctionRepair = (name: string, expected: string, scripts: ReadonlyArray<string>) => {
   const plainName = name.replace(/^public\.|\(.*/g, "")
@@ -205,7 +212,8 @@ const makeFunctionRepair = (name: string, expected: string, scripts: ReadonlyArr
 }
 
 /**
- * Returns the statements that create an object from its expected definition, or an empty text if that is not possible.
+ * Returns the statements that repair an object by restoring its expected definition, or an empty string if that is not
+ * possible.
  */
 const makeRepair = (
   object: string,
@@ -242,7 +250,7 @@ const makeRepair = (
   return /^(?:CHECK|FOREIGN)/.test(definition) ? join(drop, `${add} not valid`, validate) : join(drop, add)
 }
 
-/** Compares the database's objects with those in this release's schema. The database may contain others too. */
+/** Compares the database objects with the schema of this release. Additional objects in the database are ignored. */
 const findSchemaProblems = Effect.gen(function* () {
   const expected = yield* readExpectedSchema
   const live = yield* describeSchema
@@ -252,7 +260,10 @@ const findSchemaProblems = Effect.gen(function* () {
     .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
   const isOfLostTable = (object: string) =>
     lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
-  /** Datasets to which an operator has added a column. Their objects are expected to differ. */
+  /**
+   * The history trigger and function of each dataset to which an operator has added a column. They are expected to
+   * differ.
+   */
   const grown = new Set(
     Array.from(live.keys()).flatMap((object) => {
       const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
@@ -268,13 +279,13 @@ const findSchemaProblems = Effect.gen(function* () {
     return [{
       found: `${object.replaceAll("public.", "")} ${describeDifference(object, definition, found)}`,
       repair: makeRepair(object, definition, found, scripts),
-      /** Whether changes to rows are not recorded until this is repaired. */
+      /** Whether row changes go unrecorded until the object is repaired. */
       isUnrecorded: findTrackedDataset(object) !== undefined || object.endsWith(" of history.transactions"),
     }]
   })
 })
 
-/** Reports objects of the schema that are missing, different, or in a wrong state, and how to repair them. */
+/** Reports schema objects that are missing, different, or in the wrong state, and how to repair them. */
 export const checkSchema = Effect.gen(function* () {
   const { newer, pending } = yield* readMigrations
   if (newer.length + pending.length > 0) {
@@ -298,8 +309,8 @@ export const checkSchema = Effect.gen(function* () {
 })
 
 /**
- * Finds constraints that are not validated, whether they belong to the service or an operator (D34, stored values).
- * Requests for rows that violate one of them fail.
+ * Finds constraints that are not validated, including constraints that an operator has added (D34, stored values). A
+ * request for a row that violates such a constraint fails.
  */
 export const checkConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** Checks of the service on this machine: its settings, its port, and the address that clients use. */
+/** Checks of the service on this machine: its settings, its port, and the addresses that clients use. */
 import { Effect, Option, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { connect } from "node:net"
@@ -18,7 +18,7 @@ import {
 } from "../Settings.ts"
 import * as Finding from "./DoctorFinding.ts"
 
-/** Reports settings that are invalid or misspelled. */
+/** Reports invalid and misspelled settings. */
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
   const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => Finding.failed(problem, fix))
   const misspelt = findMisspelledSettings(environment).map((variable) =>
@@ -36,7 +36,7 @@ export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<
   return [...(invalid.length === 0 ? [Finding.passed(summary)] : invalid), ...misspelt]
 })
 
-/** Whether a program accepts connections at this address. Sends no data. */
+/** Returns whether a program accepts connections at the address. Does not send any data. */
 const acceptsConnections = (host: string, port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host, port, timeout: 2000 })
@@ -54,7 +54,10 @@ const OpenApiInfo = Schema.fromJsonString(Schema.Struct({
   info: Schema.Struct({ title: Schema.String, version: Schema.String }),
 }))
 
-/** Reads the title and version from an OpenAPI document, or returns `None` if there is none at this address. */
+/**
+ * Reads the service's title and version from its OpenAPI document. Returns `None` if there is no such document at the
+ * origin.
+ */
 const identifyService = Effect.fnUntraced(
   function* (origin: string) {
     const response = yield* HttpClient.get(`${origin}/v1/openapi.json`)
@@ -66,7 +69,7 @@ const identifyService = Effect.fnUntraced(
 
 const allAddresses = new Set(["0.0.0.0", "::"])
 
-/** Returns the address under which this machine reaches a server that listens on `host`. */
+/** Returns the address at which this machine can reach a server that listens on `host`. */
 const toLocalHost = (host: string) => allAddresses.has(host) ? "127.0.0.1" : host
 
 const formatLocalOrigin = (host: string, port: number) => {
@@ -78,7 +81,7 @@ const isAddressOfThisMachine = (host: string) =>
   host === "localhost" || allAddresses.has(host) || host.startsWith("127.") ||
   Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host) === true)
 
-/** Reports whether the API's port is free, or which service is using it. */
+/** Reports whether the API port is free, or which program is using it. */
 export const checkPort = Effect.gen(function* () {
   const [host, port, reusesPort] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
   if (/^[\d.]+$|:/.test(host) && !isAddressOfThisMachine(host)) {
@@ -103,7 +106,7 @@ export const checkPort = Effect.gen(function* () {
   return Finding.failed(`${port} is in use by another program`, "End that program, or set PORT to a free port.")
 })
 
-/** Finds contradictions between `BASE_URL`, `HOST` and `TRUSTED_PROXIES`. */
+/** Reports contradictions between `BASE_URL`, `HOST`, and `TRUSTED_PROXIES`. */
 export const checkAddressSettings = Effect.gen(function* () {
   const baseUrl = yield* BaseUrlConfig
   const host = yield* HostConfig
@@ -126,8 +129,8 @@ export const checkAddressSettings = Effect.gen(function* () {
 })
 
 /**
- * Reads how many requests came through a trusted proxy that did not name the client. `None` if no process serves this
- * metric.
+ * Reads the number of requests for which a trusted proxy did not specify the client's address. Returns `None` if there
+ * is no running process that exposes this metric.
  */
 const readUnnamedClients = Effect.fnUntraced(
   function* (origin: string) {
@@ -139,7 +142,7 @@ const readUnnamedClients = Effect.fnUntraced(
   Effect.orElseSucceed(() => Option.none<number>()),
 )
 
-/** Asks the running process whether the trusted proxies name their clients. */
+/** Reports whether the trusted proxies specify client addresses, according to the metrics of the running process. */
 export const checkTrustedProxies = Effect.gen(function* () {
   const proxies = yield* TrustedProxiesConfig
   if (proxies.length === 0) return []

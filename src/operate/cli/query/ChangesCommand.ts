@@ -1,4 +1,7 @@
-/** The `changes` command: prints row changes from a service as NDJSON. With `--follow`, waits for more changes. */
+/**
+ * The `changes` command: prints row changes from a service as NDJSON. With `--follow`, continues to wait for new
+ * changes.
+ */
 import { Console, Effect, Option, Predicate, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -33,7 +36,7 @@ import { makeQueryErrorFromResponse, parseJsonWithExactNumbers } from "./QueryRe
 
 const path = "/v1/changes"
 
-/** Creates a reader that keeps each change as a line of JSON, with all digits of its numbers. */
+/** Creates a reader that returns each change as a line of JSON. Numbers keep all their digits. */
 const makeReader = (arrow: string): ChangeReader<string, CommandFailed> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
     Effect.fail(makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
@@ -55,7 +58,9 @@ const makeReader = (arrow: string): ChangeReader<string, CommandFailed> => {
   }
 }
 
-/** Calls `print` with every change up to now. Returns how many there were, and the cursor from which to continue. */
+/**
+ * Calls `print` with every change recorded so far. Returns the number of changes, and the cursor after the last one.
+ */
 const printKnownChanges = Effect.fnUntraced(function* <E, R>(
   request: QueryCommandRequest,
   query: AnyQuery,
@@ -92,7 +97,7 @@ const followAndPrint = Effect.fnUntraced(function* <E, R>(
   )
 })
 
-/** Fails with a suggestion if the list contains an unknown dataset. */
+/** Fails if the list contains an unknown dataset, and suggests a similar name. */
 const requireDatasets = (list: string) => {
   const known = shownDatasets.map(({ table }) => table)
   const unknown = splitList(list).find((name) => !known.some((table) => table === name.toLowerCase()))

@@ -1,4 +1,4 @@
-/** The `query` command: sends a request to the running service and prints the response as a table. */
+/** The `query` command: sends a request to a running service and prints the response as a table. */
 import { Console, Effect, FileSystem, Option, type PlatformError, Schema, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -47,14 +47,17 @@ const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseR
   )
 })
 
-/** Encodes rows as the service's CSV does: lists are JSON, and no cell can run as a spreadsheet formula. */
+/**
+ * Encodes rows in the same CSV format as the service: lists are encoded as JSON, and cells are escaped so that no
+ * spreadsheet runs them as a formula.
+ */
 const toCsv = (rows: ReadonlyArray<ResponseRow>, columns: ReadonlyArray<string>) =>
   [
     columns.join(","),
     ...rows.map((row) => columns.map((name) => encodeCsvCell(JSON.stringify(row[name] ?? null))).join(",")),
   ].join("\n")
 
-/** Formats the summary for standard error: rows, cost and remaining requests. */
+/** Formats the summary that is printed on standard error: row count, cost, and remaining requests. */
 const formatFooter = ({ cost, hasMoreRows, page: { metadata }, rows }: QueryResult, followsPages: boolean) => {
   const { cost_microdollars, rate_limit } = metadata
   const more = followsPages ? " (more with a higher --max)" : " (more with --all)"
@@ -71,7 +74,10 @@ const formatDeprecation = ({ page: { metadata: { deprecated } } }: QueryResult) 
   return [`This endpoint is deprecated${successor === null ? "." : `. Use ${successor} instead.`}`]
 }
 
-/** Formats one line for each company whose symbol has changed or whose rows are incomplete. */
+/**
+ * Formats one line for each company whose symbol has changed, or for whose symbols rows of other companies were
+ * omitted.
+ */
 const formatLineages = ({ page: { metadata: { lineages } } }: QueryResult, arrow: string) =>
   lineages.filter(({ omitted_rows, periods }) => periods.length > 1 || omitted_rows > 0).map(
     ({ omitted_rows, periods }) => {
@@ -99,8 +105,8 @@ const makeFileError = (file: string) => (error: PlatformError.PlatformError) =>
   new CommandFailed({ message: describeWriteError(file, error) })
 
 /**
- * Opens a file for writing. Writes go to `<file>.part`, which `commit` renames, so that `<file>` is never incomplete. A
- * pipe or device is written directly, because renaming would replace it.
+ * Opens a file for writing. Data is written to `<file>.part`, which `commit` renames, so `<file>` is never incomplete.
+ * Pipes and devices are written directly, because renaming would replace them.
  */
 const openOutputFile = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
@@ -110,7 +116,7 @@ const openOutputFile = Effect.fnUntraced(function* (file: string) {
     return yield* new CommandFailed({ message: `${file} is a folder. Add the name of a file.` })
   }
   const part = type === "File" ? `${file}.part` : file
-  // Appending writes without a position, which pipes do not have.
+  // Pipes are opened for appending, because other writes specify a position, which pipes do not support.
   const output = yield* Effect.mapError(fs.open(part, { flag: part === file ? "a" : "w" }), makeFileError(file))
   if (part !== file) yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(part, { force: true })))
   return {
@@ -120,8 +126,8 @@ const openOutputFile = Effect.fnUntraced(function* (file: string) {
 })
 
 /**
- * Writes the complete list to a file or to standard output. Opens the file first, so that nobody pays for a list that
- * cannot be saved.
+ * Writes the complete list to a file or to standard output. The file is opened before the request is sent, so that the
+ * account is not charged for a list that cannot be saved.
  */
 const writeExport = Effect.fnUntraced(
   function* (request: QueryCommandRequest, format: ExportFormat, file: Option.Option<string>) {
@@ -139,7 +145,7 @@ const writeExport = Effect.fnUntraced(
 
 const paths = catalogueEndpoints.map(({ row }) => row.path)
 
-/** `query`: requests rows from a service. */
+/** `query`: requests rows from a service and prints them. */
 export const queryCommand = Command.make(
   "query",
   {

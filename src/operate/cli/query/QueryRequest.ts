@@ -1,6 +1,6 @@
 /**
- * Sends the requests of the `query` command, using the client in `src/client`: finds the URL and the API key, and
- * fetches one page, all pages or an export. See docs/decisions/0040-query-sends-through-the-client.md.
+ * Sends requests for the `query` command with the client in `src/client`: determines the URL and the API key, and
+ * fetches one page, all pages, or an export. See docs/decisions/0040-query-sends-through-the-client.md.
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
 import type { NoAnswer } from "../../../client/ClientErrors.ts"
@@ -22,15 +22,15 @@ import {
 } from "./QueryResponse.ts"
 
 interface QueryTarget {
-  /** Scheme, host and port; undefined unless the argument is a complete URL. */
+  /** The scheme, host, and port. Undefined unless the argument is a complete URL. */
   readonly origin: string | undefined
   readonly path: string
-  /** The query string, including its `?`, or empty. */
+  /** The query string including the `?`, or an empty string. */
   readonly search: string
 }
 
 /**
- * Interprets the argument of `query`, which is `news`, `v1/news`, `/v1/news` or a complete URL, together with `--param`
+ * Parses the argument of `query`, which may be `news`, `v1/news`, `/v1/news`, or a complete URL, and adds the `--param`
  * values.
  */
 export const parseQueryCommandTarget = (
@@ -54,7 +54,7 @@ export const parseQueryCommandTarget = (
   }
 }
 
-/** The API key of the client commands. */
+/** The API key for commands that call a service. */
 export const ClientApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
 
 const keyFileAdvice = "Put only the key into the file. To create a key, run: tickerline keys create"
@@ -76,8 +76,8 @@ const readKeyFile = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * Reads the key from `--key-file`, from `TICKERLINE_KEY` or, if the service runs on this machine, from the demo key
- * file.
+ * Reads the API key from `--key-file` or from `TICKERLINE_KEY`. If neither is set and the service runs on this machine,
+ * reads the demo key file.
  */
 export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
   if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
@@ -88,20 +88,20 @@ export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Opt
   return yield* Effect.transposeOption(Option.map(text, (text) => parseKeyFile(demoKeyFile, text)))
 })
 
-/** Where to send requests, and with which key. */
+/** The request target and the API key. */
 export interface QueryCommandRequest {
   readonly baseUrl: string
   readonly path: string
-  /** The query string, including its `?`, or empty. */
+  /** The query string including the `?`, or an empty string. */
   readonly search: string
   readonly apiKey: Option.Option<Redacted.Redacted>
-  /** The arrow in messages: `→`, or `->` on an ASCII terminal. */
+  /** The arrow to use in messages: `→`, or `->` on an ASCII-only terminal. */
   readonly arrow: string
 }
 
 const timeout = Duration.minutes(1)
 
-/** Creates a request sender that does not retry, because the user is waiting. */
+/** Creates a function that sends a request without retries, because the user is waiting. */
 export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest) =>
   makeRequestSender({
     baseUrl,
@@ -115,7 +115,7 @@ export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest
     ),
   )
 
-/** Creates the error for a service that did not respond. */
+/** Creates the error message for a service that did not respond. */
 export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, reason }: NoAnswer) => {
   const certificateError = describeCertificateError(cause)
   return new CommandFailed({
@@ -128,7 +128,7 @@ export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, r
   })
 }
 
-/** Returns a function that fetches the page for a query string. */
+/** Returns a function that fetches the page for a given query string. */
 const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandRequest) {
   const { arrow, path } = request
   const { send } = yield* makeSingleAttemptSender(request)
@@ -152,7 +152,7 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
       isJson: headers["content-type"]?.startsWith("application/json") === true,
       metadata,
       rows: Option.match(parseJsonWithExactNumbers(text), { onNone: () => [], onSome: extractResponseRows }),
-      /** The query string in the link to the next page (D8, pages), or `None` on the last page. */
+      /** The query string of the link to the next page (D8, pages), or `None` on the last page. */
       nextSearch: Option.map(
         Option.fromUndefinedOr(readLinkParameters(metadata.next_page)),
         (parameters) => `?${parameters}`,
@@ -161,7 +161,7 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
   })
 })
 
-/** If the rate limit is exhausted, waits until there is a token again (D18, rate limits). */
+/** If the rate limit is exhausted, waits until a token is available again (D18, rate limits). */
 export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
   if (rate_limit === null || rate_limit.remaining > 0) return
   const seconds = Math.ceil(60 / rate_limit.limit)
@@ -170,8 +170,8 @@ export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: Res
 })
 
 /**
- * Fetches pages until there are `maxRows` rows or no further page; without `maxRows`, only the first page. Returns the
- * last page, the rows, and the total cost in microdollars.
+ * Fetches pages until there are `maxRows` rows or no more pages. Without `maxRows`, fetches only the first page.
+ * Returns the last page, the rows, and the total cost in microdollars.
  */
 export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows?: number) {
   const progress = yield* OperationProgress
@@ -191,10 +191,10 @@ export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryComman
   const hasMoreRows = rows.length > shown.length || Option.isSome(page.nextSearch)
   return { page, rows: shown, cost, hasMoreRows }
 })
-/** The pages that a command fetched. */
+/** The rows and the cost of the pages that a command fetched. */
 export type QueryResult = Effect.Success<ReturnType<typeof fetchQueryPages>>
 
-/** Adds `limit=all` and `format` to a query string that does not contain them yet. */
+/** Adds `limit=all` and `format` to a query string, unless it already contains them. */
 const addExportParameters = (search: string, format: ExportFormat) => {
   const names = new Set(new URLSearchParams(search).keys())
   const added = Object.entries({ limit: "all", format }).filter(([name]) => !names.has(name))
@@ -202,7 +202,7 @@ const addExportParameters = (search: string, format: ExportFormat) => {
   return `?${parameters.join("&")}`
 }
 
-/** Starts to download a complete list. The byte stream fails if the response is cut off. */
+/** Starts downloading a complete list. The byte stream fails if the response is truncated. */
 export const openExportDownload = Effect.fnUntraced(function* (request: QueryCommandRequest, format: ExportFormat) {
   const { arrow, path, search } = request
   const { openFile } = yield* makeSingleAttemptSender(request)

@@ -1,4 +1,4 @@
-/** Turns response bodies into table rows, and error responses into messages. */
+/** Converts response bodies to table rows, and error responses to messages. */
 import { Option, Predicate, Schema } from "effect"
 import { getListAt, getTextAt } from "../../../site/browser/json-values.js"
 import { CommandFailed } from "../CommandParts.ts"
@@ -8,7 +8,7 @@ function keepDigits(this: unknown, _key: string, value: unknown, context?: { rea
   return typeof value === "number" ? JSON.rawJSON(context?.source ?? String(value)) : value
 }
 
-/** Parses JSON. Every number becomes a `JSON.rawJSON` that keeps its digits (D16, decimals). */
+/** Parses JSON. Every number becomes a `JSON.rawJSON` value that preserves its digits (D16, decimals). */
 export const parseJsonWithExactNumbers = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(text, keepDigits))
@@ -17,21 +17,24 @@ export const parseJsonWithExactNumbers = (text: string): Option.Option<unknown> 
   }
 }
 
-/** A row of a response, by column. */
+/** A response row: maps column names to values. */
 export type ResponseRow = Readonly<Record<string, unknown>>
 
 const isRow = (value: unknown): value is ResponseRow => Predicate.isObject(value) && !Array.isArray(value)
 
 const isRowList = (value: unknown): value is ReadonlyArray<ResponseRow> => Array.isArray(value) && value.every(isRow)
 
-/** Returns the first list of rows in the body. If there is none, the body itself counts as the only row. */
+/** Returns the first list of rows in the body. If there is none, returns the body itself as the only row. */
 export const extractResponseRows = (body: unknown): ReadonlyArray<ResponseRow> =>
   isRow(body) ? Object.values(body).find(isRowList) ?? [body] : []
 
 const isSymbolChange = (value: unknown): value is { readonly old_ticker: string; readonly new_ticker: string } =>
   isRow(value) && typeof value["old_ticker"] === "string" && typeof value["new_ticker"] === "string"
 
-/** Formats symbol changes, such as `OSTK → BYON (2023-11-06) → BBBY (2025-08-29)`. Undefined for any other value. */
+/**
+ * Formats a list of symbol changes, such as `OSTK → BYON (2023-11-06) → BBBY (2025-08-29)`. Returns undefined for any
+ * other value.
+ */
 export const formatSymbolHistory = (history: unknown, arrow: string): string | undefined => {
   if (!Array.isArray(history) || history.length === 0 || !history.every(isSymbolChange)) return undefined
   const steps = history.map((change) => {
@@ -48,11 +51,11 @@ const toCell = (value: unknown, arrow: string): TableCell => {
   return formatSymbolHistory(value, arrow) ?? JSON.stringify(value)
 }
 
-/** Lists the columns in the order in which the rows first use them. */
+/** Lists the column names in the order of their first appearance in the rows. */
 export const listResponseColumnNames = (rows: ReadonlyArray<ResponseRow>) =>
   Array.from(new Set(rows.flatMap((row) => Object.keys(row))))
 
-/** Builds a table with the given columns. A column that no row has stays empty. */
+/** Builds a table with the given columns. A column that is missing from all rows is left empty. */
 export const makeResponseTable = (
   rows: ReadonlyArray<ResponseRow>,
   columns: ReadonlyArray<string>,
@@ -78,12 +81,13 @@ const ErrorBody = Schema.Struct({
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
 /**
- * Returns a property as a number, or NaN. It is serialized first, because `parseJsonWithExactNumbers` returns raw JSON.
+ * Returns a property as a number, or NaN if it is missing. The value is serialized first, because
+ * `parseJsonWithExactNumbers` represents numbers as raw JSON.
  */
 const getNumber = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
 
-/** Formats one line for each possible history of an ambiguous symbol. */
+/** Formats one line for each company that an ambiguous symbol may refer to, with the company's symbol history. */
 const formatCandidates = (symbol: unknown, arrow: string) => {
   const candidates = getListAt(symbol, "candidates")
   const lines = candidates.map((candidate) => {
@@ -97,7 +101,7 @@ const formatCandidates = (symbol: unknown, arrow: string) => {
   return omitted > 0 ? [...lines, `  There are ${omitted} more issuers.`] : lines
 }
 
-/** Formats the possible histories of each ambiguous symbol, and how to choose one (§4.1, ambiguous lineage; D35). */
+/** Formats the candidates for each ambiguous symbol, and how to choose one of them (§4.1, ambiguous lineage; D35). */
 const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
   const list = getListAt(details, "symbols")
   const symbols = list.length === 0 ? [details] : list
@@ -109,7 +113,10 @@ const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
   return [...symbols.flatMap((symbol) => formatCandidates(symbol, arrow)), ...advice]
 }
 
-/** Formats one line per invalid parameter. A single one needs no line, because the error's message describes it. */
+/**
+ * Formats one line per invalid parameter. Returns no lines for a single invalid parameter, because the error message
+ * already describes it.
+ */
 const formatInvalidParameters = (details: unknown) => {
   const fields = getListAt(details, "fields")
   if (fields.length < 2) return []
@@ -131,7 +138,7 @@ const getAdvice = ({ retryAfterSeconds, status }: ErrorResponse) => {
   return retryAfterSeconds === null ? [] : [`Try again in ${retryAfterSeconds} s.`]
 }
 
-/** Describes an error response: the service's message, its details, and what to do next. */
+/** Creates the error for an error response: the service's message, its details, and how to proceed. */
 export const makeQueryErrorFromResponse = (response: ErrorResponse, arrow: string) => {
   const lines = Option.match(Option.flatMap(parseJsonWithExactNumbers(response.text), decodeErrorBody), {
     onNone: () => [

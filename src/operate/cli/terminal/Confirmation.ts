@@ -1,9 +1,12 @@
-/** Asks the user at a terminal to confirm what a command is about to do. */
+/** Asks the user at a terminal to confirm an operation before a command performs it. */
 import { Effect, Stdio } from "effect"
 import { Prompt } from "effect/cli"
 import { whileProgressHidden } from "./ProgressDisplay.ts"
 
-/** Asks a question whose default answer is no. Without a terminal, returns false, because nobody can answer. */
+/**
+ * Asks a yes-or-no question. The default answer is no. Returns false without asking if there is no terminal, because
+ * nobody could answer.
+ */
 export const askOnTerminal = Effect.fnUntraced(function* (message: string) {
   const { stdinIsTerminal, stdoutIsTerminal } = yield* Stdio.Stdio
   if (!(yield* stdinIsTerminal) || !(yield* stdoutIsTerminal)) return false

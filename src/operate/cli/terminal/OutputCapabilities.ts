@@ -7,21 +7,26 @@ import { escapeTerminalLines } from "./TerminalText.ts"
 
 type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
-/** What an output stream can display. */
+/** The capabilities of an output stream. */
 export interface OutputCapabilities {
   readonly isTerminal: boolean
-  /** Whether a line can be redrawn. False in CI, whose logs would contain every redraw. */
+  /** Whether a line can be redrawn in place. False in CI, because the log would contain every redraw. */
   readonly canRedraw: boolean
-  /** Whether non-ASCII characters can be displayed. */
+  /** Whether the stream can display non-ASCII characters. */
   readonly hasUnicode: boolean
-  /** The current width in columns. Infinite for a file or pipe. */
+  /** Returns the current width in columns. Infinity if the output is a file or a pipe. */
   readonly columns: () => number
   readonly hasColors: boolean
-  /** Styles text, if colors are on. `NO_COLOR`, `FORCE_COLOR`, `TERM` and the output stream determine that. */
+  /**
+   * Styles the text if colors are enabled, which depends on `NO_COLOR`, `FORCE_COLOR`, `TERM`, and the output stream.
+   */
   readonly paint: (style: TextStyle, text: string) => string
 }
 
-/** The locale that determines the character encoding, which is the first of these variables that is set (POSIX). */
+/**
+ * The locale that determines the character encoding: the value of the first of these variables that is set, as POSIX
+ * specifies.
+ */
 const locale = Effect.map(
   Config.all([
     Config.option(Config.String("LC_ALL")),
@@ -31,15 +36,16 @@ const locale = Effect.map(
   (variables) => Option.getOrElse(Option.firstSomeOf(variables), () => ""),
 )
 
-/** Assumed width of a terminal that does not report one. */
+/** The width to assume for a terminal that does not report its width. */
 const defaultColumns = 80
 
-/** Finds out what an output stream can display, from its type and the environment. */
+/** Determines the capabilities of an output stream from its type and from the environment. */
 const readOutputCapabilities = Effect.fnUntraced(
   function* (stream: "stdout" | "stderr"): Effect.fn.Return<OutputCapabilities, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
     const isTerminal = yield* stream === "stdout" ? stdio.stdoutIsTerminal : stdio.stderrIsTerminal
-    // Effect applies its rules for colors and animation to standard output, but they suit standard error too.
+    // Effect applies its rules for colors and animation only to standard output. Here, the same rules are applied to
+    // standard error too.
     const capabilities = Layer.fresh(TerminalCapabilities.layer).pipe(
       Layer.provide(Layer.succeed(Stdio.Stdio, { ...stdio, stdoutIsTerminal: Effect.succeed(isTerminal) })),
     )
@@ -56,12 +62,12 @@ const readOutputCapabilities = Effect.fnUntraced(
   Effect.orDie,
 )
 
-/** What standard output can display. */
+/** Reads the capabilities of standard output. */
 export const stdoutCapabilities = readOutputCapabilities("stdout")
 
-/** What standard error can display. */
+/** Reads the capabilities of standard error. */
 export const stderrCapabilities = readOutputCapabilities("stderr")
 
-/** Escapes control characters if the output is a terminal. Pipes and files get the text unchanged. */
+/** Escapes control characters if the output is a terminal. Text for pipes and files is left unchanged. */
 export const escapeOnTerminal = ({ isTerminal }: OutputCapabilities, text: string) =>
   isTerminal ? escapeTerminalLines(text) : text

@@ -1,5 +1,6 @@
 /**
- * Shows the progress of a long operation: redraws a line on a terminal, or prints a line every ten seconds elsewhere.
+ * Shows the progress of a long operation. On a terminal, redraws a single line; otherwise, prints a new line every ten
+ * seconds.
  */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
@@ -8,19 +9,22 @@ import { addProgressSample, formatProgressLine, formatProgressParts, type Progre
 import { type OutputCapabilities, stderrCapabilities } from "./OutputCapabilities.ts"
 import { escapeTerminalLine } from "./TerminalText.ts"
 
-/** Operations that finish sooner show no progress. */
+/** How long an operation must run before its progress is shown. */
 const initialDelay = Duration.millis(400)
 const redrawInterval = Duration.millis(100)
 const lineInterval = Duration.seconds(10)
 
 const clearLine = "\r\u001b[K"
 
-/** Whether progress is written as log entries. With `LOG_FORMAT=json`, standard error contains only logs. */
+/**
+ * Whether progress is written as log entries. This is necessary with `LOG_FORMAT=json`, because standard error must
+ * then contain only logs.
+ */
 export const IsProgressLogged = Context.Reference<boolean>("tickerline/operate/IsProgressLogged", {
   defaultValue: () => false,
 })
 
-/** Starts measuring. Succeeds with an effect that returns the current label and figures. */
+/** Starts measuring progress. Returns an effect that returns the current label and figures. */
 const makeMeasurement = (state: ProgressState) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
@@ -34,7 +38,7 @@ const makeMeasurement = (state: ProgressState) =>
     })
   })
 
-/** Returns an effect that formats the current progress as a line that fits the screen. */
+/** Returns an effect that formats the current progress as one line that fits the screen. */
 const makeLine = (state: ProgressState, screen: OutputCapabilities) =>
   Effect.map(makeMeasurement(state), (measure) =>
     Effect.map(measure, ({ figures, label }) => {
@@ -68,7 +72,8 @@ const printProgress = (state: ProgressState, screen: OutputCapabilities) =>
   })
 
 /**
- * Creates a console that erases the progress line before it prints. The next redraw shows the line below the output.
+ * Creates a console that erases the progress line before printing. The next redraw shows the progress line below the
+ * printed output.
  */
 const makeClearingConsole = (console: Console.Console): Console.Console => {
   const clear = () => process.stderr.write(clearLine)
@@ -85,7 +90,7 @@ const makeClearingConsole = (console: Console.Console): Console.Console => {
   }
 }
 
-/** Runs an effect that asks the user a question, and keeps the progress from being drawn over it. */
+/** Runs an effect that asks the user a question, and hides the progress line until the user has answered. */
 export const whileProgressHidden = <A, E, R>(question: Effect.Effect<A, E, R>) =>
   Effect.flatMap(OperationProgress, (progress) => {
     const setHidden = (isHidden: boolean) =>
@@ -96,7 +101,7 @@ export const whileProgressHidden = <A, E, R>(question: Effect.Effect<A, E, R>) =
     return Effect.ensuring(Effect.andThen(setHidden(true), question), setHidden(false))
   })
 
-/** Runs an effect, and displays or logs the progress that it reports to `OperationProgress`. */
+/** Runs an effect, and displays or logs the progress that the effect reports to `OperationProgress`. */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrCapabilities

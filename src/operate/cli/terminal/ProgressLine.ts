@@ -1,23 +1,27 @@
-/** Formats progress as a line of text: label, percentage, remaining time, count and speed. */
+/** Formats progress as a line of text: label, percentage, remaining time, count, and speed. */
 import type { ProgressState } from "../../../postgres/metrics/Progress.ts"
 import { getDisplayWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
-/** The progress at a point in time, used to compute the speed. */
+/** The progress at one point in time. Samples are used to compute the speed. */
 export interface ProgressSample {
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly at: number
   readonly done: number
   readonly count: number
 }
 
-/** The displayed speed is averaged over this period, which is short enough to reveal a slowdown. */
+/** The period over which the displayed speed is averaged. It is short enough to reveal a slowdown. */
 const speedMillis = 15_000
 
-/** The remaining time is estimated from this longer period, because some steps pause while a batch is written. */
+/**
+ * The period over which the speed for the remaining-time estimate is averaged. It is longer, because some steps pause
+ * while a batch is written.
+ */
 const estimateMillis = 120_000
 
 /**
- * Adds a sample and drops old ones. If `done` or `count` has decreased, a new step has begun, so drops all old samples.
+ * Adds a sample and drops outdated samples. If `done` or `count` has decreased, a new step has begun, and all earlier
+ * samples are dropped.
  */
 export const addProgressSample = (
   samples: ReadonlyArray<ProgressSample>,
@@ -31,7 +35,7 @@ export const addProgressSample = (
   ]
 }
 
-/** Returns the average speed over the newest samples, per second. */
+/** Returns the average speed per second over the last `millis` milliseconds. */
 const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count", millis: number) => {
   const last = samples.at(-1)
   const first = samples.find(({ at }, index) => at >= (last?.at ?? 0) - millis || index === samples.length - 2)
@@ -49,7 +53,7 @@ const formatClock = (seconds: number) => {
 
 const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
 
-/** Formats the percentage, time, count and speed, most important first. */
+/** Formats the percentage, remaining time, count, and speed, with the most important first. */
 export const formatProgressParts = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,
@@ -74,8 +78,8 @@ export const formatProgressParts = (
 const maxLabelWidth = 32
 
 /**
- * Formats a line that is at most `columns` wide. If the parts do not fit, leaves out the least important ones.
- * `columns` should be one less than the terminal's width, because text in the last column starts a new line.
+ * Formats a line that is at most `columns` wide. Parts that do not fit are left out, least important first. `columns`
+ * should be one less than the width of the terminal, because text in the last column starts a new line.
  */
 export const formatProgressLine = (
   label: string,

@@ -1,34 +1,39 @@
-/** Prints rows as aligned columns: complete in a file, shortened to the width of a terminal. */
+/**
+ * Prints rows as a table with aligned columns. On a terminal, the table is shortened to fit the width; in a file, it is
+ * complete.
+ */
 import { Console, Effect } from "effect"
 import { type OutputCapabilities, stdoutCapabilities } from "./OutputCapabilities.ts"
 import { escapeTerminalLine, getDisplayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
-/** A cell; `null` is a missing value. */
+/** The content of a table cell. `null` means that the value is missing. */
 export type TableCell = string | null
 
-/** A column's name and alignment. */
+/** The name and alignment of a column. */
 export interface TextTableColumn {
   readonly name: string
-  /** Numbers are right-aligned. */
+  /** Whether the column contains numbers, which are right-aligned. */
   readonly isNumber?: boolean
 }
 
-/** Columns, and rows with a cell for each. */
+/** The columns and rows of a table. Each row has one cell per column. */
 export interface TextTableData {
   readonly columns: ReadonlyArray<TextTableColumn>
   readonly rows: ReadonlyArray<ReadonlyArray<TableCell>>
 }
 
-/** Returns a time from the API as a cell for a column whose name ends with `(UTC-5)`, or null if there is none. */
+/**
+ * Formats a timestamp from the API for a column whose heading ends in `(UTC-5)`. Returns null if there is no timestamp.
+ */
 export const formatTimeCell = (time: TableCell) => time?.slice(0, 19).replace("T", " ") ?? null
 
-/** Minimum width of a shortened column. */
+/** The minimum width of a column that is shortened. */
 const minWidth = 10
 
-/** Returns the width of all columns, with gaps of two between them. */
+/** Returns the total width of the columns, including gaps of two characters between them. */
 const totalWidth = (widths: ReadonlyArray<number>) => widths.reduce((total, width) => total + width + 2, -2)
 
-/** Fits columns to `maxWidth`: hides trailing columns that do not fit, then shortens the widest columns. */
+/** Fits the columns to `maxWidth`: hides trailing columns that do not fit, and then shortens the widest columns. */
 const fitWidths = (naturalWidths: ReadonlyArray<number>, maxWidth: number): ReadonlyArray<number> => {
   const widths: Array<number> = []
   for (const width of naturalWidths) {
@@ -49,11 +54,11 @@ const placeholder = (screen: OutputCapabilities) => screen.isTerminal ? "-" : ""
 const shorten = (text: string, width: number, { hasUnicode: unicode }: OutputCapabilities) =>
   truncateToWidth(text, width, unicode ? "…" : "~")
 
-/** Formats a header line and one line per row. Also returns the names of columns that did not fit. */
+/** Formats a header line and one line per row. Also returns the names of the columns that did not fit. */
 export const formatTextTable = ({ columns, rows }: TextTableData, screen: OutputCapabilities) => {
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeTerminalLine(cell)))
   const naturalWidths = columns.map(({ name }, index) =>
-    // `Math.max(...widths)` would overflow the stack with 200,000 rows.
+    // `Math.max(...widths)` would overflow the stack for 200,000 rows.
     cells.reduce(
       (widest, row) => Math.max(widest, getDisplayWidth(row[index] ?? placeholder(screen))),
       getDisplayWidth(name),
@@ -77,7 +82,7 @@ export const formatTextTable = ({ columns, rows }: TextTableData, screen: Output
   }
 }
 
-/** Formats the first row with one line per column. */
+/** Formats the first row vertically, with one line per column. */
 export const formatRowVertically = (
   { columns, rows: [row = []] }: TextTableData,
   screen: OutputCapabilities,
@@ -93,7 +98,7 @@ export const formatRowVertically = (
   })
 }
 
-/** Prints a table on standard output, and names the hidden columns on standard error. */
+/** Prints a table on standard output, and lists the hidden columns on standard error. */
 export const printTextTable = Effect.fnUntraced(
   function* (table: TextTableData, advice = "or write the table to a file") {
     const { hiddenColumns, lines } = formatTextTable(table, yield* stdoutCapabilities)

@@ -1,4 +1,4 @@
-/** Tests the command on a pseudo-terminal, and its completions in real shells. */
+/** Tests the command on a pseudo-terminal, and its shell completions in real shells. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Redacted } from "effect"
@@ -25,7 +25,7 @@ const found = (program: string) => getCandidateProgramPaths(program).find(isExec
 
 const isSet = (name: string) => (process.env[name] ?? "") !== ""
 
-/** Whether a test fails if the program is missing. Otherwise, the test is skipped. */
+/** Returns whether a test fails if the program is missing. If not, the test is skipped. */
 const isRequired = (program: string) => isSet(/zsh|fish/.test(program) ? "REQUIRE_SHELLS" : "REQUIRE_TERMINAL")
 
 const needing = (programs: ReadonlyArray<string>, name: string) => {
@@ -37,8 +37,8 @@ const needing = (programs: ReadonlyArray<string>, name: string) => {
 }
 
 /**
- * Runs the command on a pseudo-terminal, with `script` from util-linux and the Node that runs the tests. The first line
- * is the command's process id.
+ * Runs the command on a pseudo-terminal, using `script` from util-linux and the Node executable that runs the tests.
+ * The first output line is the command's process ID.
  */
 const onTerminal = (columns: number, args: string, environment: Readonly<Record<string, string>> = {}) =>
   startProgram("script", [
@@ -105,7 +105,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
     { skip: stopped.skip },
   )
 
-  /** Runs the command on a terminal and answers its question. */
+  /** Runs the command on a pseudo-terminal and answers its prompt. */
   const runAndAnswer = Effect.fnUntraced(
     function* (
       args: ReadonlyArray<string>,
@@ -229,7 +229,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
     () =>
       Effect.gen(function* () {
         const market = yield* folder
-        // Without CI, even a short operation would clear its progress line.
+        // Without CI, even a short operation would draw a progress line and clear it.
         const inCi = yield* Effect.flatMap(onTerminal(70, `generate ${market}/a`, { CI: "true" }), ended)
         assert.include(inCi.out, "screener.csv")
         assert.notInclude(inCi.out, clear)
@@ -261,7 +261,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
         const script = `${yield* folder}/completions.bash`
         const { code, err, out } = yield* InProcessCommands.runCommandInProcess(["--completions", "bash"], {})
         assert.strictEqual(code, 0, err)
-        // Completes the last word of a line as readline does.
+        // Completes the last word of a command line the way readline does.
         const ask = `complete_line() {
           COMP_LINE="$1"; COMP_POINT=\${#COMP_LINE}; read -ra COMP_WORDS <<< "$COMP_LINE"
           [[ "$COMP_LINE" == *" " ]] && COMP_WORDS+=("")

@@ -1,4 +1,4 @@
-/** Tests that terminal output fits the width and contains no control sequences. */
+/** Tests that terminal output fits the terminal width and contains no control sequences. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { ProgressState } from "../../../../src/postgres/metrics/Progress.ts"
@@ -21,7 +21,7 @@ import { skipUnlessThorough } from "../../../support/Thoroughness.ts"
 
 const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** Returns an output of this width. Infinitely many columns make it a file. */
+/** Returns an output of the given width. An infinite width stands for a file. */
 const makeOutput = (columns: number, more: Partial<OutputCapabilities> = {}): OutputCapabilities => ({
   isTerminal: Number.isFinite(columns),
   canRedraw: true,
@@ -32,7 +32,7 @@ const makeOutput = (columns: number, more: Partial<OutputCapabilities> = {}): Ou
   ...more,
 })
 
-/** Characters that could change what a terminal shows. */
+/** Characters that could alter what a terminal displays. */
 const controlCharacter = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
 describe("Output on a terminal", () => {
@@ -79,7 +79,7 @@ describe("Output on a terminal", () => {
   })
 })
 
-/** Rows of cells; null is a cell without a value. */
+/** Rows of cells. A null cell has no value. */
 const Cells = Schema.Array(Schema.Array(Schema.NullOr(Schema.String)))
 
 describe("A table", () => {
@@ -115,7 +115,7 @@ describe("A table", () => {
   it.effect("formats 200,000 rows (operations/command-line)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
-      // Empty cells, because measuring text takes most of the time.
+      // Uses empty cells, because measuring text would take most of the time.
       const rows = Array.from({ length: 200_000 }, () => [""])
       assert.strictEqual(formatTextTable({ columns: [{ name: "name" }], rows }, makeOutput(80)).lines.length, 200_001)
     }))
@@ -141,7 +141,7 @@ describe("A table", () => {
   })
 })
 
-/** Returns the progress of a load of `news`. */
+/** Returns the progress state of loading `news`. */
 const makeProgress = (more: Partial<ProgressState>): ProgressState => ({
   label: "news",
   done: 0,
@@ -174,14 +174,14 @@ describe("The progress line", () => {
   it("shows the rate of the last seconds, and the remaining time despite a pause (operations/command-line)", () => {
     const seen = Array.from({ length: 31 }, (_, second): ProgressSample => ({
       at: second * 1000,
-      // Slow for twenty seconds, then ten times as fast.
+      // One unit per second for twenty seconds, then ten units per second.
       done: second <= 20 ? second : 20 + (second - 20) * 10,
       count: second <= 20 ? second * 100 : 2_000 + (second - 20) * 1_000,
     }))
     const samples = seen.reduce<ReadonlyArray<ProgressSample>>(addProgressSample, [])
     const parts = formatProgressParts(makeProgress({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
     assert.deepStrictEqual(parts, [" 60%", "0:20 left", "12,000 rows", "700 rows/s"])
-    // A pause of 16 seconds, in which a batch is written.
+    // A pause of 16 seconds, such as while a batch is written.
     const paused = addProgressSample(addProgressSample(samples, { at: 31_000, done: 120, count: 12_000 }), {
       at: 46_000,
       done: 120,
