@@ -40,7 +40,9 @@ import {
   findContradictedSplits,
   findCorrections,
   findMarketCaps,
+  findMisdatedChanges,
   findSecurities,
+  type MisdatedChange,
   storeMarketCaps,
 } from "./SecurityPeriods.ts"
 
@@ -130,6 +132,10 @@ const describeMixedCloses = ({ closed_early, date, symbols }: MixedCloses) => {
     (symbols.length > maxListedSymbols ? ", …" : "")
 }
 
+const describeMisdatedChange = ({ first_new, last_old, new_ticker, old_ticker, recorded }: MisdatedChange) =>
+  `ticker_changes has the change from ${old_ticker} to ${new_ticker} on ${recorded}, but bars show ${old_ticker} ` +
+  `until ${last_old} and ${new_ticker} from ${first_new}. The prices follow the bars. Correct the day of the change.`
+
 const endStampsDoubt =
   "Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem to be " +
   "the ends of the bars. They must be their starts."
@@ -216,6 +222,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const [partial] = yield* findShortenedDays
   if (partial !== undefined) return yield* refusePartialDay(label, partial)
   const corrected = yield* mergeSums(options)
+  doubts.push(...(yield* findMisdatedChanges).map(describeMisdatedChange))
 
   yield* startStep(`${label}: merging`)
   const merged = yield* computeDatasets(options)

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
-import { maxSplitDistance, runStatements } from "./PeriodSql.ts"
+import { dependentDays, maxSplitDistance, runStatements } from "./PeriodSql.ts"
 
 /**
  * Adds sessions whose prices were adjusted for a split of another company to `touched`.
@@ -104,23 +104,113 @@ export const addCorrectedSessions = runStatements(
     except select ticker, date from touched`,
 )
 
+/** Bars in this number of days before and after a ticker change show when it took place. */
+const changeWindowDays = 30
+
+/** A ticker change took place at most this number of days before or after its recorded day. */
+const maxChangeShift = 10
+
+/**
+ * Returns SQL for the day on which a ticker change took place, for a row with its recorded day, the last session under
+ * the old symbol, and the first under the new one. It is the recorded day unless the new symbol traded before it, or
+ * the old one on it or later. If sessions under the two symbols overlap, one symbol is another company's, so they do
+ * not count.
+ */
+const shownDay = (lastOld: string, firstNew: string) =>
+  `case
+    when ${lastOld} < ${firstNew} and ${firstNew} between recorded - ${maxChangeShift} and recorded then ${firstNew}
+    when ${lastOld} < ${firstNew} and ${lastOld} between recorded and recorded + ${maxChangeShift} then ${lastOld} + 1
+    else recorded
+  end`
+
+/**
+ * Creates the table `dated_changes`: the ticker changes of the securities in `symbol_periods`, and `shown`, the day on
+ * which the bars show each. `shown_before` is the day without the sessions in `changed`.
+ */
+const createDatedChanges = `
+  create temp table dated_changes on commit drop as
+  select recorded_changes.*, last_old, first_new, ${shownDay("last_old", "first_new")} as shown,
+    ${shownDay("last_old_before", "first_new_before")} as shown_before
+  from (
+    select old.ticker as old_ticker, new.ticker as new_ticker, new.starts as recorded
+    from symbol_periods as old join symbol_periods as new using (security) where old.ends = new.starts
+      -- A company that had the new symbol before, or got the old one after, according to other changes.
+      and not exists (
+        select from symbol_periods as other where other.is_linked
+          and (other.ticker = new.ticker and other.ends = new.starts
+            or other.ticker = old.ticker and other.starts = old.ends)
+      )
+      -- A day can only be moved within the periods before and after it.
+      and not exists (
+        select from symbol_periods as other where other.ticker in (old.ticker, new.ticker)
+          and other.starts between old.ends - ${maxChangeShift} and old.ends + ${maxChangeShift} + 1
+          and other.starts <> old.ends
+      )
+  ) as recorded_changes cross join lateral (
+    select max(date) filter (where ticker = old_ticker) as last_old,
+      min(date) filter (where ticker = new_ticker) as first_new,
+      max(date) filter (where ticker = old_ticker and is_known) as last_old_before,
+      min(date) filter (where ticker = new_ticker and is_known) as first_new_before
+    from (
+      select ticker, date, (ticker, date) not in (select ticker, date from changed) as is_known
+      from price_periods as known where known.ticker in (old_ticker, new_ticker)
+        and date between recorded - ${changeWindowDays} and recorded + ${changeWindowDays}
+    ) as sessions
+  ) as sessions`
+
 /**
  * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and `stale` and those
- * connected with them.
+ * connected with them. A ticker change that is recorded for a wrong day counts from the day that the bars show. If the
+ * file changes that day, adds the sessions around it to `touched`.
  */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
   const symbols = "array(select ticker from touched union select ticker from recomputed union select ticker from stale)"
   return runStatements(
     `create temp table symbol_periods on commit drop as
-      select security, ticker, starts, ends, is_ambiguous from security_periods(${symbols}, '${today}')`,
+      select security, ticker, starts, ends, is_linked, is_ambiguous from security_periods(${symbols}, '${today}')`,
     "create index on symbol_periods (ticker)",
     "create index on symbol_periods (security)",
     "analyze symbol_periods",
+    createDatedChanges,
+    `update symbol_periods set starts = shown from dated_changes
+      where shown <> recorded and ticker in (old_ticker, new_ticker) and starts = recorded`,
+    `update symbol_periods set ends = shown from dated_changes
+      where shown <> recorded and ticker in (old_ticker, new_ticker) and ends = recorded`,
+    `insert into touched
+      select known.ticker, known.date from dated_changes join price_periods as known
+        on known.ticker in (old_ticker, new_ticker)
+        and known.date between recorded - ${maxChangeShift} and recorded + ${maxChangeShift} + ${dependentDays}
+      where shown <> shown_before
+      except select ticker, date from touched`,
     `create temp table splits on commit drop as select * from security_splits(${symbols}, '${today}')`,
     "create index on splits (security, effective_date)",
     "analyze splits",
   )
 })
+
+/** A ticker change that is recorded for a day on which it did not take place, as the bars show. */
+export interface MisdatedChange {
+  readonly old_ticker: string
+  readonly new_ticker: string
+  /** `YYYY-MM-DD`, like the other days. */
+  readonly recorded: string
+  /** The last session under the old symbol. */
+  readonly last_old: string
+  /** The first session under the new symbol. */
+  readonly first_new: string
+}
+
+/** Finds the ticker changes that are recorded for a wrong day, if the ingest computes a session around the day. */
+export const findMisdatedChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  sql<MisdatedChange>`
+    select old_ticker, new_ticker, recorded::text, last_old::text, first_new::text
+    from dated_changes
+    where shown <> recorded and exists (
+      select from touched where ticker in (old_ticker, new_ticker)
+        and date between recorded - ${changeWindowDays}::int and recorded + ${changeWindowDays}::int
+    )
+    order by recorded, old_ticker
+  `)
 
 /**
  * Returns an SQL condition on a row of a table with the alias `rows` and one of `symbol_periods` with the alias
