@@ -40,7 +40,9 @@ import {
   findContradictedSplits,
   findCorrections,
   findMarketCaps,
+  findMisdatedChanges,
   findSecurities,
+  type MisdatedChange,
   storeMarketCaps,
 } from "./SecurityPeriods.ts"
 
@@ -129,6 +131,10 @@ const describeMixedCloses = ({ closed_early, date, symbols }: MixedCloses) => {
     `that the file lacks was taken at ${known}. Ingest the bars of ${date} of these symbols again: ${listed}` +
     (symbols.length > maxListedSymbols ? ", …" : "")
 }
+
+const describeMisdatedChange = ({ first_new, last_old, new_ticker, old_ticker, recorded }: MisdatedChange) =>
+  `ticker_changes has the change from ${old_ticker} to ${new_ticker} on ${recorded}, but bars show ${old_ticker} ` +
+  `until ${last_old} and ${new_ticker} from ${first_new}. The prices follow the bars. Correct the day of the change.`
 
 const endStampsDoubt =
   "Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem to be " +
@@ -219,6 +225,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const [partial] = yield* findShortenedDays
   if (partial !== undefined) return yield* refusePartialDay(label, partial)
   const corrected = yield* mergeSums(options)
+  doubts.push(...(yield* findMisdatedChanges).map(describeMisdatedChange))
 
   yield* startStep(`${label}: merging`)
   const merged = yield* computeDatasets(options)

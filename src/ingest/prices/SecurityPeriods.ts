@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
-import { maxSplitDistance, runStatements } from "./PeriodSql.ts"
+import { dependentDays, maxSplitDistance, runStatements } from "./PeriodSql.ts"
 
 /**
  * Adds sessions to `touched` whose prices were adjusted for another company's split.
@@ -105,23 +105,113 @@ export const addCorrectedSessions = runStatements(
     except select ticker, date from touched`,
 )
 
+/** Number of days before and after a ticker change whose bars are evidence of when it took place. */
+const changeWindowDays = 30
+
+/** Maximum number of days by which bars can move a ticker change. */
+const maxChangeShift = 10
+
+/**
+ * Returns SQL for the day on which a ticker change took place, according to bars. The arguments are SQL for the last
+ * session under the old symbol and the first session under the new symbol, and the row has the day in `recorded`. The
+ * result differs from `recorded` only if the new symbol traded earlier, or the old symbol traded on that day or later.
+ * If the sessions overlap, another company uses one of the symbols, so the bars prove nothing.
+ */
+const shownDay = (lastOld: string, firstNew: string) =>
+  `case
+    when ${lastOld} < ${firstNew} and ${firstNew} between recorded - ${maxChangeShift} and recorded then ${firstNew}
+    when ${lastOld} < ${firstNew} and ${lastOld} between recorded and recorded + ${maxChangeShift} then ${lastOld} + 1
+    else recorded
+  end`
+
+/**
+ * Creates the table `dated_changes`: the ticker changes of the securities in `symbol_periods`. `shown` is the day of the
+ * change according to the bars, and `shown_before` is the same without the sessions in `changed`.
+ */
+const createDatedChanges = `
+  create temp table dated_changes on commit drop as
+  select recorded_changes.*, last_old, first_new, ${shownDay("last_old", "first_new")} as shown,
+    ${shownDay("last_old_before", "first_new_before")} as shown_before
+  from (
+    select old.ticker as old_ticker, new.ticker as new_ticker, new.starts as recorded
+    from symbol_periods as old join symbol_periods as new using (security) where old.ends = new.starts
+      -- Other changes say that another company used the new symbol before, or the old symbol afterward.
+      and not exists (
+        select from symbol_periods as other where other.is_linked
+          and (other.ticker = new.ticker and other.ends = new.starts
+            or other.ticker = old.ticker and other.starts = old.ends)
+      )
+      -- The change must not be moved beyond another change of the same symbols.
+      and not exists (
+        select from symbol_periods as other where other.ticker in (old.ticker, new.ticker)
+          and other.starts between old.ends - ${maxChangeShift} and old.ends + ${maxChangeShift} + 1
+          and other.starts <> old.ends
+      )
+  ) as recorded_changes cross join lateral (
+    select max(date) filter (where ticker = old_ticker) as last_old,
+      min(date) filter (where ticker = new_ticker) as first_new,
+      max(date) filter (where ticker = old_ticker and is_known) as last_old_before,
+      min(date) filter (where ticker = new_ticker and is_known) as first_new_before
+    from (
+      select ticker, date, (ticker, date) not in (select ticker, date from changed) as is_known
+      from price_periods as known where known.ticker in (old_ticker, new_ticker)
+        and date between recorded - ${changeWindowDays} and recorded + ${changeWindowDays}
+    ) as sessions
+  ) as sessions`
+
 /**
  * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and `stale`, and for all
- * symbols connected with them.
+ * symbols connected with them. If bars show that a ticker change is recorded for the wrong day, the periods follow the
+ * bars. If the file moves such a change, adds the sessions around it to `touched`.
  */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
   const symbols = "array(select ticker from touched union select ticker from recomputed union select ticker from stale)"
   return runStatements(
     `create temp table symbol_periods on commit drop as
-      select security, ticker, starts, ends, is_ambiguous from security_periods(${symbols}, '${today}')`,
+      select security, ticker, starts, ends, is_linked, is_ambiguous from security_periods(${symbols}, '${today}')`,
     "create index on symbol_periods (ticker)",
     "create index on symbol_periods (security)",
     "analyze symbol_periods",
+    createDatedChanges,
+    `update symbol_periods set starts = shown from dated_changes
+      where shown <> recorded and ticker in (old_ticker, new_ticker) and starts = recorded`,
+    `update symbol_periods set ends = shown from dated_changes
+      where shown <> recorded and ticker in (old_ticker, new_ticker) and ends = recorded`,
+    `insert into touched
+      select known.ticker, known.date from dated_changes join price_periods as known
+        on known.ticker in (old_ticker, new_ticker)
+        and known.date between recorded - ${maxChangeShift} and recorded + ${maxChangeShift} + ${dependentDays}
+      where shown <> shown_before
+      except select ticker, date from touched`,
     `create temp table splits on commit drop as select * from security_splits(${symbols}, '${today}')`,
     "create index on splits (security, effective_date)",
     "analyze splits",
   )
 })
+
+/** A ticker change that, according to the bars, took place on another day than the recorded one. */
+export interface MisdatedChange {
+  readonly old_ticker: string
+  readonly new_ticker: string
+  /** `YYYY-MM-DD`, like the other days. */
+  readonly recorded: string
+  /** The last session under the old symbol. */
+  readonly last_old: string
+  /** The first session under the new symbol. */
+  readonly first_new: string
+}
+
+/** Finds the ticker changes that are recorded for the wrong day, if this ingest computes a session around that day. */
+export const findMisdatedChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  sql<MisdatedChange>`
+    select old_ticker, new_ticker, recorded::text, last_old::text, first_new::text
+    from dated_changes
+    where shown <> recorded and exists (
+      select from touched where ticker in (old_ticker, new_ticker)
+        and date between recorded - ${changeWindowDays}::int and recorded + ${changeWindowDays}::int
+    )
+    order by recorded, old_ticker
+  `)
 
 /**
  * Returns the SQL condition that a row belongs to the security of a period, because the security used the row's symbol

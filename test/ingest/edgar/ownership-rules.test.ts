@@ -117,6 +117,19 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
     )
   })
 
+  it("is listed as a doubt if another security may be shares (decision 0100)", () => {
+    const shares = [trade({ held: "100" }), trade({ held: "50000", title: "Series C Stock" })]
+    const reason = "may lack shares of a security whose title is not recognized"
+    const common = ["common_shares_amount", "100 and 50000", null, reason]
+    assert.deepStrictEqual(doubtsOf({ shares }), [common])
+    const preferred = trade({ held: "7", title: "Series A Preferred Stock" })
+    assert.deepStrictEqual(doubtsOf({ shares: [...shares, preferred] }), [
+      common,
+      ["preferred_shares_amount", "7 and 50000", null, reason],
+    ])
+    assert.deepStrictEqual(doubtsOf({ shares: [trade({ held: "0", title: "Series C Stock" })] }), [])
+  })
+
   it("is null if no security is common stock", () => {
     assert.isNull(commonShares(trade({ held: "80", title: "Common Units" })))
     assert.isNull(commonShares())

@@ -105,12 +105,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 0)
     }))
 
-  it.effect("removes the gap across a change that is reverted or moved to another day (D45)", () =>
+  it.effect("removes the gap across a change that is reverted or moved by weeks (D45)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const corrections: ReadonlyArray<readonly [string, Array<string>]> = [
         ["status = 'reverted'", []],
-        ["effective_date = '2026-06-03'", ["NEW 2026-06-03 10.0000 20.0000"]],
+        ["effective_date = '2026-06-15'", []],
       ]
       for (const [correction, gaps] of corrections) {
         yield* DayBars.emptyTables
@@ -122,6 +122,56 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         yield* ingestBars(...bars)
         assert.deepStrictEqual(yield* readGaps, gaps, correction)
       }
+    }))
+
+  const misdated: ReadonlyArray<
+    readonly [recorded: string, shown: string, days: ReadonlyArray<DayBars.DayBar>, gaps: ReadonlyArray<string>]
+  > = [
+    [
+      "a session too late",
+      "bars show OLD until 2026-06-08 and NEW from 2026-06-09",
+      [["OLD", "2026-06-08", 10], ["NEW", "2026-06-09", 20], ["NEW", "2026-06-10", 20], ["NEW", "2026-06-11", 20]],
+      ["NEW 2026-06-09 10.0000 100.0000"],
+    ],
+    [
+      "a session too early",
+      "bars show OLD until 2026-06-10 and NEW from 2026-06-11",
+      [["OLD", "2026-06-08", 10], ["OLD", "2026-06-09", 20], ["OLD", "2026-06-10", 40], ["NEW", "2026-06-11", 40]],
+      ["OLD 2026-06-09 10.0000 100.0000", "OLD 2026-06-10 20.0000 100.0000"],
+    ],
+  ]
+  it.effect.each(misdated)(
+    "follows the bars if a change is recorded %s, and says so (D45)",
+    ([, shown, bars, gaps]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const readNames = Effect.map(readGaps, (rows) => rows.filter((row) => !row.endsWith(" 0.0000")))
+        for (const files of [[bars], bars.map((bar) => [bar]), bars.map((bar) => [bar]).toReversed()]) {
+          yield* DayBars.emptyTables
+          yield* storeChange("OLD", "NEW", "2026-06-10")
+          const results = yield* Effect.forEach(files, (file) => ingestBars(...file))
+          assert.include(results.at(-1)?.doubts.join("\n"), shown)
+          assert.deepStrictEqual(yield* readNames, gaps)
+        }
+        // With the day corrected, nothing is in doubt and the gaps stay.
+        yield* sql`update ticker_changes set effective_date = ${shown.slice(-10)}`
+        assert.deepStrictEqual((yield* DayBars.ingestCorrections).doubts, [])
+        assert.deepStrictEqual(yield* readNames, gaps)
+      }),
+  )
+
+  it.effect("does not move a change if both symbols traded at the same time (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-10")
+      const { doubts } = yield* ingestBars(
+        ...listDays("2026-06-01", 7).map((day) => ["NEW", day, 50] as const),
+        ...listDays("2026-06-01", 7).map((day) => ["OLD", day, 10] as const),
+        ...listDays("2026-06-10", 3).map((day) => ["NEW", day, 10] as const),
+        ...listDays("2026-06-11", 2).map((day) => ["OLD", day, 30] as const),
+      )
+      assert.deepStrictEqual(doubts, [])
+      assert.deepStrictEqual((yield* readGaps).filter((row) => !row.endsWith(" 0.0000")), [])
     }))
 
   it.effect("clears the screener's row for a symbol that its company has given up (D45)", () =>

@@ -68,11 +68,16 @@ class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/operate/c
   )
 }
 
-/** Reads everything that the account and key commands can change, except the last-used times. */
+/**
+ * Reads everything that the account and key commands can change, except the columns that the service updates when it
+ * bills earlier requests in the background. If a command adds a credit, `credits` shows it.
+ */
 const readAccountTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
-    select (select jsonb_agg(to_jsonb(a) - 'last_charged_at' order by account_id) from accounts as a) as accounts,
+    select (select jsonb_agg(to_jsonb(a)
+          - '{last_charged_at,balance_microdollars,budget_month,budget_spent_microdollars}'::text[] order by account_id)
+        from accounts as a) as accounts,
       (select jsonb_agg(to_jsonb(k) - '{last_used_at,last_used_address}'::text[] order by key_id) from api_keys as k) as keys,
       (select jsonb_agg(to_jsonb(c) order by credit_id) from credits as c) as credits
   `

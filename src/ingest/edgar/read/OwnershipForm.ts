@@ -185,21 +185,22 @@ const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): 
 const getHeld = ({ held }: HoldingLine) => held
 const getUnderlying = ({ underlying }: HoldingLine) => underlying
 
-/**
- * Returns whether the owner holds securities whose title matches no rule. They might be shares, so that any sum would
- * be incomplete.
- */
-const holdsUnrecognized = (shares: ReadonlyArray<HoldingLine>) => {
-  const lines = shares.filter(({ title }) => classifySharesByTitle(title) === undefined)
-  return findPositions(lines)?.some((position) => findAmount(position, getHeld).value !== 0n) ?? true
-}
+/** Returns whether the owner may still hold any of the securities on these lines. */
+const holdsAny = (lines: ReadonlyArray<HoldingLine>) =>
+  findPositions(lines)?.some((position) => findAmount(position, getHeld).value !== 0n) ?? true
 
 const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArray<HoldingLine>) => {
-  const isIncomplete = holdsUnrecognized(shares)
-  const sumShares = (lines: ReadonlyArray<HoldingLine>, kind: "common" | "preferred") =>
-    isIncomplete
-      ? makeReading<string>(null)
-      : sumPositions(lines.filter(({ title }) => classifySharesByTitle(title) === kind), getHeld)
+  // A security whose title no rule recognizes might be shares, and the sum would then be too low.
+  const unrecognized = shares.filter(({ title }) => classifySharesByTitle(title) === undefined)
+  const isIncomplete = holdsAny(unrecognized)
+  const sumShares = (lines: ReadonlyArray<HoldingLine>, kind: "common" | "preferred") => {
+    const ofKind = lines.filter(({ title }) => classifySharesByTitle(title) === kind)
+    if (!isIncomplete || (kind === "preferred" && ofKind.length === 0)) return sumPositions(ofKind, getHeld)
+    return makeUnknown({
+      read: describeAmounts([...ofKind, ...unrecognized], getHeld),
+      reason: "may lack shares of a security whose title is not recognized",
+    })
+  }
   const sumDerivatives = (kind: ReturnType<typeof classifyDerivativeByTitle>) =>
     sumPositions(derivatives.filter(({ title }) => classifyDerivativeByTitle(title) === kind), getUnderlying)
   return {
