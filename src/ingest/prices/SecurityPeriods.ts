@@ -125,8 +125,8 @@ const shownDay = (lastOld: string, firstNew: string) =>
   end`
 
 /**
- * Creates the table `dated_changes`: the ticker changes of the securities in `symbol_periods`. `shown` is the day of the
- * change according to the bars, and `shown_before` is the same without the sessions in `changed`.
+ * Creates the table `dated_changes`: the ticker changes of the securities in `symbol_periods`. `shown` is the day of
+ * the change according to the bars, and `shown_before` is the same without the sessions in `changed`.
  */
 const createDatedChanges = `
   create temp table dated_changes on commit drop as
