@@ -6,7 +6,7 @@
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../postgres/DecodeRows.ts"
-import { isStateWrong } from "../postgres/SqlState.ts"
+import { isInvalidObjectState } from "../postgres/SqlState.ts"
 import type { PageRange } from "../contract/rules/Cursors.ts"
 import { formatTimeSql, makeTimeSql, PrintedTime } from "../contract/rules/Dates.ts"
 import { Tier } from "../contract/rules/EndpointAnnotations.ts"
@@ -80,9 +80,9 @@ const requireNotErased = Effect.fnUntraced(function* (name: string) {
  * Returns a function that runs a write only if the account has not been erased. If an erasure commits between the check
  * and the write, a database trigger rejects the write, and the caller gets the same `AccountErased` error.
  */
-export const unlessErased = (name: string) => <A, E, R>(write: Effect.Effect<A, E, R>) =>
+export const failIfErased = (name: string) => <A, E, R>(write: Effect.Effect<A, E, R>) =>
   Effect.andThen(requireNotErased(name), write).pipe(
-    Effect.catchIf(isStateWrong, () => Effect.fail(accountErased(name))),
+    Effect.catchIf(isInvalidObjectState, () => Effect.fail(accountErased(name))),
   )
 
 const AccountTerms = Schema.Struct({
@@ -148,7 +148,7 @@ export const updateAccount = Effect.fnUntraced(function* (name: string, change: 
     update accounts set ${sql.update({ ...change })} where name = ${name} returning account_id
   `
   if (changed.length === 0) return yield* noSuchAccount(name)
-}, (write, name) => unlessErased(name)(write))
+}, (write, name) => failIfErased(name)(write))
 
 interface AccountCredit {
   readonly name: string
@@ -186,7 +186,7 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     })
   }
   return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} already. Nothing was changed.` })
-}, (write, { name }) => unlessErased(name)(write))
+}, (write, { name }) => failIfErased(name)(write))
 
 /** An account as shown by the admin API and the command line. */
 export const Account = Schema.Struct({

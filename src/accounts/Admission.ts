@@ -8,7 +8,7 @@ import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { type EndpointAccess, isTierSufficient } from "../contract/rules/EndpointAnnotations.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/Errors.ts"
-import { flatMapKnown, isKnown } from "../contract/rules/KnownResults.ts"
+import { flatMapSync, isSettled } from "../contract/rules/SynchronousResults.ts"
 import { toCanonicalAddress } from "../contract/rules/IpNetworks.ts"
 import {
   AddressNotAllowed,
@@ -171,7 +171,7 @@ export const makeAdmit = Effect.gen(function* () {
     if (!isRecorded) return admit(noHeaders, undefined)
     const count = () => {
       if (via === "mcp") return admit(noHeaders, undefined)
-      return flatMapKnown(countRequest(account), ({ headers, refusal }) => admit(headers, refusal))
+      return flatMapSync(countRequest(account), ({ headers, refusal }) => admit(headers, refusal))
     }
     return hasCapacity() ? count() : Effect.matchEffect(requireCapacity, {
       onFailure: (error) =>
@@ -186,7 +186,7 @@ export const makeAdmit = Effect.gen(function* () {
    */
   return (request: ApiRequest, rules: AdmissionRules): Effect.Effect<Admission> => {
     const authentication = authenticate(request)
-    return isKnown(authentication) && Exit.isSuccess(authentication)
+    return isSettled(authentication) && Exit.isSuccess(authentication)
       ? admitAccount(request, rules, authentication.value)
       : Effect.matchEffect(authentication, {
         onFailure: (error) => Exit.succeed(refuseWithoutAccount(error)),

@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache"
 import Negotiator from "negotiator"
 import type { FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
-import { isCompressible } from "./Finish.ts"
+import { isCompressible } from "./ResponseBuilder.ts"
 
 /** Returns whether a request body is compressed. Compressed request bodies are not supported and are refused. */
 export const isCompressed = (contentEncoding: string | undefined) =>

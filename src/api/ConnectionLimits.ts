@@ -158,7 +158,7 @@ interface Connection {
  * operating system, so the service could not see the start of an incomplete request, which contains its path. See
  * docs/decisions/0164-packets-of-incomplete-requests.md.
  */
-const showPackets = (socket: Duplex) => {
+const exposePackets = (socket: Duplex) => {
   const handle = Predicate.hasProperty(socket, "_handle") ? socket._handle : undefined
   if (Predicate.isObject(handle)) Object.assign(handle, { _consumed: true })
 }
@@ -361,7 +361,7 @@ export const makeHttpServer = (
     else reject(socket, getRejection(error, connections.get(socket)?.received.packets ?? []))
   })
   // This listener must run before the one that Node.js itself registered, which starts the parser.
-  server.prependListener("connection", showPackets)
+  server.prependListener("connection", exposePackets)
   server.on("connection", (socket) => trackConnection(connections, socket, Duration.toMillis(timeouts.response)))
 
   /**

@@ -6,9 +6,9 @@ import { Effect } from "effect"
 import type { AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import type { AdmittedRequest } from "../query/EndpointHandler.ts"
-import { costHeader } from "./Finish.ts"
-import type { BilledResult } from "./FinishAndRecord.ts"
-import { McpEndpoint, type McpMessage } from "./OtherRoutes.ts"
+import { costHeader } from "./ResponseBuilder.ts"
+import type { BilledResult } from "./ResponseRecorder.ts"
+import { McpEndpoint, type McpMessage } from "./SiteRoutes.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
 /** Admission rules for messages. Any account may send messages, and they are free. */
@@ -39,7 +39,7 @@ export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<t
     run: AdmittedRequest["run"],
   ) {
     const { request } = progress
-    const other = mcp.respondToOther(request) // set if the request is not a message, such as one with GET
+    const other = mcp.respondToNonMessage(request) // set if the request is not a message, such as one with GET
     if (other !== undefined) return { result: other }
     const admission = yield* admit(request, mcpRules)
     progress.admit(admission)

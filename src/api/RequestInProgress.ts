@@ -77,7 +77,7 @@ export const makeBeginRequest = Effect.gen(function* () {
     if (announced === undefined) announcements.set(route, announced = announce(route))
     return new RequestInProgress(request, route, needsKey, announced)
   }
-  const beginElsewhere = (request: ApiRequest, path: string) =>
+  const beginUnrouted = (request: ApiRequest, path: string) =>
     new RequestInProgress(request, undefined, false, announce(path))
-  return { beginAtRoute, beginElsewhere }
+  return { beginAtRoute, beginUnrouted }
 })

@@ -7,12 +7,12 @@ import type { HttpApi, HttpApiGroup } from "effect/http-api"
 import { type Admission, type AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
 import type { EventualResponse, FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
-import { isKnown, mapKnown } from "../contract/rules/KnownResults.ts"
+import { isSettled, mapSync } from "../contract/rules/SynchronousResults.ts"
 import { logDefectAsInternalError } from "../contract/rules/Validation.ts"
 import { makeCompress } from "./Compression.ts"
-import { makeEndpointSteps } from "./EndpointSteps.ts"
+import { makeEndpointPipeline } from "./EndpointPipeline.ts"
 import { type ApiFailure, toErrorResult } from "./ErrorResponses.ts"
-import { type BilledResult, makeFinishAndRecord } from "./FinishAndRecord.ts"
+import { type BilledResult, makeResponseRecorder } from "./ResponseRecorder.ts"
 import { makeMcpSteps, mcpRules } from "./McpSteps.ts"
 import { makeBeginRequest, type RequestInProgress } from "./RequestInProgress.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
@@ -31,7 +31,7 @@ const onceEnded = <A, E>(
   effect: Effect.Effect<A, E>,
   next: (exit: Exit.Exit<A, E>) => EventualResponse,
 ): EventualResponse =>
-  isKnown(effect) ? next(effect) : Effect.flatMap(Effect.exit(effect), (exit) => toEffect(next(exit)))
+  isSettled(effect) ? next(effect) : Effect.flatMap(Effect.exit(effect), (exit) => toEffect(next(exit)))
 
 /** Starts the steps of a request. If `steps` throws an exception, it becomes a defect, as it would inside an effect. */
 const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
@@ -64,10 +64,10 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const responseCache = yield* makeResponseCache
         const admit = yield* makeAdmit
         const match = yield* makeMatch(api, yield* handlers)
-        const { beginAtRoute, beginElsewhere } = yield* makeBeginRequest
-        const takeEndpointSteps = yield* makeEndpointSteps(admit)
+        const { beginAtRoute, beginUnrouted } = yield* makeBeginRequest
+        const takeEndpointSteps = yield* makeEndpointPipeline(admit)
         const takeMcpSteps = yield* makeMcpSteps(admit)
-        const { finish, recordFinished } = yield* makeFinishAndRecord
+        const { finish, recordFinished } = yield* makeResponseRecorder
         const compress = yield* makeCompress
         const recordSpan = yield* makeSpanRecorder
 
@@ -77,7 +77,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           const admitting = admit(request, cached.rules)
           // If the admission check has to wait or fails unexpectedly, nothing has been counted yet, so it can be
           // repeated for the route.
-          if (!isKnown(admitting) || Exit.isFailure(admitting)) return respondFromRoute(request, scope, undefined)
+          if (!isSettled(admitting) || Exit.isFailure(admitting)) return respondFromRoute(request, scope, undefined)
           const admission = admitting.value
           const { account, error } = admission
           // The route's steps determine the reason for the refusal and respond with it.
@@ -110,8 +110,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
               return complete(progress, mcpRules, () => takeMcpSteps(progress, scope, run))
             }
             case "Open": {
-              const progress = beginElsewhere(request, decodePath(request.target))
-              return complete(progress, undefined, () => mapKnown(route.respond(request), (result) => ({ result })))
+              const progress = beginUnrouted(request, decodePath(request.target))
+              return complete(progress, undefined, () => mapSync(route.respond(request), (result) => ({ result })))
             }
           }
         }
@@ -138,7 +138,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         ): EventualResponse => {
           const steps = begin(takeSteps)
           const response = onceEnded(
-            isKnown(steps) ? steps : Effect.interruptible(steps),
+            isSettled(steps) ? steps : Effect.interruptible(steps),
             (exit) => finishExit(progress, rules, exit),
           )
           const traced = recordSpan(progress.request, progress.route, response)
@@ -183,7 +183,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           if (result._tag === "Cached") return Exit.succeed(finished)
           const compressed = toEffect(compress(progress.request, finished))
           if (result._tag !== "Page" || rules === undefined) return compressed
-          return mapKnown(compressed, (response) => responseCache.store(progress, rules, result, response))
+          return mapSync(compressed, (response) => responseCache.store(progress, rules, result, response))
         }
 
         /**

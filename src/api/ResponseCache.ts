@@ -18,7 +18,7 @@ import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { getNextMidnight } from "../contract/rules/Dates.ts"
 import { accountIndependentHeaderNames, perRequestHeaderNames } from "../contract/rules/ResponseHeaders.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
-import { costHeader } from "./Finish.ts"
+import { costHeader } from "./ResponseBuilder.ts"
 
 type Headers = Readonly<Record<string, string>>
 

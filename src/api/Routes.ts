@@ -22,7 +22,7 @@ import { RequiredTier, TablesReadByEndpoint } from "../contract/rules/EndpointAn
 import type { KeyedHandler, PublicHandler } from "../query/EndpointHandler.ts"
 import { BaseUrl } from "./BaseUrl.ts"
 import type { ApiFailure, ErrorResult } from "./ErrorResponses.ts"
-import { DocumentationPages } from "./OtherRoutes.ts"
+import { DocumentationPages } from "./SiteRoutes.ts"
 import { decodePath, legacyPathPrefix, maxParamLength } from "./RequestTarget.ts"
 import {
   EndpointDirectory,

@@ -12,7 +12,7 @@ import { BaseUrl, getBasePath } from "./BaseUrl.ts"
 import { staticCacheHeaders } from "./StaticPages.ts"
 import { allowedEndpointMethods } from "./Cors.ts"
 import { type ErrorResult, toErrorResult } from "./ErrorResponses.ts"
-import { DocumentationPages } from "./OtherRoutes.ts"
+import { DocumentationPages } from "./SiteRoutes.ts"
 import { type ProtocolError, protocolErrorMessages, type Rejection } from "./ProtocolErrors.ts"
 import {
   decodePath,

@@ -8,7 +8,7 @@ import type { Job } from "./jobs/Job.ts"
 import { Retention } from "./jobs/Retention.ts"
 import { normalizeTimestamp } from "../contract/rules/AsOfParameter.ts"
 import { readPage } from "../contract/rules/Cursors.ts"
-import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../contract/rules/Dates.ts"
+import { formatTime, makeHistoryTimestampSql, printedOffset, PrintedTime } from "../contract/rules/Dates.ts"
 
 /** How long audit log entries are kept. `None` means forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
@@ -116,7 +116,7 @@ export const readChanges = Effect.fnUntraced(
     const conditions = yield* makeConditions(filter)
     const rows = yield* decodeRows(AuditRow)(sql`
       select audit_id::float8, ${
-      sql.literal(makeMomentSql("recorded_at"))
+      sql.literal(makeHistoryTimestampSql("recorded_at"))
     } as recorded_at, actor, via, origin, operation,
         database_role, subject_type, subject, accounts.name as account, change, before, after
       from audit left join accounts using (account_id)

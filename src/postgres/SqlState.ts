@@ -65,4 +65,4 @@ export const isCheckViolation = (error: unknown) => hasSqlState(error, /^23514$/
  * Returns whether the error means that a trigger rejected a change because of the state of another row, such as an
  * account that has been erased.
  */
-export const isStateWrong = (error: unknown) => hasSqlState(error, /^55000$/)
+export const isInvalidObjectState = (error: unknown) => hasSqlState(error, /^55000$/)

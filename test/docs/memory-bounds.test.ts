@@ -21,7 +21,7 @@ import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuc
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { Reader } from "../../src/postgres/Reader.ts"
 import { makeBulkhead, makePermits } from "../../src/postgres/pool/Bulkhead.ts"
-import { makeMomentStore } from "../../src/query/history/Moments.ts"
+import { makeTimestampCache } from "../../src/query/history/AsOfTimestamps.ts"
 import { makeTableShapeStore } from "../../src/query/history/PastTables.ts"
 import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/query/history/RecentChanges.ts"
 import { makeResponseCache } from "../../src/api/ResponseCache.ts"
@@ -30,7 +30,7 @@ import { makeLineageStore } from "../../src/query/lineage/LineageResolver.ts"
 import { makeListCompiler } from "../../src/query/lists/ListQuery.ts"
 import { HalfCacheBytesConfig } from "../../src/postgres/versions/DatasetVersions.ts"
 import { CacheMemory, makeCacheMemory } from "../../src/query/lists/CacheMemory.ts"
-import { CachedPage, hashQuery, makeRepetitionDetector, makeStorablePage } from "../../src/query/lists/QueryCache.ts"
+import { CachedPage, hashQuery, makeRecentKeySet, makeStorablePage } from "../../src/query/lists/QueryCache.ts"
 import { getMonotonicMillis } from "../../src/postgres/metrics/MonotonicTime.ts"
 import { RequestMetrics } from "../../src/postgres/metrics/RequestMetrics.ts"
 import { cachePerDay } from "../../src/query/rows/FieldEncoders.ts"
@@ -78,7 +78,7 @@ const makeText = (length: number) => randomBytes(length / 2).toString("hex")
 const defaultSettings = Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
 
 const fillRepetitions = Effect.sync(() => {
-  const wasRequested = makeRepetitionDetector()
+  const wasRequested = makeRecentKeySet()
   const query = makeText(15_000)
   const request = (number: number) => wasRequested(hashQuery(`${query} ${number}`))
   for (let number = 1; number <= 60_000; number++) request(number)
@@ -171,7 +171,7 @@ const fillTickerChanges = Effect.gen(function* () {
 }).pipe(Effect.provide(Reader.layer), Effect.scoped)
 
 const fillMoments = Effect.sync(() => {
-  const moments = makeMomentStore()
+  const moments = makeTimestampCache()
   for (let number = 0; number < 30_000; number++) {
     const moment = `timeline 1 ${new Date(number).toISOString()}`
     const running = Array.from({ length: number % 100 === 0 ? 200 : 0 }, (_, at) => `${number}${at}`)

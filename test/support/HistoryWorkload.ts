@@ -438,7 +438,7 @@ const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilte
   restart()
   return {
     consumer: { name, filter, segments } satisfies ConsumerRecord,
-    getPlace: () => place,
+    getRowPosition: () => place,
     receive: (changes: ReadonlyArray<ObservedChange>, cursor: string) => {
       segments.at(-1)?.identities.push(...changes.map(({ identity }) => identity))
       place = { cursor, count: place.count + changes.length }
@@ -461,10 +461,10 @@ const runConsumer = Effect.fnUntraced(function* (
   isStopping: () => boolean,
   onChange: (change: ObservedChange) => void,
 ) {
-  const { consumer, getPlace, receive, restart, store } = makeReceipts(record, name, filter)
+  const { consumer, getRowPosition, receive, restart, store } = makeReceipts(record, name, filter)
   while (true) {
     const isLast = isStopping()
-    const target = makeFeedTarget(filter, choose([1, 3, 10, 100, 1000]), getPlace().cursor)
+    const target = makeFeedTarget(filter, choose([1, 3, 10, 100, 1000]), getRowPosition().cursor)
     const response = yield* request(choose, target)
     if (response?.status !== 200) {
       if (response !== undefined) record.addUnexpected(`0115: ${target}: ${response.status} ${response.text}`)
@@ -497,10 +497,10 @@ const runFollower = Effect.fnUntraced(function* (
   filter: ConsumerFilter,
   getExpectedCount: () => number | undefined,
 ) {
-  const { consumer, getPlace, receive, restart, store } = makeReceipts(record, name, filter)
-  const isComplete = () => getPlace().count >= (getExpectedCount() ?? Infinity)
+  const { consumer, getRowPosition, receive, restart, store } = makeReceipts(record, name, filter)
+  const isComplete = () => getRowPosition().count >= (getExpectedCount() ?? Infinity)
   const follow = Effect.scoped(Effect.gen(function* () {
-    const { cursor } = getPlace()
+    const { cursor } = getRowPosition()
     const headers = cursor === undefined ? {} : { "Last-Event-ID": cursor }
     const port = ports[chooseInteger(choose, ports.length)] ?? 0
     const stream = yield* openEventStream(port, formatFilter(filter).join("&"), { key, headers })
@@ -519,7 +519,7 @@ const runFollower = Effect.fnUntraced(function* (
           record.addUnexpected(`0117: ${name}: ${event} ${data}`)
         }
       }
-      if (stream.lastId !== "" && stream.lastId !== getPlace().cursor) receive([], stream.lastId)
+      if (stream.lastId !== "" && stream.lastId !== getRowPosition().cursor) receive([], stream.lastId)
       if (happensWithProbability(choose, 0.6)) store()
       if (isClosed || (getExpectedCount() === undefined && happensWithProbability(choose, 0.01))) return
       yield* paceWorkload("50 millis")

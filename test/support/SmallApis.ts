@@ -25,7 +25,7 @@ import { ReadRouter } from "../../src/postgres/replicas/ReadRouter.ts"
 import { PastReader } from "../../src/query/history/PastReader.ts"
 import { CacheMemory } from "../../src/query/lists/CacheMemory.ts"
 import { NodeListener } from "../../src/api/NodeListener.ts"
-import { DocumentationPages, McpEndpoint } from "../../src/api/OtherRoutes.ts"
+import { DocumentationPages, McpEndpoint } from "../../src/api/SiteRoutes.ts"
 import { RequestPipeline } from "../../src/api/RequestPipeline.ts"
 import type { Handlers } from "../../src/api/Routes.ts"
 import { EndpointDirectory } from "../../src/api/UnroutedResponses.ts"
@@ -39,7 +39,7 @@ import { databaseWithKeysLayer } from "./ServiceInstances.ts"
 const otherRoutes = Layer.merge(
   Layer.succeed(DocumentationPages, { routes: [], paths: new Set<string>() }),
   Layer.succeed(McpEndpoint, {
-    respondToOther: () => undefined,
+    respondToNonMessage: () => undefined,
     respond: () => Effect.die(new Error("A small API has no MCP server")),
   }),
 )

@@ -1,7 +1,7 @@
 /** Sets accounts' monthly budgets, for the command line and the admin API (D27, budgets). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { noSuchAccount, unlessErased } from "../Accounts.ts"
+import { failIfErased, noSuchAccount } from "../Accounts.ts"
 
 /** A monthly budget. */
 export interface Budget {
@@ -21,4 +21,4 @@ export const setBudget = Effect.fnUntraced(function* (name: string, budget: Budg
     select set_budget(account_id, ${amount}::text::bigint, ${budget?.stops ?? false}) from accounts where name = ${name}
   `
   if (found.length === 0) return yield* noSuchAccount(name)
-}, (write, name) => unlessErased(name)(write))
+}, (write, name) => failIfErased(name)(write))

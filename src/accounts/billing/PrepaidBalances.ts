@@ -249,7 +249,7 @@ const makePrepaidBalances = Effect.gen(function* () {
   const withoutSending = (account_id: number, { balance, reserved }: FoundBalance): FoundBalance => {
     if (sending === undefined) return { balance, reserved }
     const { costs, reservations } = sending.rows
-    for (const place of sending.rows.findPlaces(account_id)) {
+    for (const place of sending.rows.findIndexes(account_id)) {
       balance += costs[place] ?? 0
       reserved += holdings.get(reservations.get(place) ?? "")?.amount ?? 0
     }
@@ -302,7 +302,7 @@ const makePrepaidBalances = Effect.gen(function* () {
   /** Must be called once the charges are in the database. Moves them from the unwritten amounts to the balances. */
   const completeCharges = (rows: UsageColumns) => {
     sending = undefined
-    for (const place of rows.findPlaces()) {
+    for (const place of rows.findIndexes()) {
       const [account_id = 0, cost = 0] = [rows.accounts[place], rows.costs[place]]
       const reservation_id = rows.reservations.get(place) ?? ""
       const holding = holdings.get(reservation_id)
@@ -331,7 +331,7 @@ const makePrepaidBalances = Effect.gen(function* () {
     for (let attempt = 1;; attempt++) {
       const requestedAt = now()
       // If a batch is being written, its costs may already be in the database while they still count as unwritten here.
-      const isBeingWritten = (sending?.rows.findPlaces(account_id).length ?? 0) > 0
+      const isBeingWritten = (sending?.rows.findIndexes(account_id).length ?? 0) > 0
       const unwrittenCost = ledger.getUnwritten(account_id).cost
       const [found] = yield* statements.reserve({
         id,

@@ -138,7 +138,7 @@ const makeWriteLoop = <Batch>(
 /** Sums up an account's requests in the given batches. The resulting object becomes a row in SQL. */
 const summarize = (batches: ReadonlyArray<UsageColumns>, account_id: number, today: string) => {
   const requests = batches.flatMap((rows) =>
-    rows.findPlaces(account_id).map((place) => {
+    rows.findIndexes(account_id).map((place) => {
       const [requested_at = 0, cost = 0] = [rows.times[place], rows.costs[place]]
       return { cost, date: getDateInNewYork(requested_at), requested_at }
     })

@@ -10,7 +10,7 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { isValidRequestId, parseRequestIdTime } from "../../contract/rules/RequestIds.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
-import { packOwnId } from "./UsageColumns.ts"
+import { packClientId } from "./UsageColumns.ts"
 import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 
 /** A valid request id (D12). */
@@ -112,7 +112,7 @@ type Place = typeof Place.Type
  */
 const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
   // The ids are separated by spaces. Searching for the id with a space on both sides matches complete ids only.
-  const own = sql`own_ids <> '' and position(${` ${packOwnId(id)} `} in ' ' || own_ids || ' ') > 0`
+  const own = sql`own_ids <> '' and position(${` ${packClientId(id)} `} in ' ' || own_ids || ' ') > 0`
   const time = parseRequestIdTime(id)
   if (time === undefined) return sql`(${own})`
   const at = sql`${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz`

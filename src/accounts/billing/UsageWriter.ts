@@ -12,7 +12,7 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { isCheckViolation } from "../../postgres/SqlState.ts"
 import { requestIdSuffix } from "../../contract/rules/RequestIds.ts"
 import type { UsageColumns } from "./UsageColumns.ts"
-import { countWindows, type PackedUsage, packUsage } from "./UsagePacking.ts"
+import { countWindows, type EncodedUsage, encodeUsage } from "./UsageEncoding.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
 /** The requests stored by one write. */
@@ -96,7 +96,7 @@ const makeReadKindsSql = (sql: SqlClient.SqlClient, kinds: ReadonlyArray<object>
   sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
 
 /** Builds functions that store request kinds in the database and look up their ids. */
-export const makeRequestKinds = Effect.gen(function* () {
+export const loadRequestKindIds = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   /** Stored kinds, grouped by endpoint. */
   let kinds = new Map<string, Array<typeof StoredKind.Type>>()
@@ -131,8 +131,8 @@ export const makeRequestKinds = Effect.gen(function* () {
 /**
  * Returns a query that selects rows for `usage_batches`, without the writer number. Each column is sent as one array.
  */
-export const makePackedRowsSql = (sql: SqlClient.SqlClient, packed: ReadonlyArray<PackedUsage>) => {
-  const column = <Name extends keyof PackedUsage>(name: Name, type: number) =>
+export const makePackedRowsSql = (sql: SqlClient.SqlClient, packed: ReadonlyArray<EncodedUsage>) => {
+  const column = <Name extends keyof EncodedUsage>(name: Name, type: number) =>
     makeArrayParameter(packed.map((row) => row[name]), type)
   return sql`
     select
@@ -168,11 +168,11 @@ const batchColumns = `account_id, moment, writer, sequence, part, requests, span
 export const makeInsertBatchesSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
   sql.literal(`insert into usage_batches (${batchColumns}) select ${batchColumns} from packed cross join numbered`)
 
-/** Packs the requests in a batch like `packUsage`, but regularly yields to other fibers. */
+/** Packs the requests in a batch like `encodeUsage`, but regularly yields to other fibers. */
 const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: number, kindIds: ReadonlyArray<number>) {
-  const packed: Array<PackedUsage> = []
+  const packed: Array<EncodedUsage> = []
   let work = 0
-  for (const row of packUsage(rows, after, kindIds)) {
+  for (const row of encodeUsage(rows, after, kindIds)) {
     packed.push(row)
     work += rowWork + row.requests
     if (work < maxWork) continue
@@ -190,7 +190,7 @@ const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: numb
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
-  const kinds = yield* makeRequestKinds
+  const kinds = yield* loadRequestKindIds
   let writer: number | undefined
   let sequence = 0
 

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { PageRange } from "../../contract/rules/Cursors.ts"
 import { formatTimeSql, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
-import { findAccount, noSuchAccount, unlessErased } from "../Accounts.ts"
+import { failIfErased, findAccount, noSuchAccount } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../contract/rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
@@ -104,7 +104,7 @@ export const createApiKey = Effect.fnUntraced(function* (
     from accounts where name = ${account} returning key_id::float8
   `)
   return created === undefined ? yield* noSuchAccount(account) : { ...created, key: Redacted.value(key) }
-}, (write, { account }) => unlessErased(account)(write))
+}, (write, { account }) => failIfErased(account)(write))
 
 /** Always fails, because the key cannot be changed. Uses the given message unless the key does not exist. */
 const failUnchangeable = Effect.fnUntraced(function* (id: number, message: string) {

@@ -6,7 +6,7 @@ import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
 import type { SymbolPeriodClauses } from "../../query/lists/SymbolPeriodClauses.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
-import { isEligibleTickerChange } from "../../contract/rules/EffectiveDates.ts"
+import { makeEligibleChangeCondition } from "../../contract/rules/EffectiveDates.ts"
 import { getColumnNames } from "../../contract/rows/RowModel.ts"
 import {
   HistoricalFloat,
@@ -26,7 +26,7 @@ const maxDaysWithoutClose = 30
  */
 const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
-  const isEligible = isEligibleTickerChange(sql, sql`${today}::text::date`)
+  const isEligible = makeEligibleChangeCondition(sql, sql`${today}::text::date`)
 
   const usedWithin = sql.literal(String(maxDaysWithoutClose))
 

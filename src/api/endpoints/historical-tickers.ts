@@ -7,9 +7,9 @@ import { compileStatement } from "../../postgres/CompiledStatement.ts"
 import type { StatementReader } from "../../postgres/Reader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
-import { isGivenUpTicker } from "../../contract/rules/EffectiveDates.ts"
+import { makeFormerTickerCondition } from "../../contract/rules/EffectiveDates.ts"
 import { NotFound } from "../../contract/rules/Errors.ts"
-import { flatMapKnown } from "../../contract/rules/KnownResults.ts"
+import { flatMapSync } from "../../contract/rules/SynchronousResults.ts"
 import { encodeUnpagedResponse } from "../../contract/rules/Paging.ts"
 import { makeLineageEventFinder } from "../../query/lineage/LineageEvents.ts"
 import { SymbolSpellings } from "../../query/lineage/SymbolSpellings.ts"
@@ -39,7 +39,7 @@ export const historicalTickersHandlers = Effect.gen(function* () {
       sql`
           select former_ticker as ticker, date from historical_tickers
           where ticker = ${parameter(({ ticker }) => ticker)}
-            and ${isGivenUpTicker(sql, sql`${parameter(({ today }) => today)}::text::date`)}
+            and ${makeFormerTickerCondition(sql, sql`${parameter(({ today }) => today)}::text::date`)}
           order by date, former_ticker
         `,
   })
@@ -72,7 +72,7 @@ export const historicalTickersHandlers = Effect.gen(function* () {
   const pages = makeCachedSource<Effect.Error<ReturnType<typeof readResult>>>(HistoricalTickersApiGroup.endpoints.list)
 
   const list = makeHandler(HistoricalTickersQuery, ({ ticker: query_ticker }, request) =>
-    flatMapKnown(
+    flatMapSync(
       findSpellings([query_ticker], pages.getVersion),
       ({ dependencies, symbols: [ticker = query_ticker] }) => {
         const query = { ticker, query_ticker, today: getDateInChicago(request.now) }

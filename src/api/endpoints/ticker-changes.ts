@@ -13,7 +13,7 @@ import { makeLineageEventFinder } from "../../query/lineage/LineageEvents.ts"
 import { SymbolSpellings } from "../../query/lineage/SymbolSpellings.ts"
 import { QueryCache } from "../../query/lists/QueryCache.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
-import { flatMapKnown } from "../../contract/rules/KnownResults.ts"
+import { flatMapSync } from "../../contract/rules/SynchronousResults.ts"
 import { encodeUnpagedResponse } from "../../contract/rules/Paging.ts"
 import {
   TickerChangesApiGroup,
@@ -58,7 +58,7 @@ export const tickerChangesHandlers = Effect.gen(function* () {
   }
 
   const readResult = (query: StoredQuery, read: StatementReader, request: AdmittedRequest) =>
-    flatMapKnown(
+    flatMapSync(
       findEvents({ ticker: query.stored, today: query.today }, request.past, read),
       (events) => makeResponse(query, events),
     )
@@ -67,7 +67,7 @@ export const tickerChangesHandlers = Effect.gen(function* () {
   const resolve = makeHandler(
     TickerChangesQuery,
     (sent, request) =>
-      flatMapKnown(
+      flatMapSync(
         findSpellings([sent.ticker], pages.getVersion),
         ({ dependencies, symbols: [stored = sent.ticker] }) => {
           const query = { ...sent, stored, today: getDateInChicago(request.now) }

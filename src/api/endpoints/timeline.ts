@@ -14,7 +14,7 @@ import {
   timelineEventTypes,
   TimelineQuery,
 } from "../../contract/endpoints/timeline.ts"
-import { makeTimelineStatementBuilder } from "./EventSources.ts"
+import { makeTimelineStatementBuilder } from "./TimelineSources.ts"
 
 type Account = typeof CurrentAccount.Service
 

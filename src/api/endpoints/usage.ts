@@ -7,8 +7,8 @@ import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/
 import {
   DailyUsageQuery,
   DailyUsageRow,
-  readDailyUsagePlace,
-  readUsagePlace,
+  parseDailyUsageCursor,
+  parseUsageCursor,
   UsageQuery,
   UsageRow,
 } from "../../contract/endpoints/usage.ts"
@@ -25,14 +25,14 @@ export const usageHandlers = Effect.gen(function* () {
   )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
-  /** A row's position in the list order, encoded as text. `readUsagePlace` parses it. */
+  /** A row's position in the list order, encoded as text. `parseUsageCursor` parses it. */
   const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
     usage_id)`
 
   /** Builds SQL that compares rows with the position `after`. Returns undefined if the list is read from the start. */
   const makePlaceSql = (after: UsageShape["after"]) => {
     if (after === undefined) return undefined
-    const parsed = after.map(flow(readUsagePlace, Option.getOrThrow))
+    const parsed = after.map(flow(parseUsageCursor, Option.getOrThrow))
     const moment = sql`${parsed.map(({ requested_at }) => requested_at)}::text::timestamptz`
     const parts = [
       moment,
@@ -198,7 +198,7 @@ export const usageHandlers = Effect.gen(function* () {
     Row: DailyUsageRow,
     place: sql`to_char(usage_date, 'YYYY-MM-DD') || endpoint`,
     select: ({ account_id, after }, { columns, conditions, orderAndLimit }) => {
-      const begin = after?.map(flow(readDailyUsagePlace, Option.getOrThrow))
+      const begin = after?.map(flow(parseDailyUsageCursor, Option.getOrThrow))
       const day = begin?.map(({ usage_date }) => usage_date)
       const isAfter = begin === undefined ? [] : [sql`usage_date <= ${day}::text::date
         and (usage_date < ${day}::text::date or endpoint > ${begin.map(({ endpoint }) => endpoint)}::text)`]

@@ -92,7 +92,7 @@ export const InvoicesQuery = Schema.Struct({ month: Filter.monthFilter, ...Pagin
 export const InvoiceLinesQuery = Schema.Struct({
   month: Filter.monthFilter,
   endpoint: Filter.endpointFilter,
-  kind: Filter.makeEnum(invoiceLineKinds),
+  kind: Filter.makeEnumFilter(invoiceLineKinds),
   ...Filter.makePastDateRanges("usage_date"),
   ...PagingParameters,
 }).check(checkParameterCombinations)

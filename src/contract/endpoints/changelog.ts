@@ -13,8 +13,8 @@ import { ChangelogEntry, changelogEntryTypes } from "../ChangelogEntry.ts"
 
 /** The changelog filters. An entry is returned only if it matches all of them. */
 export const ChangelogQuery = Schema.Struct({
-  type: Filter.makeEnum(changelogEntryTypes),
-  ...Filter.makeBooleans("breaking"),
+  type: Filter.makeEnumFilter(changelogEntryTypes),
+  ...Filter.makeBooleanFilters("breaking"),
   since: Schema.optionalKey(
     Schema.String.annotate({ description: "Entries from this day on.", format: "date" }).pipe(
       Schema.decodeTo(CalendarDate),

@@ -114,9 +114,9 @@ export const readChangeFeedStart = (text: string): Option.Option<ChangeFeedStart
 export const parseChangeFeedStart = flow(readChangeFeedStart, Option.getOrThrow)
 
 const changeFilters = {
-  dataset: Filter.makeEnum(changeFeedDatasets).annotate({ filter: { operator: "statement" } }),
+  dataset: Filter.makeEnumFilter(changeFeedDatasets).annotate({ filter: { operator: "statement" } }),
   ticker: Schema.optionalKey(TickerListParameter.annotate({ filter: { operator: "statement" } })),
-  kind: Filter.makeEnum(changeKinds).annotate({ filter: { operator: "statement" } }),
+  kind: Filter.makeEnumFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
   after: makeCursorParameter(
     readChangeFeedStart,
     "must be a cursor from a response, a time with its zone such as 2026-06-01T08:30:00-05:00, or now",

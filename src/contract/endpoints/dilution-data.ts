@@ -135,8 +135,8 @@ export const findSecurityTypeMismatch = (row: { readonly [column: string]: unkno
 }
 
 const filters = {
-  security_type: Filter.makeEnum(securityTypes),
-  ...Filter.makeBooleans("registered"),
+  security_type: Filter.makeEnumFilter(securityTypes),
+  ...Filter.makeBooleanFilters("registered"),
   ...Filter.makeNumberRanges("floor_price", "underlying_shares_remaining"),
   ...Filter.makePastDateRanges("filed_at"),
   ...Filter.makeDateRanges("expiration_date", "maturity_date"),
@@ -153,8 +153,8 @@ export const DilutionDataAdvancedQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
   owner: Filter.makeArrayElementSubstring("owners", "the name of an owner"),
-  bank: Filter.makeSubstring("bank"),
-  price_protection: Filter.makeSubstring("price_protection"),
+  bank: Filter.makeSubstringFilter("bank"),
+  price_protection: Filter.makeSubstringFilter("price_protection"),
 })
 
 /** The endpoints that return warrants and convertibles. */

@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListQueries.ts"
+import { makeListQueryWithSources } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -40,10 +40,10 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
 }) {}
 
 /** The parameters of `/v1/float-outstanding`. */
-export const FloatOutstandingQuery = makeSourcedListQuery({
+export const FloatOutstandingQuery = makeListQueryWithSources({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...Filter.makeTexts("country", "sector", "industry", "exchange"),
-  ...Filter.makeBooleans("is_adr"),
+  ...Filter.makeTextFilters("country", "sector", "industry", "exchange"),
+  ...Filter.makeBooleanFilters("is_adr"),
   ...Filter.makeNumberRanges("float", "outstanding", "tradable_float", "market_cap"),
 })
 

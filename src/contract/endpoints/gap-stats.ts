@@ -70,7 +70,7 @@ export const GapStatsQuery = makeListQuery({
   ...Filter.makeNumberRanges("gap_percentage", "volume", "dollar_volume", "market_cap"),
   tag: Filter.makeArrayElement("all_tags", "Sessions"),
   filing_type: Filter.makeArrayElement("filing_types", "Sessions"),
-  ...Filter.makeBooleans("closed_over_vwap"),
+  ...Filter.makeBooleanFilters("closed_over_vwap"),
 })
 
 /** The endpoints that return sessions that opened with a price gap. */

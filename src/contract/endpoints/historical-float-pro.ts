@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListQueries.ts"
+import { makeListQueryWithSources } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -58,13 +58,13 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
 }) {}
 
 /** The parameters of `/v1/historical-float-pro`. */
-export const HistoricalFloatProQuery = makeSourcedListQuery({
+export const HistoricalFloatProQuery = makeListQueryWithSources({
   ticker: Schema.optionalKey(TickerListParameter),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
     description: "true: only the newest row of each ticker, among the rows that match the other filters.",
     filter: { operator: "statement" },
   })),
-  ...Filter.makeBooleans("is_adr"),
+  ...Filter.makeBooleanFilters("is_adr"),
   ...Filter.makeNumberRanges("float", "outstanding_shares", "tradable_float", "market_cap"),
   ...Filter.makePastDateRanges("filed_at", "reported_date"),
 })

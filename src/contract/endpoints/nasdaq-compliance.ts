@@ -64,10 +64,10 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
 export const NasdaqComplianceQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
-  deficiency_type: Filter.makeEnum(deficiencyTypes),
-  notice_type: Filter.makeEnum(noticeTypes),
-  risk: Filter.makeEnum(riskLevels),
-  status: Filter.makeEnum(complianceStatuses),
+  deficiency_type: Filter.makeEnumFilter(deficiencyTypes),
+  notice_type: Filter.makeEnumFilter(noticeTypes),
+  risk: Filter.makeEnumFilter(riskLevels),
+  status: Filter.makeEnumFilter(complianceStatuses),
   ...Filter.makePastDateRanges("added_date"),
   ...Filter.makeDateRanges("compliance_deadline"),
 })

@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListQueries.ts"
+import { makeListQueryWithSources } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -47,10 +47,10 @@ const Search = Schema.String.check(
 )
 
 /** The parameters of `/v1/news` and `/v1/news-basic`. */
-export const NewsQuery = makeSourcedListQuery({
+export const NewsQuery = makeListQueryWithSources({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...Filter.makeDates("filed_at"),
-  ...Filter.makeTexts("form_type"),
+  ...Filter.makeDateFilters("filed_at"),
+  ...Filter.makeTextFilters("form_type"),
   tag: Filter.makeArrayElement("tags", "Items"),
   query: Schema.optionalKey(
     Schema.String.annotate({

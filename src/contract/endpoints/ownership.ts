@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListQueries.ts"
+import { makeListQueryWithSources } from "../rules/ListQueries.ts"
 import { makeListEnvelope, ResultUnit } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -77,7 +77,7 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 }) {}
 
 /** The parameters of `/v1/ownership`. */
-export const OwnershipQuery = makeSourcedListQuery({
+export const OwnershipQuery = makeListQueryWithSources({
   // The `statement` operator adds no SQL condition of its own: the handler's SQL first selects the newest filing for
   // each ticker.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
@@ -92,8 +92,8 @@ export const OwnershipQuery = makeSourcedListQuery({
       "of only the newest filing of each ticker, which often is that of one person.",
     filter: { operator: "statement" },
   })),
-  owner_name: Filter.makeSubstring("owner_name"),
-  owner_type: Filter.makeEnum(ownerTypes),
+  owner_name: Filter.makeSubstringFilter("owner_name"),
+  owner_type: Filter.makeEnumFilter(ownerTypes),
 })
 
 /** The `/v1/ownership` endpoint. */

@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListQueries.ts"
+import { makeListQueryWithSources } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -52,13 +52,13 @@ export class Registration extends Model.Class<Registration>("Registration")({
 }) {}
 
 /** The parameters of `/v1/registrations`. */
-export const RegistrationsQuery = makeSourcedListQuery({
+export const RegistrationsQuery = makeListQueryWithSources({
   ticker: Schema.optionalKey(TickerListParameter),
-  type: Filter.makeEnum(registrationTypes),
-  ...Filter.makeTexts("form_type"),
-  ...Filter.makeCodes("file_no"),
-  bank: Filter.makeSubstring("bank"),
-  ...Filter.makeBooleans("effective_status", "is_atm", "over_baby_shelf"),
+  type: Filter.makeEnumFilter(registrationTypes),
+  ...Filter.makeTextFilters("form_type"),
+  ...Filter.makeCodeFilters("file_no"),
+  bank: Filter.makeSubstringFilter("bank"),
+  ...Filter.makeBooleanFilters("effective_status", "is_atm", "over_baby_shelf"),
   ...Filter.makeNumberRanges("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
   ...Filter.makePastDateRanges("filed_at", "effective_date"),
   ...Filter.makeDateRanges("expiration_date"),

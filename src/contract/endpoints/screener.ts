@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListQueries.ts"
+import { makeListQueryWithSources } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -102,10 +102,10 @@ export const screenerSorts = (["ticker", ...filtered, ...readOnly] as const).fla
 export type ScreenerSortOrder = typeof screenerSorts[number]
 
 /** The parameters of `/v1/screener`. */
-export const ScreenerQuery = makeSourcedListQuery({
+export const ScreenerQuery = makeListQueryWithSources({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...Filter.makeTexts("exchange", "sector", "industry", "country", "state"),
-  ...Filter.makeBooleans("is_adr", "pending_s1"),
+  ...Filter.makeTextFilters("exchange", "sector", "industry", "country", "state"),
+  ...Filter.makeBooleanFilters("is_adr", "pending_s1"),
   ...Filter.makePastDateRanges("ipo_date"),
   ...Filter.makeNumberRanges(...filtered),
   sort: Schema.Literals(screenerSorts).annotate({

@@ -43,8 +43,8 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
 /** The parameters of `/v1/split-status`. */
 export const SplitStatusQuery = makeListQuery({
   ticker: TickerListParameter,
-  action_type: Filter.makeEnum(splitActions),
-  ...Filter.makeBooleans("executed"),
+  action_type: Filter.makeEnumFilter(splitActions),
+  ...Filter.makeBooleanFilters("executed"),
   ...Filter.makePastDateRanges("filed_at"),
   ...Filter.makeDateRanges("vote_date", "effective_date"),
 })

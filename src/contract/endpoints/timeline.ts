@@ -61,14 +61,14 @@ export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
 // The `statement` operator adds no SQL condition of its own: `at` comes from a different column in each table, so the
 // handler builds the conditions.
 const filter: FilterDeclaration = { operator: "statement", narrows: true }
-const { date_from, date_to } = Filter.makeDates("at")
+const { date_from, date_to } = Filter.makeDateFilters("at")
 
 /** The parameters of `/v1/timeline`. */
 export const TimelineQuery = Schema.Struct({
   ticker: LongTickerParameter,
   date_from: date_from.annotate({ filter }),
   date_to: date_to.annotate({ filter }),
-  types: Filter.makeEnum(timelineEventTypes).annotate({ filter }),
+  types: Filter.makeEnumFilter(timelineEventTypes).annotate({ filter }),
   follow_lineage: LineageParameters.follow_lineage,
   cik: Schema.optionalKey(CikParameter),
   ...AsOfParameter,

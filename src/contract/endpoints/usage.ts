@@ -9,7 +9,7 @@ import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
 import * as Filter from "../rules/Filters.ts"
 import { makeCursorReader } from "../rules/Cursors.ts"
 import { isInCalendar } from "../rules/Dates.ts"
-import { makeListEnvelope, makePlaceParameter, PagingParameters } from "../rules/Paging.ts"
+import { makeListEnvelope, makePageAfterParameter, PagingParameters } from "../rules/Paging.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
@@ -57,7 +57,7 @@ const noUsageId = "00000000-0000-0000-0000-000000000000"
  * batches. For a count of requests rejected with 429, it is the row id in the table `usage`; these counts come last.
  * All parts are strings, because they are passed to SQL as parameters.
  */
-export const readUsagePlace = makeCursorReader(
+export const parseUsageCursor = makeCursorReader(
   new RegExp(
     String.raw`^(?<millis>\d{1,13})\.(?:(?<writer>\d{1,10})\.(?<sequence>\d{1,10})\.(?<part>\d{1,5})\.` +
       String.raw`(?<place>\d{1,5})|(?<usage_id>[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}))$`,
@@ -68,7 +68,7 @@ export const readUsagePlace = makeCursorReader(
 )
 
 /** Parses a cursor for `/v1/usage/daily`: the day and endpoint of a row, such as `2026-06-01/v1/news`. */
-export const readDailyUsagePlace = makeCursorReader(
+export const parseDailyUsageCursor = makeCursorReader(
   /^(?<usage_date>\d{4}-\d{2}-\d{2})(?<endpoint>\/[\x21-\x7e]{0,255})$/,
   ({ endpoint = "", usage_date = "" }) => isInCalendar(usage_date) ? { usage_date, endpoint } : undefined,
 )
@@ -78,7 +78,7 @@ export const UsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   status_code: Filter.statusCodeFilter,
   ...Filter.makePastInstantRanges("requested_at"),
-  after: makePlaceParameter(readUsagePlace),
+  after: makePageAfterParameter(parseUsageCursor),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -86,7 +86,7 @@ export const UsageQuery = Schema.Struct({
 export const DailyUsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   ...Filter.makePastDateRanges("usage_date"),
-  after: makePlaceParameter(readDailyUsagePlace),
+  after: makePageAfterParameter(parseDailyUsageCursor),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 

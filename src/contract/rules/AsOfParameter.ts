@@ -1,6 +1,6 @@
 /** The parameter `as_of`, which requests the response that a client would have received at an earlier time. */
 import { Schema, SchemaGetter } from "effect"
-import { CalendarDate, formatMoment, getEndOfNewYorkDay } from "./Dates.ts"
+import { CalendarDate, formatHistoryTimestamp, getEndOfNewYorkDay } from "./Dates.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 const isDate = Schema.is(CalendarDate)
@@ -21,7 +21,7 @@ export const normalizeTimestamp = (text: string): string | undefined => {
   if (!isDate(date)) return undefined
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === "-" ? -1 : 1)
   const millis = Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offset * millisPerMinute
-  return formatMoment(millis, fraction.padEnd(6, "0"))
+  return formatHistoryTimestamp(millis, fraction.padEnd(6, "0"))
 }
 
 /** Like `normalizeTimestamp`, but also accepts a date, which stands for the end of that day in New York. */
@@ -54,13 +54,13 @@ export const AsOfParameter = {
  * The value of `as_of` that stands for the newest timestamp in the history. The service replaces it with that
  * timestamp.
  */
-export const presentMoment = "now"
+export const asOfNow = "now"
 
 /**
  * Returns the request target with `now` replaced by the timestamp, so that links in the response refer to the same
  * state of the data.
  */
-export const replacePresentMoment = (target: string, moment: string) => {
+export const replaceAsOfNow = (target: string, moment: string) => {
   const [path = "", ...query] = target.split("?")
   const parameters = new URLSearchParams(query.join("?"))
   parameters.set("as_of", moment)

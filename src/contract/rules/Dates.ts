@@ -17,7 +17,7 @@ export const printedOffset = { text: "-05:00", millis: -5 * 60 * 60 * 1000 } as 
  * timestamps). `decimals` contains these six digits. Returns undefined if the year at -05:00 is outside the range 1 to
  * 9999. The strings sort chronologically.
  */
-export const formatMoment = (millis: number, decimals: string): string | undefined => {
+export const formatHistoryTimestamp = (millis: number, decimals: string): string | undefined => {
   const text = new Date(millis + printedOffset.millis).toISOString()
   // `toISOString` writes years below 0 and above 9999 with a sign and six digits, which makes the string longer.
   return text.length === 24 && !text.startsWith("0000")
@@ -32,7 +32,7 @@ export const formatMoment = (millis: number, decimals: string): string | undefin
 export const formatTime = (millis: number): string | undefined => {
   // In JavaScript, the remainder is negative for times before 1970.
   const decimals = String(((millis % 1000) + 1000) % 1000).padStart(3, "0")
-  return formatMoment(millis, decimals)?.replace(`.000${printedOffset.text}`, printedOffset.text)
+  return formatHistoryTimestamp(millis, decimals)?.replace(`.000${printedOffset.text}`, printedOffset.text)
 }
 
 /**
@@ -58,7 +58,7 @@ export const formatTimeSql = (time: string) =>
 export const makeTimeSql = (column: string) => `${formatTimeSql(column)} as ${column}`
 
 /** Returns an SQL expression that formats a `timestamptz` expression as a history timestamp (D15, timestamps). */
-export const makeMomentSql = (time: string) =>
+export const makeHistoryTimestampSql = (time: string) =>
   `to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"${printedOffset.text}"')`
 
 /**
@@ -66,7 +66,7 @@ export const makeMomentSql = (time: string) =>
  * the range 1 to 9999.
  */
 export const getEndOfNewYorkDay = (date: string) =>
-  formatMoment(getNextMidnightIn(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
+  formatHistoryTimestamp(getNextMidnightIn(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
 
 /**
  * Returns a function that converts milliseconds since 1970 to the date in the time zone. The function is called for

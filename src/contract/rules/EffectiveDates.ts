@@ -5,12 +5,12 @@ import type { SqlClient, Statement } from "effect/sql"
  * Returns the SQL condition for eligible ticker changes (D19). It must match the partial indexes' condition exactly, or
  * PostgreSQL cannot use them.
  */
-export const isEligibleTickerChange = (sql: SqlClient.SqlClient, today: Statement.Fragment) =>
+export const makeEligibleChangeCondition = (sql: SqlClient.SqlClient, today: Statement.Fragment) =>
   sql`status = 'confirmed' and effective_date <= ${today}`
 
 /**
  * Returns the SQL condition for symbols that a company has stopped using (D23, historical tickers). If the date is
  * unknown, it counts as past.
  */
-export const isGivenUpTicker = (sql: SqlClient.SqlClient, today: Statement.Fragment) =>
+export const makeFormerTickerCondition = (sql: SqlClient.SqlClient, today: Statement.Fragment) =>
   sql`(date is null or date <= ${today})`

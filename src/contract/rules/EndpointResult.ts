@@ -1,6 +1,6 @@
 /**
- * What an endpoint returns, such as a page or an export. `api/Finish.ts` turns it into a response by adding headers and
- * the cost.
+ * What an endpoint returns, such as a page or an export. `api/ResponseBuilder.ts` turns it into a response by adding
+ * headers and the cost.
  */
 import { Data, type Effect, Schema, type Stream } from "effect"
 import { listContentTypes } from "../rows/ListFormats.ts"

@@ -37,7 +37,7 @@ const nonFutureDateFilter = (operator: FilterOperator, column: string, descripti
   dateParameter(NonFutureDate, { operator, column, refusesFuture: true }, `${description}; not in the future.`)
 
 /** Returns the filters for a date column: `date` for a single day, `date_from` and `date_to` for a range. */
-export const makeDates = (column: string) => ({
+export const makeDateFilters = (column: string) => ({
   date: dateParameter(
     NonFutureDate,
     { operator: "onDay", column, refusesFuture: true },
@@ -48,7 +48,7 @@ export const makeDates = (column: string) => ({
 })
 
 /** The filters `date`, `date_from` and `date_to` for the column `date`. */
-export const defaultDates = makeDates("date")
+export const defaultDates = makeDateFilters("date")
 
 /** Creates a field for each name. The type assertion restores the keys, which `Object.fromEntries` loses. */
 const makeFields = <Name extends string, Key extends string, Field>(
@@ -122,7 +122,7 @@ export const makeDateRanges = makeDayRanges(
 )
 
 /** Returns the filter `x` for each boolean column `x`. It accepts `true` or `false`. */
-export const makeBooleans = <Name extends string>(...names: ReadonlyArray<Name>) =>
+export const makeBooleanFilters = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, (column) =>
     Schema.optionalKey(
       Schema.Boolean.annotate({
@@ -187,14 +187,14 @@ const makeTextListFilter = (operator: FilterOperator) => (column: string) =>
 /**
  * Returns a filter for each column. A row matches if the column equals one of the filter's values, ignoring case (D33).
  */
-export const makeTexts = <Name extends string>(...names: ReadonlyArray<Name>) =>
+export const makeTextFilters = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, makeTextListFilter("oneOfIgnoringCase"))
 
 /**
- * Like `makeTexts`, but for columns with codes that are entirely in lower case or entirely in upper case. Only these
- * two spellings have to be compared, so no index on `lower(…)` is needed (D33).
+ * Like `makeTextFilters`, but for columns with codes that are entirely in lower case or entirely in upper case. Only
+ * these two spellings have to be compared, so no index on `lower(…)` is needed (D33).
  */
-export const makeCodes = <Name extends string>(...names: ReadonlyArray<Name>) =>
+export const makeCodeFilters = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, makeTextListFilter("oneOfCodes"))
 
 /**
@@ -239,7 +239,7 @@ export const monthFilter = listFilter(
  * Returns a filter that accepts one or more of `words`, comma-separated and in upper or lower case. Any other word is
  * rejected (D33).
  */
-export const makeEnum = <const Words extends ReadonlyArray<string>>(words: Words) => {
+export const makeEnumFilter = <const Words extends ReadonlyArray<string>>(words: Words) => {
   const message = `must be one of: ${words.join(", ")}`
   return listFilter(
     Schema.String.pipe(Schema.decodeTo(
@@ -269,7 +269,7 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
 /**
  * Returns a filter that matches text containing the value, ignoring case. `%`, `_` and quotes have no special meaning.
  */
-export const makeSubstring = (column: string) => partialTextFilter(column, { operator: "contains", column })
+export const makeSubstringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
 /**
  * Returns a filter that matches arrays in which some element contains the value, ignoring case. OpenAPI describes the

@@ -15,6 +15,6 @@ export const makeListQuery = <const Filters extends Schema.Struct.Fields>(filter
     .check(checkParameterCombinations)
 
 /** Returns the query schema of a list that supports `provenance`, so that its rows can include their sources. */
-export const makeSourcedListQuery = <const Filters extends Schema.Struct.Fields>(filters: Filters) =>
+export const makeListQueryWithSources = <const Filters extends Schema.Struct.Fields>(filters: Filters) =>
   Schema.Struct({ ...filters, ...LineageParameters, ...AsOfParameter, ...ProvenanceParameter, ...PagingParameters })
     .check(checkParameterCombinations)

@@ -66,7 +66,7 @@ export const PagingParameters = {
  * the next page. It makes that page start after the last row of the current page, even if rows have been added in the
  * meantime.
  */
-export const makePlaceParameter = (place: CursorReader<unknown>) =>
+export const makePageAfterParameter = (place: CursorReader<unknown>) =>
   makeCursorParameter(place, "must be that of the link to a next page, unchanged", {
     description: "Where the page begins: the link to the next page has it, so that new rows do not shift the pages. " +
       "`page` then only numbers the page.",

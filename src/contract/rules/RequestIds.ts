@@ -18,7 +18,7 @@ let number = 0
 
 /**
  * Generates a UUID version 7. It consists of the time, a number from 0 to 4095 that is unique within the millisecond,
- * and this process's suffix. This allows usage records to store only the number (`UsagePacking.ts`). In each
+ * and this process's suffix. This allows usage records to store only the number (`UsageEncoding.ts`). In each
  * millisecond, numbering starts at a random value, so that clients cannot count the requests between two of their own.
  */
 export const makeRequestId = (now = Date.now()) => {

@@ -4,13 +4,13 @@ import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 
-const DoubtfulSymbol = Schema.Struct({ ticker: Schema.String, reason: Schema.String })
+const IncompleteSymbol = Schema.Struct({ ticker: Schema.String, reason: Schema.String })
 
 /** A symbol with null values in its row because something about its security is unknown, and the reason. */
-export type DoubtfulSymbol = typeof DoubtfulSymbol.Type
+export type IncompleteSymbol = typeof IncompleteSymbol.Type
 
-/** Decodes query rows as `DoubtfulSymbol` values. */
-export const decodeDoubtfulSymbols = decodeRows(DoubtfulSymbol)
+/** Decodes query rows as `IncompleteSymbol` values. */
+export const decodeIncompleteSymbols = decodeRows(IncompleteSymbol)
 
 /**
  * Computes the market capitalizations of the symbols, and of all other symbols of the same companies, and stores them

@@ -14,7 +14,7 @@ import * as Staging from "./LoadingTable.ts"
 import { describeSqlError } from "../../postgres/FailureText.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { parseAsOfTime } from "../../contract/rules/AsOfParameter.ts"
-import { makeMomentSql, PrintedTime } from "../../contract/rules/Dates.ts"
+import { makeHistoryTimestampSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { makePastConditions, makePastTable } from "../../query/history/PastTables.ts"
 
 /** The rows cannot be restored, so nothing was changed. The message explains why. */
@@ -107,7 +107,7 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
       coalesce((
         select min(month) from history.transactions where recorded_at > $1::text::timestamptz
       ), '-infinity')::text as month,
-      ${makeMomentSql("earliest")} as earliest, earliest > $1::text::timestamptz as is_early
+      ${makeHistoryTimestampSql("earliest")} as earliest, earliest > $1::text::timestamptz as is_early
     from history.beginning`,
     [moment],
   ))
@@ -169,7 +169,7 @@ const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error:
  * ingest would read wrong closes from these totals. The history does not contain earlier totals, so prices for these
  * days must be ingested again.
  */
-const forgetBars = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) {
+const deleteReplacedBarTotals = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(
     `delete from price_periods as known
@@ -216,7 +216,7 @@ const replaceRows = Effect.fnUntraced(function* ({ lastChange, preview, staged }
     })
   }
   yield* describeDatasetChange({ undone_to: moment })
-  if (table === "daily_prices") yield* forgetBars(staged)
+  if (table === "daily_prices") yield* deleteReplacedBarTotals(staged)
   yield* Staging.deleteRemovedRows(staged)
   yield* Staging.mergeStagedRows(staged, { hidden: [], omitted: [], isAppend: false })
   const rows = counts.unchanged + counts.updated + counts.added
@@ -271,8 +271,8 @@ export const listRecentChanges = Effect.fnUntraced(function* (name: string, limi
   const sql = yield* SqlClient.SqlClient
   const { table } = yield* requireDataset(name)
   return yield* decodeChanges(sql.unsafe(
-    `select ${makeMomentSql("recorded_at - interval '1 microsecond'")} as before,
-      ${makeMomentSql("recorded_at")} as recorded_at,
+    `select ${makeHistoryTimestampSql("recorded_at - interval '1 microsecond'")} as before,
+      ${makeHistoryTimestampSql("recorded_at")} as recorded_at,
       coalesce((changes -> $1 ->> 'added')::int, 0) as added,
       coalesce((changes -> $1 ->> 'corrected')::int, 0) as corrected,
       coalesce((changes -> $1 ->> 'removed')::int, 0) as removed

@@ -19,7 +19,7 @@ import { listHalfDaysUntil } from "./MarketCalendar.ts"
 const [open, earlyClose, close] = [570, 780, 960]
 
 /** Returns SQL for the minute of the market close on a day, as far as it is known in advance. */
-export const closeMinute = (day: string) =>
+export const makeCloseMinuteSql = (day: string) =>
   `case when ${day} in (select half_day from half_days) then ${earlyClose} else ${close} end`
 
 /** The last minute before the regular close. */
@@ -32,14 +32,14 @@ const closingPrintMinutes = 5
 const minEarlyCloseSymbols = 500
 
 /** The minimum number of symbols in which a pattern must occur to be reported. With fewer symbols, it may be chance. */
-export const minDoubtfulSymbols = 10
+export const minReportedSymbols = 10
 
 /**
  * Returns the SQL condition that a day is complete. This is the case if any symbol has a day bar, or a minute bar that
  * starts at 15:59 or later (on a half day, at 12:59 or later). It is also the case if the last bar of all symbols
  * starts from 12:59 to 13:04: then the market closed early without notice, and the file contains no after-hours bars.
  */
-export const isCompleteDay = (day: string) =>
+export const makeCompleteDayCondition = (day: string) =>
   `(exists (select from price_periods as day_bar where day_bar.date = ${day} and day_bar.period = 'day') or (
     select max(part.last_minute) >= ${lastRegularMinute}
       or max(part.last_minute) >= ${earlyClose - 1} and (
@@ -296,7 +296,7 @@ export const removeMidnightBars = Effect.gen(function* () {
 })
 
 /** A day on which the file's bars contradict the early closes known in advance. */
-export interface DoubtfulDay {
+export interface ContradictedDay {
   /** The date as `YYYY-MM-DD`. */
   readonly date: string
   /** Whether an early close was scheduled. */
@@ -317,22 +317,22 @@ const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and 
  * a scheduled early close, or trading continues after a scheduled early close. The bars count as evidence that trading
  * stopped early only if they cover enough symbols, or if previously ingested bars show the same.
  */
-export const findDoubtfulDays = Effect.gen(function* () {
+export const findContradictedDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql.unsafe<DoubtfulDay>(`
+  return yield* sql.unsafe<ContradictedDay>(`
     select day::text as date, is_half_day, closed_early, ends_early, is_known
     from bar_days cross join lateral (
       select not is_half_day and ${isEarlyEnd("last_minute")} as ends_early,
         closed_early and not is_half_day and symbols < ${minEarlyCloseSymbols} as is_known
     ) as early
-    where ends_early or is_known or symbols >= ${minDoubtfulSymbols}
+    where ends_early or is_known or symbols >= ${minReportedSymbols}
       and case when is_half_day then not stops and last_minute >= ${lastRegularMinute} else stops end
     order by day
   `)
 })
 
 /** Symbols whose close on a day was taken at a different time than for the file's symbols. */
-export interface MixedCloses {
+export interface ConflictingCloses {
   /** The date as `YYYY-MM-DD`. */
   readonly date: string
   /** Whether 13:00 is used as the close for the file's symbols. */
@@ -345,9 +345,9 @@ export interface MixedCloses {
  * a close can be corrected only with the symbol's bars. If the file shows that trading continued after 13:00, also
  * finds other symbols whose bars ended at 13:00 on that day. Must run before the file is merged.
  */
-export const findMixedCloses = Effect.gen(function* () {
+export const findConflictingCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql.unsafe<MixedCloses>(`
+  return yield* sql.unsafe<ConflictingCloses>(`
     -- The last condition uses columns of bar_days to exclude most days before the bars of "others" are read.
     select day::text as date, closed_early, others.symbols
     from bar_days cross join lateral (
@@ -376,7 +376,7 @@ export const findMixedCloses = Effect.gen(function* () {
  * bar at 09:30 is the last one before the open, and the last regular bar is at 16:00. The check requires at least
  * `minSymbols` symbols with a bar at 09:31, because with fewer symbols this may only be a sign of rare trading.
  */
-export const hasEndStamps = Effect.fnUntraced(function* (minSymbols: number) {
+export const hasEndTimestamps = Effect.fnUntraced(function* (minSymbols: number) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql.unsafe<{ readonly has: boolean }>(`
     select coalesce(sum(volume) filter (where minute = ${open}), 0)
@@ -423,11 +423,13 @@ export const findShortenedDays = Effect.gen(function* () {
 export const yearDays = 365
 
 /** An SQL query for the first complete day. The high and low of a year that begins earlier are unknown. */
-const firstCompleteDay = `(select min(date) from price_periods as first where ${isCompleteDay("first.date")})`
+const firstCompleteDay = `(select min(date) from price_periods as first where ${
+  makeCompleteDayCondition("first.date")
+})`
 
 /** An SQL query for the complete days of the file. */
 const completeDays = `select date from (select distinct date from new_periods) as in_file
-  where ${isCompleteDay("in_file.date")}`
+  where ${makeCompleteDayCondition("in_file.date")}`
 
 /**
  * Merges `new_periods` into `price_periods`. The minute bars of a symbol and day replace all earlier minute bars of

@@ -4,23 +4,23 @@ import { SqlClient } from "effect/sql"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
-import type { DoubtfulSymbol } from "../load/MarketCaps.ts"
+import type { IncompleteSymbol } from "../load/MarketCaps.ts"
 import { acquireTableLoadLocks, type ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { type FileSpellings, makeFileSpellings } from "../load/SymbolSpellings.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { BarFileRefused, makeSkippedBars, readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,
+  type ConflictingCloses,
+  type ContradictedDay,
   createBarTables,
-  type DoubtfulDay,
-  findDoubtfulDays,
-  findMixedCloses,
+  findConflictingCloses,
+  findContradictedDays,
   findShortenedDays,
-  hasEndStamps,
+  hasEndTimestamps,
   keepSpellings,
   mergePeriods,
-  minDoubtfulSymbols,
-  type MixedCloses,
+  minReportedSymbols,
   removeMidnightBars,
   type ShortenedDay,
   storeBars,
@@ -66,7 +66,7 @@ export interface PriceFileResult {
   /** The number of rows added, updated and so on, by dataset. */
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
   /** Symbols for which some values are null, with the reason. */
-  readonly doubtful: ReadonlyArray<DoubtfulSymbol>
+  readonly doubtful: ReadonlyArray<IncompleteSymbol>
   /** The number of symbols whose sessions were recomputed because ticker changes, splits or closes have changed. */
   readonly corrected: number
 }
@@ -102,7 +102,7 @@ const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbo
       "intended, add --allow-empty.",
   })
 
-const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: DoubtfulDay) => {
+const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: ContradictedDay) => {
   if (is_half_day) {
     return `An early close was scheduled for ${date}, but bars show trading after it. The close is taken at 13:00.`
   }
@@ -124,7 +124,7 @@ const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_k
 /** The maximum number of symbols that a warning about mixed closes lists. */
 const maxListedSymbols = 20
 
-const describeMixedCloses = ({ closed_early, date, symbols }: MixedCloses) => {
+const describeMixedCloses = ({ closed_early, date, symbols }: ConflictingCloses) => {
   const [taken, known] = closed_early ? ["13:00", "16:00"] : ["16:00", "13:00"]
   const listed = symbols.slice(0, maxListedSymbols).join(", ")
   return `The close of ${date} is taken at ${taken}, but that of ${formatCountWithNoun(symbols.length, "symbol")} ` +
@@ -165,9 +165,9 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
  */
 const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
-    ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
-    ...(yield* findMixedCloses).map(describeMixedCloses),
-    ...((yield* hasEndStamps(check ? 0 : minDoubtfulSymbols)) ? [endStampsDoubt] : []),
+    ...(yield* findContradictedDays).map(describeDoubtfulDay),
+    ...(yield* findConflictingCloses).map(describeMixedCloses),
+    ...((yield* hasEndTimestamps(check ? 0 : minReportedSymbols)) ? [endStampsDoubt] : []),
   ]
 })
 

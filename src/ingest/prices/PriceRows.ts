@@ -8,8 +8,8 @@
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
-import { closeMinute, dependentDays, isCompleteDay, runStatements, yearDays } from "./PeriodSql.ts"
-import { isUsedOn } from "./SecurityPeriods.ts"
+import { dependentDays, makeCloseMinuteSql, makeCompleteDayCondition, runStatements, yearDays } from "./PeriodSql.ts"
+import { makePeriodCondition } from "./SecurityPeriods.ts"
 
 /** The minimum gap, up or down, for a session to be included in `gap_stats`, in percent. */
 const minGap = 3
@@ -61,7 +61,7 @@ const adjustPrice = (price: string, security: string, from: string, to: string) 
 /**
  * SQL condition on a row of `price_periods as known`: the row contains the close of its day, and the day is complete.
  */
-const hasClose = `(period = 'day' or period = 'regular' and ${isCompleteDay("known.date")})`
+const hasClose = `(period = 'day' or period = 'regular' and ${makeCompleteDayCondition("known.date")})`
 
 /**
  * SQL aggregate that computes a day's volume from the parts of the day. It is the total of the minute bars or, if there
@@ -79,11 +79,13 @@ const lastClose = (security: string, day: string) =>
   `(
     select closes.date, closes.close from symbol_periods as any_period cross join lateral (
       (select date, close, 0 as source from daily_prices as known
-        where ${isUsedOn("known", "any_period")} and date <= ${day} and date > ${day} - ${maxCloseAge}
+        where ${makePeriodCondition("known", "any_period")} and date <= ${day} and date > ${day} - ${maxCloseAge}
         order by date desc limit 1)
       union all
       (select date, close, 1 from price_periods as known
-        where ${isUsedOn("known", "any_period")} and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
+        where ${
+    makePeriodCondition("known", "any_period")
+  } and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
         order by date desc, period limit 1)
     ) as closes
     where any_period.security = ${security} order by closes.date desc, source limit 1
@@ -107,7 +109,7 @@ const createVolumes = `
       bool_or(period <> 'day') as has_minutes,
       coalesce(sum(volume) filter (where period = 'premarket'), 0) as premarket,
       coalesce(sum(volume) filter (where period = 'afterhours'), 0) as afterhours
-    from used join price_periods as parts on ${isUsedOn("parts", "used")}
+    from used join price_periods as parts on ${makePeriodCondition("parts", "used")}
     where parts.date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
     group by security, parts.ticker, parts.date
   ),
@@ -157,7 +159,7 @@ const createSessions = `
       ) as is_decided,
     (select max(last_minute) from price_periods as parts
       where parts.ticker = touched.ticker and parts.date = touched.date) as last_minute
-  from touched join symbol_periods as period on ${isUsedOn("touched", "period")}
+  from touched join symbol_periods as period on ${makePeriodCondition("touched", "period")}
   cross join lateral (
     select min(starts) as began from symbol_periods as any_period where any_period.security = period.security
   ) as used
@@ -217,7 +219,7 @@ const toInstant = (time: string) => `(${time}) at time zone 'America/New_York'`
 const toFixedOffset = (instant: string) => `(${instant}) at time zone interval '-05:00'`
 
 /** SQL for the instant at which the session's last bar ends. A day bar ends at the close. */
-const sessionEnd = toInstant(toTime(`coalesce(sessions.last_minute + 1, ${closeMinute("sessions.date")})`))
+const sessionEnd = toInstant(toTime(`coalesce(sessions.last_minute + 1, ${makeCloseMinuteSql("sessions.date")})`))
 
 /** Returns an SQL join with the row of `price_periods` for one part of the session's day. */
 const joinPeriod = (period: string, alias: string) =>
@@ -438,7 +440,7 @@ const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
  * company or ignore a split. It also becomes null if older closes are known, because the old value would then describe
  * an earlier session.
  */
-const keepIfKnown = (value: string, column: string, days: number, age = 0) =>
+const keepUnlessComputable = (value: string, column: string, days: number, age = 0) =>
   `coalesce(${value}, case when newest.date - ${days} >= known.since
     and newest.date - ${days + age} < known.first_close then listed.${column} end)`
 
@@ -458,7 +460,7 @@ const gainSince = (days: number) =>
 const gainColumns = Object.fromEntries(
   gainDays.map((days) => {
     const column = `gain_${days}_day`
-    return [column, keepIfKnown(gainSince(days), column, days, maxCloseAge - 1)]
+    return [column, keepUnlessComputable(gainSince(days), column, days, maxCloseAge - 1)]
   }),
 )
 
@@ -471,9 +473,9 @@ const joinNewestSession = `left join lateral (
       select date, close, (
           select ${sessionVolume} from price_periods as parts
           where parts.ticker = part.ticker and parts.date = part.date
-        ) as volume, date + coalesce(last_minute + 1, ${closeMinute("date")}) * interval '1 minute' as ended
+        ) as volume, date + coalesce(last_minute + 1, ${makeCloseMinuteSql("date")}) * interval '1 minute' as ended
       from price_periods as part
-      where ${isUsedOn("part", "any_period")} and period in ('regular', 'day')
+      where ${makePeriodCondition("part", "any_period")} and period in ('regular', 'day')
       order by date desc, period limit 1 -- 'day' comes first
     ) as bar
     where any_period.security = current_period.security order by date desc limit 1
@@ -500,8 +502,8 @@ const joinKnownSince = `cross join lateral (
         as compared_since,
       (
         select min(least(
-          (select min(date) from daily_prices as past where ${isUsedOn("past", "any_period")}),
-          (select min(date) from price_periods as past where ${isUsedOn("past", "any_period")})
+          (select min(date) from daily_prices as past where ${makePeriodCondition("past", "any_period")}),
+          (select min(date) from price_periods as past where ${makePeriodCondition("past", "any_period")})
         )) from symbol_periods as any_period where any_period.security = current_period.security
       ) as first_close
     from splits
@@ -512,12 +514,12 @@ const joinKnownSince = `cross join lateral (
 const joinYearExtremes = `cross join lateral (
     select max(${adjustPrice("high", "current_period.security", "date", "newest.date")}) as high,
       min(${adjustPrice("low", "current_period.security", "date", "newest.date")}) as low
-    from symbol_periods as any_period join price_periods as past on ${isUsedOn("past", "any_period")}
+    from symbol_periods as any_period join price_periods as past on ${makePeriodCondition("past", "any_period")}
     where any_period.security = current_period.security
       and date > newest.date - ${yearDays} and period in ('regular', 'day')
       and newest.date - ${yearDays} >= coalesce(known.compared_since, '-infinity')
       and newest.date - ${yearDays} >= (
-        select min(date) from price_periods as first where ${isCompleteDay("first.date")}
+        select min(date) from price_periods as first where ${makeCompleteDayCondition("first.date")}
       )
   ) as extremes`
 
@@ -534,7 +536,7 @@ const joinUsualVolume = `left join lateral (
       ) / 2.0) end as median
     from (
       select round(${sessionVolume} / ${splitFactor("current_period.security", "past.date", "newest.date")}) as volume
-      from symbol_periods as any_period join price_periods as past on ${isUsedOn("past", "any_period")}
+      from symbol_periods as any_period join price_periods as past on ${makePeriodCondition("past", "any_period")}
       where any_period.security = current_period.security
         and date >= newest.date - ${dependentDays} and date < newest.date
       group by date
@@ -544,7 +546,7 @@ const joinUsualVolume = `left join lateral (
 /** SQL join. The number and mean size of the security's upward gaps. */
 const joinUpwardGaps = `cross join lateral (
     select count(*) as count, round(avg(gap_percentage), 4) as mean
-    from symbol_periods as any_period join gap_stats as gap on ${isUsedOn("gap", "any_period")}
+    from symbol_periods as any_period join gap_stats as gap on ${makePeriodCondition("gap", "any_period")}
     where any_period.security = current_period.security and gap_percentage > 0
   ) as gaps`
 
@@ -558,12 +560,12 @@ const screener: ComputedRows = {
     price: "newest.close",
     market_cap:
       "case when cap.ticker is null and newest.date is not null then listed.market_cap else cap.market_cap end",
-    high_365: keepIfKnown("extremes.high", "high_365", yearDays),
-    low_365: keepIfKnown("extremes.low", "low_365", yearDays),
-    average_volume: keepIfKnown("usual.mean", "average_volume", dependentDays),
-    median_volume_60: keepIfKnown("usual.median", "median_volume_60", dependentDays),
+    high_365: keepUnlessComputable("extremes.high", "high_365", yearDays),
+    low_365: keepUnlessComputable("extremes.low", "low_365", yearDays),
+    average_volume: keepUnlessComputable("usual.mean", "average_volume", dependentDays),
+    median_volume_60: keepUnlessComputable("usual.median", "median_volume_60", dependentDays),
     today_volume: "newest.volume",
-    volume_change_percentage: keepIfKnown(
+    volume_change_percentage: keepUnlessComputable(
       toPercent("newest.volume", "nullif(usual.mean, 0)"),
       "volume_change_percentage",
       dependentDays,
@@ -573,7 +575,7 @@ const screener: ComputedRows = {
     avg_gap: "gaps.mean",
     num_runners: `(
       select count(*)
-      from symbol_periods as any_period join intraday_runners as run on ${isUsedOn("run", "any_period")}
+      from symbol_periods as any_period join intraday_runners as run on ${makePeriodCondition("run", "any_period")}
       where any_period.security = current_period.security
         and anomaly_flagged and daily_volume_ratio > ${minRunnerRatio}
     )`,
@@ -589,7 +591,7 @@ const screener: ComputedRows = {
     ${joinUsualVolume}
     ${joinUpwardGaps}
     where newest.date is not null and current_period.security in (
-        select security from symbol_periods as period join touched on ${isUsedOn("touched", "period")}
+        select security from symbol_periods as period join touched on ${makePeriodCondition("touched", "period")}
         union
         select security from symbol_periods as period join stale on stale.ticker = period.ticker
           and coalesce(last >= starts and first < ends, ends = 'infinity')

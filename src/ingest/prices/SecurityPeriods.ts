@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
-import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
+import { decodeIncompleteSymbols } from "../load/MarketCaps.ts"
 import { dependentDays, maxSplitDistance, runStatements } from "./PeriodSql.ts"
 
 /**
@@ -217,7 +217,7 @@ export const findMisdatedChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
  * Returns the SQL condition that a row belongs to the security of a period, because the security used the row's symbol
  * on the row's date. `rows` is the alias of the row's table, and `periods` is the alias of `symbol_periods`.
  */
-export const isUsedOn = (rows: string, periods: string) =>
+export const makePeriodCondition = (rows: string, periods: string) =>
   `${rows}.ticker = ${periods}.ticker and ${rows}.date >= ${periods}.starts and ${rows}.date < ${periods}.ends`
 
 /**
@@ -226,7 +226,7 @@ export const isUsedOn = (rows: string, periods: string) =>
  */
 export const findContradictedSplits = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeDoubtfulSymbols(sql`
+  return yield* decodeIncompleteSymbols(sql`
     select distinct ticker, 'a split on ' || effective_date || ' whose ratio is unknown or contradicted' as reason
     from splits join symbol_periods using (security)
     where status = 'contradicted' and ticker in (
@@ -265,7 +265,7 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
 export const storeMarketCaps = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select store_market_caps(jsonb_agg(to_jsonb(cap))) from caps as cap`
-  return yield* decodeDoubtfulSymbols(sql`
+  return yield* decodeIncompleteSymbols(sql`
     select distinct ticker, reason from caps where reason is not null order by ticker, reason
   `)
 })

@@ -209,7 +209,7 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
 })
 
 /** Fails if the URL or a string in the body contains a NUL character, because PostgreSQL cannot store it. */
-const refuseNul = ({ body, url }: { readonly body: string; readonly url: string }) =>
+const rejectNulCharacters = ({ body, url }: { readonly body: string; readonly url: string }) =>
   /%00/.test(url) || /(?<!\\)(?:\\\\)*\\u0000/.test(body)
     ? Effect.fail(makeFieldError("request", "must not contain the character NUL"))
     : Effect.void
@@ -335,7 +335,7 @@ export const adminTransactionLayer = Layer.effect(
       const request = yield* HttpServerRequest.HttpServerRequest
       const write = Effect.gen(function* () {
         const body = yield* readBody(request)
-        yield* refuseNul({ body, url: "" })
+        yield* rejectNulCharacters({ body, url: "" })
         const key = request.headers["idempotency-key"]
         return yield* withPermit(owner)(withActor(
           {
@@ -347,7 +347,7 @@ export const adminTransactionLayer = Layer.effect(
           key === undefined ? httpEffect : runOnce(owner, key, { request, body }, httpEffect),
         ))
       })
-      return yield* refuseNul({ body: "", url: request.url }).pipe(
+      return yield* rejectNulCharacters({ body: "", url: request.url }).pipe(
         Effect.andThen(endpoint.method === "GET" ? withPermit(owner)(httpEffect) : write),
         withValidationErrors,
         withRequestId,

@@ -7,7 +7,7 @@ import { computeDataCost } from "../../accounts/billing/Pricing.ts"
 import { formatUsd } from "../../accounts/billing/Usd.ts"
 import { findRequests, FoundRequest, type UsageSearch } from "../../accounts/billing/UsageSearch.ts"
 import { findEndpoint } from "../../api/catalogue/Endpoints.ts"
-import { findResponseMoments } from "../../query/history/ResponseMoments.ts"
+import { findResponseTimestamps } from "../../query/history/ResponseStates.ts"
 import { getParameterNames } from "../../contract/rules/Validation.ts"
 import { errorCodeReference } from "../../site/ReferenceTables.ts"
 
@@ -86,7 +86,7 @@ const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
     return refuse("No data were read, so there is nothing to repeat.")
   }
   const startedAt = Date.parse(requested_at)
-  const found = yield* findResponseMoments({ startedAt, endedAt: startedAt + duration_ms }, endpoint.tables)
+  const found = yield* findResponseTimestamps({ startedAt, endedAt: startedAt + duration_ms }, endpoint.tables)
   if (found.isTooEarly) {
     return refuse(`The history begins at ${found.earliest}, so the data that the response had are not known any more.`)
   }
@@ -132,7 +132,9 @@ const formatUsage = ({ is_settled, usage_day, usage_month }: ExplainedRequest) =
   (is_settled ? "settled" : "not settled yet: it is charged within seconds, and balances and sums already include it")
 
 /** Formats a request as readable facts: each has a label, followed by one or more lines of text. */
-export const listFacts = (request: ExplainedRequest): ReadonlyArray<readonly [string, ...ReadonlyArray<string>]> => [
+export const formatExplanation = (
+  request: ExplainedRequest,
+): ReadonlyArray<readonly [string, ...ReadonlyArray<string>]> => [
   ["request", request.request_id],
   ["account", `${request.account} (${request.account_id})`],
   ["key", formatKey(request)],

@@ -13,7 +13,7 @@ import { makeFolderError } from "../../ingest/load/FileErrors.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
-import { describeFiles, dumpFolderName, type Manifest, writeManifest } from "./Manifest.ts"
+import { dumpFolderName, listDumpFiles, type Manifest, writeManifest } from "./Manifest.ts"
 import { computeTableDigests, listBackedUpTables, readSequences } from "./TableDigests.ts"
 
 /** The database cannot be backed up. The message tells the operator how to proceed. */
@@ -230,7 +230,7 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
   const manifest = yield* Effect.gen(function* () {
     const described = yield* backUpSnapshot(task, now)
     const complete = Effect.gen(function* () {
-      const manifest: Manifest = { ...described, files: digestsOnly ? [] : yield* describeFiles(folder) }
+      const manifest: Manifest = { ...described, files: digestsOnly ? [] : yield* listDumpFiles(folder) }
       yield* writeManifest(folder, manifest)
       return manifest
     })

@@ -64,7 +64,7 @@ const digestFile = Effect.fnUntraced(function* (path: string) {
 })
 
 /** Returns the size and the digest of each file of the dump. */
-export const describeFiles = Effect.fnUntraced(function* (folder: string) {
+export const listDumpFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
   const names = (yield* fs.readDirectory(`${folder}/${dumpFolderName}`)).toSorted()

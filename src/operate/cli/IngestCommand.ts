@@ -33,7 +33,7 @@ import {
 import { revokingDemoKey } from "./DemoKey.ts"
 import { doubtsCommand } from "./DoubtsCommand.ts"
 import { ingestCheckCommand } from "./IngestCheckCommand.ts"
-import { confirmMixingWithSamples, mixingFlag } from "./SampleMarket.ts"
+import { allowSampleDataFlag, confirmMixingWithSamples } from "./SampleMarket.ts"
 import { makeFolderError } from "../../ingest/load/FileErrors.ts"
 import { pricesCommand } from "./IngestPricesCommand.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
@@ -159,7 +159,7 @@ const flags = {
     "retry-rejected",
     "Request all documents again that were set aside, even those that were rejected for good",
   ),
-  yes: mixingFlag,
+  yes: allowSampleDataFlag,
   scheduled: makeBooleanFlag(scheduledRunFlag, "Run as the service does on its schedule, until standard input ends")
     .pipe(
       Flag.withHidden,

@@ -8,7 +8,7 @@ import type { ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
 import { CommandFailed, makeBooleanFlag, makeDatasetListParser, makeFlag, withExamples } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
-import { confirmMixingWithSamples, mixingFlag } from "./SampleMarket.ts"
+import { allowSampleDataFlag, confirmMixingWithSamples } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { formatElapsedTime } from "./terminal/TerminalText.ts"
@@ -115,7 +115,7 @@ export const pricesCommand = Command.make(
       .pipe(Flag.mapEffect(makeDatasetListParser("Prices", priceDatasets)), Flag.withDefault(priceDatasets)),
     check: makeBooleanFlag("check", "Only check whether the files can be ingested, and change nothing"),
     allowEmpty: makeBooleanFlag("allow-empty", "Accept files without bars to ingest"),
-    yes: mixingFlag,
+    yes: allowSampleDataFlag,
   },
   Effect.fnUntraced(function* ({ allowEmpty, check, datasets, files, yes }) {
     const path = yield* Path.Path

@@ -23,7 +23,10 @@ const description = "The database contains the fictional sample market, with whi
 const advice = `Remove it with: ${tickerlineCommand} samples remove`
 
 /** The flag that allows a script to load real data into a database that contains the sample market. */
-export const mixingFlag = makeBooleanFlag("yes", "Load into a database with the fictional sample market without asking")
+export const allowSampleDataFlag = makeBooleanFlag(
+  "yes",
+  "Load into a database with the fictional sample market without asking",
+)
 
 /**
  * Fails if the database contains the sample market, unless mixing it with real data was accepted by a flag or by the

@@ -16,7 +16,7 @@ import { defaultConnectionTimeouts, makeHttpServer } from "../../api/ConnectionL
 import { NodeListener } from "../../api/NodeListener.ts"
 import { ShutdownState } from "../../api/catalogue/Readiness.ts"
 import { EmbeddedHomeDirectory, withDirectConnection } from "../../postgres/ConnectionLayers.ts"
-import { requireRightClock } from "../../postgres/health/ClockComparison.ts"
+import { requireSynchronizedClock } from "../../postgres/health/ClockComparison.ts"
 import * as Migrations from "../../postgres/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
 import { LogFormatConfig } from "./Logging.ts"
@@ -139,7 +139,7 @@ const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: Greetin
  * any.
  */
 const prepareDatabase = Effect.gen(function* () {
-  yield* requireRightClock
+  yield* requireSynchronizedClock
   yield* withDirectConnection(Migrations.runMigrations)
   yield* recordSettings(yield* customerSettings)
   const { folder } = yield* EmbeddedHomeDirectory

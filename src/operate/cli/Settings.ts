@@ -50,7 +50,7 @@ import { TrustedProxiesConfig } from "../../api/TrustedProxies.ts"
 import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "../../ingest/edgar/fetch/EdgarClient.ts"
 import { EdgarTickersConfig } from "../../ingest/edgar/schedule/IngestOptions.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/schedule/IngestSchedule.ts"
-import { MaxConcurrentExportsConfig, MaxExportTimeConfig, MinExportRateConfig } from "../../query/lists/ExportPlaces.ts"
+import { MaxConcurrentExportsConfig, MaxExportTimeConfig, MinExportRateConfig } from "../../query/lists/ExportSlots.ts"
 import { HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 import {
   EmailRetryDelayConfig,

@@ -3,7 +3,7 @@ import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { maxFoundRequests, RequestId } from "../../accounts/billing/UsageSearch.ts"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
-import { type ExplainedRequest, explainRequests, listFacts } from "../admin/RequestExplanation.ts"
+import { type ExplainedRequest, explainRequests, formatExplanation } from "../admin/RequestExplanation.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { CalendarDate } from "../../contract/rules/Dates.ts"
@@ -13,7 +13,7 @@ import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 
 const formatRequest = (request: ExplainedRequest, baseUrl: string) =>
   [
-    ...listFacts(request),
+    ...formatExplanation(request),
     ...request.as_of.slice(0, 1).map((moment) =>
       ["", `curl -H "Authorization: Bearer $TICKERLINE_KEY" "${baseUrl}${request.endpoint}?as_of=${moment}"`] as const
     ),

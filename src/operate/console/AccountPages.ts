@@ -31,11 +31,11 @@ import {
   renderForm,
   renderSearchForm,
   resourceField,
-  type SentForm,
-  type SentValues,
+  type SubmittedForm,
+  type SubmittedValues,
 } from "./Forms.ts"
 import { makeNumericColumn, markup } from "../../site/browser/markup.js"
-import { renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+import { renderBadge, renderBreakableText, renderFacts, renderRows, renderTime } from "./Html.ts"
 import { createKey, createKeyForm, renderKeys } from "./KeyPages.ts"
 
 const tierOptions = tiers.map((tier) => [tier, tier] as const)
@@ -52,7 +52,7 @@ const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: 
       !budget_stops ? "" : spent < budget ? ", then requests are refused" : ", so requests are refused"
     }`
 
-const accountLink = (name: string) => markup`<a href="${makeAccountUrl(name)}">${renderLong(name)}</a>`
+const accountLink = (name: string) => markup`<a href="${makeAccountUrl(name)}">${renderBreakableText(name)}</a>`
 
 const createForm = declareForm({
   id: "create",
@@ -87,7 +87,7 @@ ${
             account.tier,
             renderBalance(account.balance_microdollars),
             renderBudget(account),
-            renderLong(account.contact_email ?? "–"),
+            renderBreakableText(account.contact_email ?? "–"),
             formatInteger(account.keys),
             renderTime(account.created_at),
           ]),
@@ -102,7 +102,7 @@ ${
     }
   }),
   actions: {
-    create: Effect.fnUntraced(function* (form: SentForm<typeof createForm>, { api }: PageRequest) {
+    create: Effect.fnUntraced(function* (form: SubmittedForm<typeof createForm>, { api }: PageRequest) {
       const name = getText(form, "name")
       const body = {
         name,
@@ -134,7 +134,7 @@ const changeFields: ReadonlyArray<Field & { readonly name: ChangeField }> = [
 /** Returns the name of the hidden field that stores the value a field had when the form was rendered. */
 const originalName = <Name extends ChangeField>(field: Name) => `was_${field}` as const
 
-const isChanged = (form: SentForm<typeof makeChangeForm>, field: ChangeField) =>
+const isChanged = (form: SubmittedForm<typeof makeChangeForm>, field: ChangeField) =>
   form.has(field) && form.get(field) !== form.get(originalName(field))
 
 const makeChangeForm = (
@@ -226,7 +226,7 @@ const makeBudgetForm = (account: Account, etag: string, refused?: RefusedForm) =
 
 /** Converts an amount in US dollars to microdollars, with the same rules as the command line. */
 const readAmount = <Name extends string>(
-  form: SentValues<Name>,
+  form: SubmittedValues<Name>,
   field: NoInfer<Name>,
   amount: typeof PositiveUsdAmount | typeof UsdAmount,
 ) =>
@@ -317,7 +317,7 @@ ${
           renderTime(closed_at),
           formatInteger(requests),
           formatDollars(cost_microdollars),
-          renderLong(digest),
+          renderBreakableText(digest),
         ]),
       )
     }
@@ -329,7 +329,7 @@ ${
         credits.results.map(({ amount_microdollars, created_at, reference }) => [
           renderTime(created_at),
           formatDollars(amount_microdollars),
-          renderLong(reference ?? "–"),
+          renderBreakableText(reference ?? "–"),
         ]),
       )
     }
@@ -348,53 +348,59 @@ ${
 })
 
 /** Sends only the fields that were edited, so that the form does not overwrite other fields with outdated values. */
-const changeAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeChangeForm>, { api, query }: PageRequest) {
-  const name = yield* getAccountName(query)
-  const body = {
-    ...(isChanged(form, "tier") && { tier: form.get("tier") }),
-    ...(isChanged(form, "contact_email") && { contact_email: getText(form, "contact_email") ?? null }),
-    ...(isChanged(form, "news") && { news: form.get("news") === "yes" }),
-  }
-  yield* api.write(apiUrl.accounts.change({ params: { name } }), {
-    method: "PATCH",
-    form,
-    body,
-    etag: form.get("etag") ?? "",
-  })
-  return { to: makeAccountUrl(name), done: "account-changed" } as const
-})
+const changeAccount = Effect.fnUntraced(
+  function* (form: SubmittedForm<typeof makeChangeForm>, { api, query }: PageRequest) {
+    const name = yield* getAccountName(query)
+    const body = {
+      ...(isChanged(form, "tier") && { tier: form.get("tier") }),
+      ...(isChanged(form, "contact_email") && { contact_email: getText(form, "contact_email") ?? null }),
+      ...(isChanged(form, "news") && { news: form.get("news") === "yes" }),
+    }
+    yield* api.write(apiUrl.accounts.change({ params: { name } }), {
+      method: "PATCH",
+      form,
+      body,
+      etag: form.get("etag") ?? "",
+    })
+    return { to: makeAccountUrl(name), done: "account-changed" } as const
+  },
+)
 
-const creditAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeCreditForm>, { api, query }: PageRequest) {
-  const name = yield* getAccountName(query)
-  const amount_microdollars = yield* readAmount(form, "amount_microdollars", UsdAmount)
-  const reference = getText(form, "reference")
-  yield* api.write(apiUrl.accounts.credit({ params: { name } }), {
-    form,
-    body: {
-      amount_microdollars,
-      ...(reference !== undefined && { reference }),
-      ...(form.has("becomes_prepaid") && { becomes_prepaid: true }),
-    },
-  })
-  return { to: makeAccountUrl(name), done: "account-credited" } as const
-})
+const creditAccount = Effect.fnUntraced(
+  function* (form: SubmittedForm<typeof makeCreditForm>, { api, query }: PageRequest) {
+    const name = yield* getAccountName(query)
+    const amount_microdollars = yield* readAmount(form, "amount_microdollars", UsdAmount)
+    const reference = getText(form, "reference")
+    yield* api.write(apiUrl.accounts.credit({ params: { name } }), {
+      form,
+      body: {
+        amount_microdollars,
+        ...(reference !== undefined && { reference }),
+        ...(form.has("becomes_prepaid") && { becomes_prepaid: true }),
+      },
+    })
+    return { to: makeAccountUrl(name), done: "account-credited" } as const
+  },
+)
 
 /** Sends the budget that was entered in the form. An empty amount removes the budget. */
-const setBudget = Effect.fnUntraced(function* (form: SentForm<typeof makeBudgetForm>, { api, query }: PageRequest) {
-  const name = yield* getAccountName(query)
-  const field = "budget_microdollars"
-  const isEmpty = getText(form, field) === undefined
-  // The checkbox may still be checked when the budget is removed.
-  const stops = form.has("stops") && !(isEmpty && form.has("removable"))
-  const budget_microdollars = isEmpty ? null : yield* readAmount(form, field, PositiveUsdAmount)
-  yield* api.write(apiUrl.budgets.set({ params: { name } }), {
-    method: "PUT",
-    form,
-    body: { budget_microdollars, ...(stops && { stops: true }) },
-    etag: form.get("etag") ?? "",
-  })
-  return { to: makeAccountUrl(name), done: "budget-changed" } as const
-})
+const setBudget = Effect.fnUntraced(
+  function* (form: SubmittedForm<typeof makeBudgetForm>, { api, query }: PageRequest) {
+    const name = yield* getAccountName(query)
+    const field = "budget_microdollars"
+    const isEmpty = getText(form, field) === undefined
+    // The checkbox may still be checked when the budget is removed.
+    const stops = form.has("stops") && !(isEmpty && form.has("removable"))
+    const budget_microdollars = isEmpty ? null : yield* readAmount(form, field, PositiveUsdAmount)
+    yield* api.write(apiUrl.budgets.set({ params: { name } }), {
+      method: "PUT",
+      form,
+      body: { budget_microdollars, ...(stops && { stops: true }) },
+      etag: form.get("etag") ?? "",
+    })
+    return { to: makeAccountUrl(name), done: "budget-changed" } as const
+  },
+)
 
 /** The page of a single account. */
 export const accountPage: ConsolePage = {

@@ -6,7 +6,7 @@ import { call, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makePageUrl, renderNextPage, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
-import { renderLong, renderRows, renderTime } from "./Html.ts"
+import { renderBreakableText, renderRows, renderTime } from "./Html.ts"
 
 /** Renders the fields that differ, each with its old and new value. */
 const renderDifference = ({ after, before }: AuditRow) => {
@@ -38,10 +38,10 @@ export const renderChanges = (label: string, changes: ReadonlyArray<AuditRow>) =
     ["Time", "Who", "Operation", "What", "Account", "Values"],
     changes.toReversed().map((row) => [
       renderTime(row.recorded_at),
-      markup`${renderLong(row.actor)} (${row.via}${row.origin !== null && `, ${row.origin}`})`,
-      renderLong(row.operation ?? "–"),
-      markup`${row.subject_type} ${renderLong(row.subject)} ${row.change}`,
-      renderLong(row.account ?? "–"),
+      markup`${renderBreakableText(row.actor)} (${row.via}${row.origin !== null && `, ${row.origin}`})`,
+      renderBreakableText(row.operation ?? "–"),
+      markup`${row.subject_type} ${renderBreakableText(row.subject)} ${row.change}`,
+      renderBreakableText(row.account ?? "–"),
       renderDifference(row),
     ]),
     "There are no such changes.",

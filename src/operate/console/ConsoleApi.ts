@@ -16,7 +16,7 @@ import {
 import { HttpApiClient } from "effect/http-api"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
-import { type FieldError, keyField, type SentValues } from "./Forms.ts"
+import { type FieldError, idempotencyKeyField, type SubmittedValues } from "./Forms.ts"
 
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({
@@ -94,7 +94,7 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
 export interface ApiWrite {
   readonly method?: "PATCH" | "POST" | "PUT"
   /** The submitted form, which contains the `Idempotency-Key`. */
-  readonly form: SentValues<typeof keyField>
+  readonly form: SubmittedValues<typeof idempotencyKeyField>
   /** The request body. It is sent as it is, and the API validates it. */
   readonly body?: Readonly<Record<string, Schema.Json | undefined>>
   readonly etag?: string
@@ -145,7 +145,10 @@ export const makeConsoleApi = Effect.fnUntraced(function* (router: HttpRouter.Ht
   const api: ConsoleApi = {
     read: yield* HttpApiClient.makeWith(AdminApi, { httpClient, baseUrl }),
     write: Effect.fnUntraced(function* (url, { body, etag, form, method = "POST" }) {
-      const headers = Headers.fromInput({ "idempotency-key": form.get(keyField) ?? undefined, "if-match": etag })
+      const headers = Headers.fromInput({
+        "idempotency-key": form.get(idempotencyKeyField) ?? undefined,
+        "if-match": etag,
+      })
       const request = HttpClientRequest.make(method)(`${baseUrl}${url}`, { headers })
       const response = yield* httpClient.execute(
         body === undefined ? request : HttpClientRequest.bodyJsonUnsafe(request, body),

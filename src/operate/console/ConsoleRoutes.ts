@@ -20,7 +20,7 @@ import {
 import { homePath, makeSignInPath, signInPath } from "./ConsolePaths.ts"
 import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
 import { erasurePage } from "./ErasurePage.ts"
-import { formField, type RefusedForm, resourceField } from "./Forms.ts"
+import { formIdField, type RefusedForm, resourceField } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { keyPage, keysPage } from "./KeyPages.ts"
 import { type FormRequestRefused, readForm } from "./ReceivedForm.ts"
@@ -78,7 +78,7 @@ const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFa
     ? ["Nothing was changed.", ...fields.flatMap(({ field, reason }) => values.has(field) ? [] : `${field} ${reason}.`)]
       .join(" ")
     : message,
-  isKeyUsed: code === "idempotency_key_reused",
+  needsNewIdempotencyKey: code === "idempotency_key_reused",
 })
 
 const getQuery = ({ url }: HttpServerRequest.HttpServerRequest) =>
@@ -118,7 +118,7 @@ const renderGet = Effect.fnUntraced(function* (page: ConsolePage, request: PageR
 const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearchParams, request: PageRequest) {
   const { admin } = request
   const shell = { admin, pages: consolePages, path: page.path }
-  const [name = ""] = (values.get(formField) ?? "").split(":", 1)
+  const [name = ""] = (values.get(formIdField) ?? "").split(":", 1)
   const action = page.actions !== undefined && Object.hasOwn(page.actions, name) ? page.actions[name] : undefined
   if (action === undefined) return yield* makeFailure(404, "This page has no such form.")
   const showRefused = Effect.fnUntraced(function* (refused: RefusedForm, status: number) {
@@ -135,7 +135,12 @@ const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearc
       ApiFailure: (failure) =>
         failure.status === 401 ? Effect.fail(failure) : showRefused(toRefusedForm(values, failure), failure.status),
       InvalidForm: ({ field, reason }) =>
-        showRefused({ values, errors: [{ field, reason }], message: "Nothing was changed.", isKeyUsed: false }, 422),
+        showRefused({
+          values,
+          errors: [{ field, reason }],
+          message: "Nothing was changed.",
+          needsNewIdempotencyKey: false,
+        }, 422),
     }),
   )
 })

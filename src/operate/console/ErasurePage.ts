@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { formatInteger } from "../../site/browser/number-format.js"
 import { apiUrl, call } from "./ConsoleApi.ts"
 import { type ConsolePage, getAccountName, InvalidForm, makeAccountUrl, type PageRequest } from "./ConsolePage.ts"
-import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
+import { declareForm, getText, renderForm, type SubmittedForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderFacts, renderTime } from "./Html.ts"
 
@@ -54,7 +54,7 @@ ${erased_at === null && renderForm(makeEraseForm(etag), refused)}
     }
   }),
   actions: {
-    erase: Effect.fnUntraced(function* (form: SentForm<typeof makeEraseForm>, { api, query }: PageRequest) {
+    erase: Effect.fnUntraced(function* (form: SubmittedForm<typeof makeEraseForm>, { api, query }: PageRequest) {
       const name = yield* getAccountName(query)
       if (getText(form, "confirmation") !== name) {
         return yield* new InvalidForm({ field: "confirmation", reason: `must be ${name}` })

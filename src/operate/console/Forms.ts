@@ -19,7 +19,7 @@ export interface RefusedForm {
   readonly errors: ReadonlyArray<FieldError>
   readonly message: string
   /** Whether the form needs a new `Idempotency-Key`, because the old one was already used for a different write. */
-  readonly isKeyUsed: boolean
+  readonly needsNewIdempotencyKey: boolean
 }
 
 /** A form field. */
@@ -57,7 +57,7 @@ export interface Form {
 export const declareForm = <const Declared extends Form>(form: Declared) => form
 
 /** The submitted values of the fields with the given names. */
-export interface SentValues<Name extends string> {
+export interface SubmittedValues<Name extends string> {
   readonly get: (name: Name) => string | null
   readonly getAll: (name: Name) => ReadonlyArray<string>
   readonly has: (name: Name) => boolean
@@ -73,7 +73,9 @@ type NamesOf<Declared> = (FieldNames<Declared> | HiddenNames<Declared>) & string
  * A submitted form, as passed to its handler. `Declaration` is the type of the form, or of a function that returns the
  * form.
  */
-export type SentForm<Declaration> = SentValues<NamesOf<Made<Declaration>> | typeof formField | typeof keyField>
+export type SubmittedForm<Declaration> = SubmittedValues<
+  NamesOf<Made<Declaration>> | typeof formIdField | typeof idempotencyKeyField
+>
 
 const renderOption = (selected: string) => ([value, label]: readonly [string, string]) =>
   markup`<option value="${value}"${value === selected && markup` selected`}>${label}</option>`
@@ -126,9 +128,9 @@ const renderField = (form: string, field: Field, refused: RefusedForm | undefine
 const getFormId = (id: string) => `form-${id}`
 
 /** The name of the hidden field that contains the form's ID. */
-export const formField = "form"
+export const formIdField = "form"
 /** The name of the hidden field that contains the `Idempotency-Key`. */
-export const keyField = "idempotency_key"
+export const idempotencyKeyField = "idempotency_key"
 /**
  * The name of the hidden field that contains the type of resource that the form changes: `account` or `key`. Only forms
  * that handle conflicts have this field. If another admin has changed the resource since the form was rendered, such a
@@ -146,9 +148,9 @@ export const renderHiddenField = (name: string, value: string) =>
  */
 export const renderForm = (form: Form, refused?: RefusedForm) => {
   const { fields = [], hidden = {}, id, isDestructive = false, submit } = form
-  const own = refused?.values.get(formField) === id ? refused : undefined
-  const key = own === undefined || own.isKeyUsed ? undefined : own.values.get(keyField)
-  const all = { [formField]: id, [keyField]: key ?? SecureRandom.uuidV7Unsafe(), ...hidden }
+  const own = refused?.values.get(formIdField) === id ? refused : undefined
+  const key = own === undefined || own.needsNewIdempotencyKey ? undefined : own.values.get(idempotencyKeyField)
+  const all = { [formIdField]: id, [idempotencyKeyField]: key ?? SecureRandom.uuidV7Unsafe(), ...hidden }
   return markup`<form method="post" id="${getFormId(id)}">${
     Object.entries(all).map(([name, value]) => renderHiddenField(name, value))
   }${fields.map((field) => renderField(id, field, own))}<button class="${
@@ -166,7 +168,7 @@ export const renderSearchForm = (fields: ReadonlyArray<Field>, submit: string) =
  * Renders a summary of the errors in a refused form. The summary receives focus, so that screen readers start with it.
  */
 export const renderErrorSummary = ({ errors, message, values }: RefusedForm) => {
-  const form = values.get(formField) ?? ""
+  const form = values.get(formIdField) ?? ""
   const links = errors.map(({ field, reason }) => [
     `${form}-${field}`,
     `${field.replace(/_microdollars$/, "").replaceAll("_", " ")} ${reason}`,
@@ -177,7 +179,7 @@ export const renderErrorSummary = ({ errors, message, values }: RefusedForm) => 
 }
 
 /** Returns the trimmed value of a field, or undefined if it is empty. */
-export const getText = <Name extends string>(values: SentValues<Name>, name: NoInfer<Name>) => {
+export const getText = <Name extends string>(values: SubmittedValues<Name>, name: NoInfer<Name>) => {
   const text = values.get(name)?.trim() ?? ""
   return text === "" ? undefined : text
 }

@@ -14,7 +14,7 @@ export const renderTime = (time: string | null, ifNull = "–") =>
   time === null ? ifNull : markup`<time datetime="${time}">${time.slice(0, 19).replace("T", " ")} UTC-5</time>`
 
 /** Renders text chosen by customers, which may consist of a single long word. */
-export const renderLong = (text: string) => markup`<span class="long">${text}</span>`
+export const renderBreakableText = (text: string) => markup`<span class="long">${text}</span>`
 
 /** Renders a short highlighted label. */
 export const renderBadge = (text: string, kind: "bad" | "good" | "quiet" | "warn") =>

@@ -26,16 +26,16 @@ import {
   renderForm,
   renderSearchForm,
   resourceField,
-  type SentForm,
-  type SentValues,
+  type SubmittedForm,
+  type SubmittedValues,
 } from "./Forms.ts"
 import { markup, renderCodeBlock } from "../../site/browser/markup.js"
-import { renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+import { renderBadge, renderBreakableText, renderFacts, renderRows, renderTime } from "./Html.ts"
 
 const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoked: "bad" } as const
 
 const renderAccountLink = ({ account }: ListedApiKey) =>
-  markup`<a href="${makeAccountUrl(account)}">${renderLong(account)}</a>`
+  markup`<a href="${makeAccountUrl(account)}">${renderBreakableText(account)}</a>`
 
 /** Renders a table of keys. */
 export const renderKeys = (keys: ReadonlyArray<ListedApiKey>, hasAccounts: boolean) =>
@@ -44,7 +44,7 @@ export const renderKeys = (keys: ReadonlyArray<ListedApiKey>, hasAccounts: boole
     ["Key", "Name", ...(hasAccounts ? ["Account"] : []), "Status", "Last used", "Expires"],
     keys.map((key) => [
       markup`<a href="${makeKeyUrl(key.key_id)}">${key.key_id}: <code>${key.key_hint}…</code></a>`,
-      renderLong(key.name),
+      renderBreakableText(key.name),
       ...(hasAccounts ? [renderAccountLink(key)] : []),
       renderBadge(key.status, statusKinds[key.status]),
       renderTime(key.last_used_at, "never"),
@@ -79,7 +79,7 @@ export const createKeyForm = declareForm({
 })
 
 /** Returns the networks listed in the form field. Returns null if the field is empty, which permits all networks. */
-const getNetworks = (form: SentValues<typeof networksField.name>) => {
+const getNetworks = (form: SubmittedValues<typeof networksField.name>) => {
   const networks = (form.get("networks") ?? "").split(/[\s,]+/).filter((network) => network !== "")
   return networks.length === 0 ? null : networks
 }
@@ -104,7 +104,7 @@ ${renderCodeBlock(`The ${what}`, markup`<span class="secret" id="secret">${secre
 
 /** Creates a key, and returns the page that shows it. */
 export const createKey = Effect.fnUntraced(function* (
-  form: SentForm<typeof createKeyForm>,
+  form: SubmittedForm<typeof createKeyForm>,
   account: string,
   { api }: PageRequest,
 ) {
@@ -240,13 +240,13 @@ export const keyPage: ConsolePage = {
   path: "/console/key",
   render: renderKey,
   actions: {
-    rotate: Effect.fnUntraced(function* (form: SentForm<typeof rotateForm>, { api, query }: PageRequest) {
+    rotate: Effect.fnUntraced(function* (form: SubmittedForm<typeof rotateForm>, { api, query }: PageRequest) {
       const id = getKeyId(query)
       const body = { grace_seconds: Number(form.get("grace_seconds")) }
       const created = yield* api.write(apiUrl.keys.rotate({ params: { id } }), { form, body })
       return showSecret("key", readSecret(created, "key"), makeKeyUrl(id))
     }),
-    networks: Effect.fnUntraced(function* (form: SentForm<typeof makeNetworksForm>, { api, query }: PageRequest) {
+    networks: Effect.fnUntraced(function* (form: SubmittedForm<typeof makeNetworksForm>, { api, query }: PageRequest) {
       const id = getKeyId(query)
       yield* api.write(apiUrl.keys.networks({ params: { id } }), {
         form,
@@ -257,7 +257,7 @@ export const keyPage: ConsolePage = {
     }),
     disable: makeKeyAction("disable", "key-disabled"),
     enable: makeKeyAction("enable", "key-enabled"),
-    revoke: Effect.fnUntraced(function* (form: SentForm<typeof revokeForm>, { api, query }: PageRequest) {
+    revoke: Effect.fnUntraced(function* (form: SubmittedForm<typeof revokeForm>, { api, query }: PageRequest) {
       const id = getKeyId(query)
       if (!form.has("confirmed")) {
         return yield* new InvalidForm({ field: "confirmed", reason: "must be checked, because it cannot be undone" })

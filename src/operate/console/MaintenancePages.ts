@@ -8,9 +8,9 @@ import { undeliveredQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest, renderNextPage } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
-import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
+import { declareForm, getText, renderForm, type SubmittedForm } from "./Forms.ts"
 import { makeNumericColumn, markup } from "../../site/browser/markup.js"
-import { renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
+import { renderBadge, renderBreakableText, renderRows, renderTime } from "./Html.ts"
 
 const numeric = (...titles: ReadonlyArray<string>) => titles.map(makeNumericColumn)
 
@@ -47,7 +47,7 @@ ${
           "Requests by account",
           ["Account", ...numeric("Requests", "4xx", "5xx")],
           accounts.map((row) => [
-            markup`<a href="${makeAccountUrl(row.account)}">${renderLong(row.account)}</a>`,
+            markup`<a href="${makeAccountUrl(row.account)}">${renderBreakableText(row.account)}</a>`,
             ...[row.requests, row.client_errors, row.server_errors].map(formatInteger),
           ]),
           "There were no requests.",
@@ -136,7 +136,9 @@ ${
           ["Run", "Status", "Started", "Finished", ...numeric("Documents", "Rows", "Rejections")],
           ingests.results.map((run) => [
             markup`${run.run_id}${run.scheduled && " (scheduled)"}`,
-            markup`${renderBadge(run.status, runKinds[run.status])} ${run.error !== null && renderLong(run.error)}`,
+            markup`${renderBadge(run.status, runKinds[run.status])} ${
+              run.error !== null && renderBreakableText(run.error)
+            }`,
             renderTime(run.started_at),
             renderTime(run.finished_at),
             ...[run.documents, run.rows, run.rejections].map(formatInteger),
@@ -210,11 +212,11 @@ ${
           "Emails whose last attempt failed",
           ["Announcement", "Recipient", "Status", makeNumericColumn("Attempts"), "Last error"],
           undelivered.results.map((email) => [
-            renderLong(email.entry_id),
-            renderLong(email.recipient),
+            renderBreakableText(email.entry_id),
+            renderBreakableText(email.recipient),
             email.status,
             formatInteger(email.attempts),
-            renderLong(email.last_error),
+            renderBreakableText(email.last_error),
           ]),
         )
       }
@@ -229,7 +231,7 @@ ${
     }
   }),
   actions: {
-    retry: Effect.fnUntraced(function* (form: SentForm<typeof makeRetryForm>, { api }: PageRequest) {
+    retry: Effect.fnUntraced(function* (form: SubmittedForm<typeof makeRetryForm>, { api }: PageRequest) {
       const entry_id = getText(form, "entry_id")
       const body = { status: form.get("status"), ...(entry_id !== undefined && { entry_id }) }
       yield* api.write(apiUrl.announcements.retry(), { form, body })

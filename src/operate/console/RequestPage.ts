@@ -1,12 +1,12 @@
 /** The page that finds a recorded request by its ID and explains it (docs/operations/disputes.md). */
 import { Effect } from "effect"
 import { explainParameters, explainQuery } from "../admin/AdminApi.ts"
-import { type ExplainedRequest, listFacts } from "../admin/RequestExplanation.ts"
+import { type ExplainedRequest, formatExplanation } from "../admin/RequestExplanation.ts"
 import { call, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
-import { renderLong, renderRows, renderTime } from "./Html.ts"
+import { renderBreakableText, renderRows, renderTime } from "./Html.ts"
 
 const renderRequest = (request: ExplainedRequest) =>
   markup`<h2>${renderTime(request.requested_at)}</h2>
@@ -14,9 +14,9 @@ ${
     renderRows(
       `Request at ${request.requested_at}`,
       ["What", "Value"],
-      listFacts(request).map(([name, ...lines]) => [
+      formatExplanation(request).map(([name, ...lines]) => [
         name,
-        lines.map((line, index) => markup`${index > 0 && markup`<br>`}${renderLong(line)}`),
+        lines.map((line, index) => markup`${index > 0 && markup`<br>`}${renderBreakableText(line)}`),
       ]),
     )
   }

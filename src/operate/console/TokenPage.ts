@@ -4,9 +4,9 @@ import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
 import { type ConsolePage, makePageUrl, type PageRequest, parseId, renderNextPage } from "./ConsolePage.ts"
-import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
+import { declareForm, getText, renderForm, type SubmittedForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
-import { renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
+import { renderBadge, renderBreakableText, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
 
 /** The form for creating an admin token. */
@@ -59,9 +59,9 @@ ${
           "Tokens, sessions and invitations",
           ["Name", "Access", "Created by", "Last used", "Expires", "Revoke"],
           results.map((token) => [
-            markup`${renderLong(token.name)}<br><code>${token.token_hint}</code>`,
+            markup`${renderBreakableText(token.name)}<br><code>${token.token_hint}</code>`,
             `${token.kind}, ${token.scope}`,
-            renderLong(token.created_by),
+            renderBreakableText(token.created_by),
             renderTime(token.last_used_at, "never"),
             renderTime(token.expires_at, "never"),
             token.revoked_at === null
@@ -82,7 +82,7 @@ ${
     }
   }),
   actions: {
-    create: Effect.fnUntraced(function* (form: SentForm<typeof createForm>, { api }: PageRequest) {
+    create: Effect.fnUntraced(function* (form: SubmittedForm<typeof createForm>, { api }: PageRequest) {
       const body = {
         name: getText(form, "name") ?? "",
         scope: form.get("scope"),
@@ -91,7 +91,7 @@ ${
       const created = yield* api.write(apiUrl.tokens.create(), { form, body })
       return showSecret("token", readSecret(created, "token"), path)
     }),
-    revoke: Effect.fnUntraced(function* (form: SentForm<typeof makeRevokeForm>, { api }: PageRequest) {
+    revoke: Effect.fnUntraced(function* (form: SubmittedForm<typeof makeRevokeForm>, { api }: PageRequest) {
       const id = parseId(form.get("token_id"))
       yield* api.write(apiUrl.tokens.revoke({ params: { id } }), { form })
       return { to: path, done: "token-revoked" } as const

@@ -16,9 +16,9 @@ import {
   parseId,
   renderNextPage,
 } from "./ConsolePage.ts"
-import { declareForm, getText, type RefusedForm, renderForm, type SentForm } from "./Forms.ts"
+import { declareForm, getText, type RefusedForm, renderForm, type SubmittedForm } from "./Forms.ts"
 import { makeNumericColumn, markup } from "../../site/browser/markup.js"
-import { renderBadge, renderLong, renderRows } from "./Html.ts"
+import { renderBadge, renderBreakableText, renderRows } from "./Html.ts"
 
 const path = "/console/webhooks"
 
@@ -46,7 +46,7 @@ ${endpoint_id}</span></summary>${
  * Creates the handler for a form. The handler sends a write request for the webhook endpoint whose ID the form
  * contains.
  */
-const makeAction = <Form extends SentForm<typeof makeForm>>(
+const makeAction = <Form extends SubmittedForm<typeof makeForm>>(
   done: "webhook-disabled" | "webhook-enabled" | "webhook-replayed",
   toRequest: (
     id: number,
@@ -74,13 +74,13 @@ export const webhooksPage: ConsolePage = {
           "Webhooks",
           ["Webhook", "Account", "Events", makeNumericColumn("Waiting"), "Status", ...(mayChange ? ["Change"] : [])],
           results.map((endpoint) => [
-            markup`${endpoint.endpoint_id}: ${renderLong(endpoint.url)}`,
-            markup`<a href="${makeAccountUrl(endpoint.account)}">${renderLong(endpoint.account)}</a>`,
-            renderLong(endpoint.events?.join(", ") ?? "all"),
+            markup`${endpoint.endpoint_id}: ${renderBreakableText(endpoint.url)}`,
+            markup`<a href="${makeAccountUrl(endpoint.account)}">${renderBreakableText(endpoint.account)}</a>`,
+            renderBreakableText(endpoint.events?.join(", ") ?? "all"),
             formatInteger(endpoint.waiting),
             endpoint.disabled_reason === null
               ? renderBadge("enabled", "good")
-              : markup`${renderBadge("disabled", "warn")} ${renderLong(endpoint.disabled_reason)}`,
+              : markup`${renderBadge("disabled", "warn")} ${renderBreakableText(endpoint.disabled_reason)}`,
             ...(mayChange ? [renderActions(endpoint, refused)] : []),
           ]),
         )
@@ -88,7 +88,7 @@ export const webhooksPage: ConsolePage = {
     }
   }),
   actions: {
-    disable: makeAction("webhook-disabled", (id, form: SentForm<typeof makeDisableForm>) => ({
+    disable: makeAction("webhook-disabled", (id, form: SubmittedForm<typeof makeDisableForm>) => ({
       url: apiUrl.webhooks.disable({ params: { id } }),
       body: { reason: getText(form, "reason") ?? "" },
     })),

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { changelogEntries } from "../../api/changelog/Changelog.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
-import { delayAfter, doublingSchedule } from "../../postgres/jobs/RetryDelay.ts"
+import { doublingSchedule, getRetryDelay } from "../../postgres/jobs/RetryDelay.ts"
 import { makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
 import { makeOutboxSender } from "../OutboxSender.ts"
 import { EmailContent, renderChangelogEmail } from "./EmailTemplate.ts"
@@ -177,7 +177,9 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
       if (outcome === "unknown") return Effect.undefined
       failedConnections = outcome === "away" ? failedConnections + 1 : 0
       if (outcome === "refused") return Effect.undefined
-      return outcome === "away" ? delayAfter(awaySchedule, failedConnections) : delayAfter(laterSchedule, attempts)
+      return outcome === "away"
+        ? getRetryDelay(awaySchedule, failedConnections)
+        : getRetryDelay(laterSchedule, attempts)
     },
     // If no server was usable, the attempt is not counted.
     postpone: ({ mail_id }, { message, outcome }, delay) =>

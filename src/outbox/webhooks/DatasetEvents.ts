@@ -9,7 +9,7 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { allChangesFilter, ChangeFeedReader, type RowChangeSummary } from "../../query/history/ChangeFeed.ts"
 import { BaseUrl } from "../../api/BaseUrl.ts"
 import type { Job } from "../../postgres/jobs/Job.ts"
-import { makeMomentSql } from "../../contract/rules/Dates.ts"
+import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
 import { getEndpointAccess, isTierSufficient, Tier } from "../../contract/rules/EndpointAnnotations.ts"
 import {
   changeFeedDatasets,
@@ -147,7 +147,7 @@ type Message = ReturnType<typeof makeMessages>[number]
 type FeedPage = Effect.Success<ReturnType<ChangeFeedReader["Service"]["summarizePage"]>>
 
 /** A change and its position in the feed. */
-type PlacedChange = FeedPage["changes"][number]
+type PositionedChange = FeedPage["changes"][number]
 
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 
@@ -155,7 +155,7 @@ const readSubscribers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(Subscriber)(sql`
     select endpoint_id, tier, datasets, tickers,
-      ${sql.literal(makeMomentSql("webhook_endpoints.created_at"))} as since
+      ${sql.literal(makeHistoryTimestampSql("webhook_endpoints.created_at"))} as since
     from webhook_endpoints join accounts using (account_id)
     where ${sql.literal(wantsDatasetsSql)} order by endpoint_id
   `)
@@ -185,7 +185,7 @@ const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Messa
  * Moves the stored feed position, unless another process or a new endpoint has moved it in the meantime. Returns
  * whether it was moved.
  */
-const moveFeed = Effect.fnUntraced(function* (from: string | null, to: string) {
+const advanceFeedPosition = Effect.fnUntraced(function* (from: string | null, to: string) {
   const sql = yield* SqlClient.SqlClient
   const moved = yield* sql`
     update webhook_feed set cursor = ${to} where cursor is not distinct from ${from}::text returning cursor
@@ -221,7 +221,7 @@ const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscr
     /**
      * Adds a change. If the change begins a new transaction, returns the previous transaction, which is then complete.
      */
-    add: (change: PlacedChange): CountedTransaction | undefined => {
+    add: (change: PositionedChange): CountedTransaction | undefined => {
       const cursors = getTransactionCursors(change.cursor)
       const previous = open
       const isSame = previous?.cursors.after === cursors.after
@@ -296,7 +296,7 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
     if (formatIds(yield* readSubscribers) !== formatIds(subscribers)) return
     const end = yield* queuePage(page, transactions, subscribers, baseUrl)
     if (end !== undefined && end !== queuedUntil) {
-      if (!(yield* moveFeed(queuedUntil, end))) return
+      if (!(yield* advanceFeedPosition(queuedUntil, end))) return
       queuedUntil = end
     }
     if (!page.hasMore) return

@@ -31,17 +31,17 @@ export interface WebhookRequest {
 }
 
 /** The reasons why an attempt can fail. They are used as a metrics label. */
-export const deliveryFailures = ["address", "connection", "timeout", "redirect", "status", "gone"] as const
+export const deliveryFailureReasons = ["address", "connection", "timeout", "redirect", "status", "gone"] as const
 
-/** One of the reasons in `deliveryFailures`. */
-export type DeliveryFailure = typeof deliveryFailures[number]
+/** One of the reasons in `deliveryFailureReasons`. */
+export type DeliveryFailureReason = typeof deliveryFailureReasons[number]
 
 /** The result of a delivery attempt. */
 export type DeliveryResult =
   | { readonly _tag: "Delivered"; readonly status: number }
   | {
     readonly _tag: "Failed"
-    readonly why: DeliveryFailure
+    readonly why: DeliveryFailureReason
     /** An explanation for operators. Contains at most a short excerpt of the response. */
     readonly reason: string
     /** The response status, if there was a response. */
@@ -50,7 +50,7 @@ export type DeliveryResult =
     readonly retryAfterSeconds?: number
   }
 
-const fail = (why: DeliveryFailure, reason: string): DeliveryResult => ({ _tag: "Failed", why, reason })
+const fail = (why: DeliveryFailureReason, reason: string): DeliveryResult => ({ _tag: "Failed", why, reason })
 
 /** Resolves a host name to all of its addresses. Rejects if there are none. */
 export type HostResolver = (host: string) => Promise<ReadonlyArray<string>>

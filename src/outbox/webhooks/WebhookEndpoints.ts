@@ -1,10 +1,10 @@
 /** Creates, lists and changes webhook endpoints, and resends messages (docs/operations/webhooks.md). */
 import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { unlessErased } from "../../accounts/Accounts.ts"
+import { failIfErased } from "../../accounts/Accounts.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { PageRange } from "../../contract/rules/Cursors.ts"
-import { formatMoment, formatTimeSql, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
+import { formatHistoryTimestamp, formatTimeSql, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import type { ChangeFeedDataset } from "../../contract/endpoints/changes.ts"
 import { makeDnsResolver, makeWebhookDelivery } from "./WebhookDelivery.ts"
 import type { WebhookSubscription } from "./WebhookEvents.ts"
@@ -88,7 +88,7 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
       ? `There is no account ${account}. \`accounts list\` shows all accounts.`
       : `The account ${account} has ${maxEndpointsPerAccount} webhook endpoints, which is the limit. Delete one first.`,
   })
-}, (write, { account }) => unlessErased(account)(write))
+}, (write, { account }) => failIfErased(account)(write))
 
 /** Options for rotating a secret. */
 export interface SecretRotation {
@@ -279,7 +279,7 @@ export const testWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   return yield* deliver({
     message_id: `msg_test_${now}`,
     url: endpoint.url,
-    body: JSON.stringify({ type: "webhook.test", timestamp: formatMoment(now, "000000"), data: {} }),
+    body: JSON.stringify({ type: "webhook.test", timestamp: formatHistoryTimestamp(now, "000000"), data: {} }),
     secrets: endpoint.secrets,
   })
 })

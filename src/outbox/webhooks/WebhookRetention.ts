@@ -2,7 +2,7 @@
 import { type Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
-import { makeMomentSql } from "../../contract/rules/Dates.ts"
+import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
 
 /** Maximum number of delivered messages and dead letters retained per endpoint. */
@@ -54,7 +54,7 @@ export const queueExpiringKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     select enqueue_key_event('key.expiring', api_keys, null,
-      'key.expiring ' || key_id || ' ' || ${sql.literal(makeMomentSql("expires_at"))})
+      'key.expiring ' || key_id || ' ' || ${sql.literal(makeHistoryTimestampSql("expires_at"))})
     from api_keys
     where revoked_at is null and disabled_at is null and expires_at > now() and expires_at < now() + interval '7 days'
       and account_id in (select account_id from webhook_endpoints)

@@ -7,18 +7,18 @@ import { type Config, Duration, Effect, Metric, Option, Schedule, Schema, type S
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
-import { delayAfter } from "../../postgres/jobs/RetryDelay.ts"
+import { getRetryDelay } from "../../postgres/jobs/RetryDelay.ts"
 import { makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
 import { makeOutboxSender, type Sending } from "../OutboxSender.ts"
 import {
-  type DeliveryFailure,
-  deliveryFailures,
+  type DeliveryFailureReason,
+  deliveryFailureReasons,
   type DeliveryResult,
   deliveryTimeout,
   makeDnsResolver,
   makeWebhookDelivery,
 } from "./WebhookDelivery.ts"
-import { type DueEndpoint, makeSendTurns } from "./SendTurns.ts"
+import { type DueEndpoint, makeDeliveryScheduler } from "./DeliveryScheduler.ts"
 import { signingSecretsSql } from "./WebhookEndpoints.ts"
 import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"
 
@@ -49,7 +49,7 @@ const retrySchedule = Schedule.jittered(
  */
 export const computeRetryDelay = (attempts: number, retryAfterSeconds = 0) =>
   Effect.map(
-    delayAfter(retrySchedule, attempts),
+    getRetryDelay(retrySchedule, attempts),
     (delay) => delay && Duration.max(delay, Duration.seconds(retryAfterSeconds)),
   )
 
@@ -207,7 +207,7 @@ type FailedDelivery = Extract<DeliveryResult, { readonly _tag: "Failed" }>
 
 const deliveredTotal = makeCounter("tickerline_webhooks_delivered_total", "Webhook messages that receivers accepted.")
 const deadTotal = makeCounter("tickerline_webhooks_dead_total", "Webhook messages that were given up.")
-const makeFailureCounter = (why: DeliveryFailure) =>
+const makeFailureCounter = (why: DeliveryFailureReason) =>
   makeCounter("tickerline_webhook_failures_total", "Failed attempts to send a webhook message, by reason.", { why })
 
 /** Builds the effect that each run of the job executes. `deliver` makes one attempt to deliver a message. */
@@ -217,7 +217,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
 ) {
   const statements = yield* makeSenderStatements(lease)
   let state = { waiting: 0, overdue_seconds: 0, disabled: 0 }
-  const turns = makeSendTurns()
+  const turns = makeDeliveryScheduler()
   let runs = 0
 
   const { begin, isStopping, sendNext } = yield* makeOutboxSender({
@@ -247,7 +247,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     logRetry: Effect.logInfo,
     deliveredCounter: deliveredTotal,
     failureCounter: ({ why }) => makeFailureCounter(why),
-    counters: [deliveredTotal, deadTotal, ...deliveryFailures.map(makeFailureCounter)],
+    counters: [deliveredTotal, deadTotal, ...deliveryFailureReasons.map(makeFailureCounter)],
     gauges: [
       {
         name: "tickerline_webhooks_waiting",

@@ -37,7 +37,7 @@ export const compareClocks = (before: number, databaseMillis: number) =>
   }))
 
 /** Returns whether the difference certainly exceeds the limit, even with the uncertainty taken into account. */
-export const exceeds = ({ millis, uncertainty }: ClockDifference, limit: Duration.Duration) =>
+export const certainlyExceeds = ({ millis, uncertainty }: ClockDifference, limit: Duration.Duration) =>
   Math.abs(millis) - uncertainty > Duration.toMillis(limit)
 
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Number }))
@@ -66,9 +66,9 @@ const advice = "Set both clocks, preferably with NTP."
 class ClockError extends Data.TaggedError("ClockError")<{ readonly message: string }> {}
 
 /** Fails if the clocks differ so much that responses may be wrong. */
-export const requireRightClock = Effect.gen(function* () {
+export const requireSynchronizedClock = Effect.gen(function* () {
   const difference = yield* measureClockDifference
-  if (!exceeds(difference, maxClockDifference)) return
+  if (!certainlyExceeds(difference, maxClockDifference)) return
   return yield* new ClockError({
     message: `The service does not start, because ${describeClockDifference(difference)}, so it would take other ` +
       `dates for today's, and accept expired keys or refuse valid ones. ${advice}`,
@@ -82,7 +82,7 @@ export const makeClockMonitor = Effect.gen(function* () {
   yield* registerGauge({
     name: "tickerline_clock_difference_seconds",
     description: "How far this machine's clock is ahead of PostgreSQL's, as of the last health probe.",
-    read: () => exceeds(last, maxUnreportedDifference) ? last.millis / 1000 : 0,
+    read: () => certainlyExceeds(last, maxUnreportedDifference) ? last.millis / 1000 : 0,
   })
   /**
    * Stores a measured difference. Logs when the difference becomes large enough to report, and when it no longer is.
@@ -90,9 +90,9 @@ export const makeClockMonitor = Effect.gen(function* () {
   const record = Effect.fnUntraced(function* (difference: ClockDifference) {
     last = difference
     const before = level
-    level = exceeds(difference, maxClockDifference)
+    level = certainlyExceeds(difference, maxClockDifference)
       ? "wrong"
-      : exceeds(difference, maxUnreportedDifference)
+      : certainlyExceeds(difference, maxUnreportedDifference)
       ? "different"
       : "same"
     if (level === before) return

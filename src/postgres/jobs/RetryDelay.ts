@@ -8,7 +8,7 @@ import { Duration, Effect, Pull, Schedule } from "effect"
  * Returns how long `Effect.retry` would wait after the given number of failed attempts under this schedule, or
  * undefined if it would give up.
  */
-export const delayAfter = <Error, Env>(
+export const getRetryDelay = <Error, Env>(
   schedule: Schedule.Schedule<unknown, unknown, Error, Env>,
   attempts: number,
 ): Effect.Effect<Duration.Duration | undefined, Error, Env> =>

@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
-import { makeMomentSql } from "../../contract/rules/Dates.ts"
+import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
 
 /** The timestamps in a poll, such as `2026-03-01T10:00:00.123456-05:00`. They can be compared as text. */
 const LedgerRow = Schema.Struct({
@@ -36,8 +36,8 @@ export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
   // because the next transaction may still be assigned that time.
   const query = sql.literal(`
     with lock as materialized (select pg_try_advisory_xact_lock_shared(7101886) as is_free)
-    select ${makeMomentSql("clock_timestamp()")} as clock, ${makeMomentSql("earliest")} as earliest,
-      case when is_free then ${makeMomentSql("clock_timestamp() - interval '1 microsecond'")} end as settled
+    select ${makeHistoryTimestampSql("clock_timestamp()")} as clock, ${makeHistoryTimestampSql("earliest")} as earliest,
+      case when is_free then ${makeHistoryTimestampSql("clock_timestamp() - interval '1 microsecond'")} end as settled
     from lock cross join history.beginning
   `)
   return Effect.fnUntraced(function* (previous: TransactionLedgerState | undefined) {

@@ -10,7 +10,7 @@ import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
 import { countRowsToRead, cutPage } from "../../contract/rules/Cursors.ts"
-import { makeMomentSql } from "../../contract/rules/Dates.ts"
+import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
 import {
   CursorExpired,
   type DatabasePoolTimeout,
@@ -198,7 +198,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
-  const toMoment = (time: string) => sql.literal(makeMomentSql(time))
+  const toMoment = (time: string) => sql.literal(makeHistoryTimestampSql(time))
   const literal = (text: string) => sql.literal(`'${text}'`)
 
   /**

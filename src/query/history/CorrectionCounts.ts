@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { Reader } from "../../postgres/Reader.ts"
 import { decodePositionalRows, decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job } from "../../postgres/jobs/Job.ts"
-import { makeMomentSql } from "../../contract/rules/Dates.ts"
+import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
 import { changeFeedDatasets, changeKinds, parseChangeFeedStart } from "../../contract/endpoints/changes.ts"
 import {
   classifyCorrectionDelay,
@@ -134,7 +134,7 @@ const Counts = Schema.Struct({
 const decodeCounts = decodePositionalRows(Counts)
 
 const countsQuery = `
-  select ${makeMomentSql("since")}, ${makeMomentSql("counted_until")},
+  select ${makeHistoryTimestampSql("since")}, ${makeHistoryTimestampSql("counted_until")},
     (
       select coalesce(jsonb_agg(counted), '[]') from (
         select dataset, kind, delay, sum(changes) as total, coalesce(sum(changes) filter (

@@ -1,14 +1,14 @@
 /** Reads tables as they were at a past timestamp, for requests with `as_of` (decision 0114). */
 import { Array, Context, Effect, Layer } from "effect"
 import type { PastSource } from "../../postgres/Reader.ts"
-import { MomentResolver } from "./Moments.ts"
+import { AsOfResolver } from "./AsOfTimestamps.ts"
 import { makePastStatementRewriters } from "./PastTables.ts"
 
 /** The tables that map symbols to companies. Any request may read these tables in addition to its own. */
 const lineageTables = ["ticker_changes", "company_symbols"]
 
 const makePastReader = Effect.gen(function* () {
-  const { findNewest, resolve } = yield* MomentResolver
+  const { findNewest, resolve } = yield* AsOfResolver
   const makeRewriter = yield* makePastStatementRewriters
   /** Returns a source that reads the given tables as they were at `moment`. */
   const open = (moment: string, tables: ReadonlyArray<string>) =>
@@ -23,5 +23,5 @@ const makePastReader = Effect.gen(function* () {
 export class PastReader extends Context.Service<PastReader, Effect.Success<typeof makePastReader>>()(
   "tickerline/query/PastReader",
 ) {
-  static readonly layer = Layer.effect(PastReader, makePastReader).pipe(Layer.provide(MomentResolver.layer))
+  static readonly layer = Layer.effect(PastReader, makePastReader).pipe(Layer.provide(AsOfResolver.layer))
 }

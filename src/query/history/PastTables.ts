@@ -9,7 +9,7 @@ import { LRUCache } from "lru-cache"
 import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
 import { type PastSource, Reader } from "../../postgres/Reader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
-import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
+import { makeRunningTransactionIdsSql, type ResolvedTimestamp } from "./AsOfTimestamps.ts"
 
 /**
  * The properties of a table that determine the rewritten SQL. Only `columns` affects the result; the other fields
@@ -67,7 +67,7 @@ const [noLiveColumn, noVersionColumns] = [
  * replaced until later. `isLive` applies to current rows, and `isVersion` to earlier versions. The values need no
  * escaping, because they come from the database and from `parseAsOfTime`.
  */
-export const makePastConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
+export const makePastConditions = ({ bound, moment, month, running }: ResolvedTimestamp) => {
   const ids = running === undefined
     ? makeRunningTransactionIdsSql({ bound, moment })
     : `'{${running.join(",")}}'::bigint[]`
@@ -126,7 +126,7 @@ export const makePastStatementRewriters = Effect.gen(function* () {
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 
   // There are two counts instead of one with `or`, so that each can use its own index.
-  const findShape = (table: string, { bound, month }: ResolvedMoment) => `
+  const findShape = (table: string, { bound, month }: ResolvedTimestamp) => `
     select '${table}', (
       select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
       where attrelid = 'history.${table}'::regclass and attnum > 0 and not attisdropped
@@ -135,14 +135,14 @@ export const makePastStatementRewriters = Effect.gen(function* () {
       + ${countUpTo(`public.${table}`, `recorded_in <= ${bound}`)} <= ${fewRows},
     ${countUpTo(`history.${table}`, `replaced_in > ${bound} and replaced_month >= '${month}'`)} <= ${fewRows}`
 
-  const findShapes = (tables: ReadonlyArray<string>, moment: ResolvedMoment) => {
+  const findShapes = (tables: ReadonlyArray<string>, moment: ResolvedTimestamp) => {
     const text = tables.map((table) => findShape(table, moment)).join(" union all ")
     return decodeShapes(
       reader.read({ text, parameters: [], isPrepared: false }, { partition: "history", from: "primary" }),
     )
   }
 
-  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, moment: ResolvedMoment) {
+  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, moment: ResolvedTimestamp) {
     const keyOf = (table: string) => `${moment.moment} ${moment.bound} ${table}`
     const known = tables.flatMap((table) => shapes.get(keyOf(table)) ?? [])
     const missing = tables.filter((table) => !known.some((shape) => shape.table === table))
@@ -152,7 +152,7 @@ export const makePastStatementRewriters = Effect.gen(function* () {
     return [...known, ...found]
   })
 
-  const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
+  const makeRewriter = (moment: ResolvedTimestamp, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
     const conditions = makePastConditions(moment)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
     return ({ isPrepared, parameters, text }: CompiledStatement) => {

@@ -7,7 +7,7 @@ import { type LoadableDataset, loadableDatasets } from "../../contract/Datasets.
 import { optInColumns } from "../../contract/rows/Columns.ts"
 import { getColumnNames, type RowModel } from "../../contract/rows/RowModel.ts"
 import { selectRecord } from "../rows/RowEncoder.ts"
-import { isEligibleTickerChange, isGivenUpTicker } from "../../contract/rules/EffectiveDates.ts"
+import { makeEligibleChangeCondition, makeFormerTickerCondition } from "../../contract/rules/EffectiveDates.ts"
 import { type ChangeFeedDataset, changeFeedDatasets } from "../../contract/endpoints/changes.ts"
 import { tradableFloatSql } from "../../contract/endpoints/historical-float-pro.ts"
 import { intradayRunnerSqlCondition } from "../../contract/endpoints/intraday-runners.ts"
@@ -26,8 +26,8 @@ interface ShownRows {
 }
 
 const shownRows: Partial<Readonly<Record<ChangeFeedDataset, ShownRows>>> = {
-  ticker_changes: { condition: isEligibleTickerChange },
-  historical_tickers: { condition: isGivenUpTicker },
+  ticker_changes: { condition: makeEligibleChangeCondition },
+  historical_tickers: { condition: makeFormerTickerCondition },
   intraday_runners: { condition: (sql) => sql.literal(intradayRunnerSqlCondition) },
   ownership: { condition: (sql) => sql.literal(ownershipHolderSqlCondition) },
   research_reports: { otherModel: ResearchReportTldr },

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { type PastSource, Reader, type StatementReader } from "../../postgres/Reader.ts"
-import { isEligibleTickerChange } from "../../contract/rules/EffectiveDates.ts"
+import { makeEligibleChangeCondition } from "../../contract/rules/EffectiveDates.ts"
 import { LineageIndex } from "./LineageIndex.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
@@ -44,7 +44,7 @@ export const makeLineageEventReader = Effect.gen(function* () {
     isPrepared: true,
     isShort: true,
     build: (parameter) => {
-      const isEligible = isEligibleTickerChange(sql, sql`${parameter((query) => query.today)}::date`)
+      const isEligible = makeEligibleChangeCondition(sql, sql`${parameter((query) => query.today)}::date`)
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
       // `union` removes symbols that were already reached, so the recursion ends even if the graph has cycles. Each
       // event is read only from its old symbol, so no event is returned twice.

@@ -34,7 +34,7 @@ interface EmptyList {
    * Returns whether rows for the requested symbols were omitted because the company did not use the symbols on the
    * rows' dates.
    */
-  readonly omitsRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
+  readonly hasOmittedRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly hasRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly read: StatementReader
 }
@@ -66,12 +66,14 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
   const semaphore = Semaphore.makeUnsafe(maxConcurrency)
 
   return Effect.fnUntraced(
-    function* ({ filterNames, hasRows, omitsRows, query, read }: EmptyList): Effect.fn.Return<EmptyReason, ReadError> {
+    function* (
+      { filterNames, hasRows, hasOmittedRows, query, read }: EmptyList,
+    ): Effect.fn.Return<EmptyReason, ReadError> {
       const firstRow = { ...query, after: undefined, page: 1, limit: 1 }
       if ((query.page > 1 || query.after !== undefined) && (yield* hasRows(firstRow))) {
         return { code: "page_beyond_end" }
       }
-      if (yield* omitsRows(query)) return { code: "symbol_not_used" }
+      if (yield* hasOmittedRows(query)) return { code: "symbol_not_used" }
       const filters = filterNames.filter((name) => query[name] !== undefined)
       const without = (names: ReadonlyArray<string>) => ({
         ...firstRow,
@@ -82,7 +84,7 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
         if (yield* hasRowsWithout([name])) return { code: "filtered", without: [name] }
       }
       if (filters.length > 1 && (yield* hasRowsWithout(filters))) return { code: "filtered", without: filters }
-      if (filters.length > 0 && (yield* omitsRows(without(filters)))) return { code: "symbol_not_used" }
+      if (filters.length > 0 && (yield* hasOmittedRows(without(filters)))) return { code: "symbol_not_used" }
       const symbols = [query["ticker"] ?? []].flat().map(String)
       if (symbols.length === 0) return { code: "no_rows" }
       // With `as_of`, every symbol counts as known. Otherwise the response would change when a symbol becomes known

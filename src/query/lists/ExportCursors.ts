@@ -16,7 +16,7 @@ import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } fro
 import type { Refusal } from "../../contract/AccountErrors.ts"
 import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.ts"
-import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
+import { type ExportSlots, makeExportSlots } from "./ExportSlots.ts"
 
 /**
  * Time limit for the commit. With a held cursor, the commit reads all rows, and `statement_timeout` does not apply to
@@ -41,7 +41,7 @@ export interface ExportCursor {
   /** Moves the cursor to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
   /** Monitors how fast the client reads the export. */
-  readonly watchClient: ExportPlaces["watch"]
+  readonly watchClient: ExportSlots["watch"]
 }
 
 interface CursorOptions {
@@ -96,7 +96,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const reactivity = yield* Reactivity.Reactivity
       const withReadPolicies = yield* makeReadPolicies
       const connectToPrimary = retryRejectedPassword(config, PgClient.makeClient(config))
-      const places = yield* makeExportPlaces
+      const places = yield* makeExportSlots
 
       /**
        * Declares the cursor `with hold`, commits, and returns the functions that read it. After the commit, no

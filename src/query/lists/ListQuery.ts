@@ -395,7 +395,7 @@ export const makeListCompiler = Effect.gen(function* () {
      * Returns the counts of omitted results. `counted` contains the counts from the page's rows. A second statement is
      * needed only if the page has no rows.
      */
-    const countOutside = (query: DecodedListQuery, read: StatementReader, counted?: unknown) => {
+    const countOmittedRows = (query: DecodedListQuery, read: StatementReader, counted?: unknown) => {
       const toCounts = (outside: unknown): ReadonlyArray<number> => Array.isArray(outside) ? outside.map(Number) : []
       return counted !== undefined || query.followed === undefined || query.followed.gaps.length === 0
         ? Effect.succeed(toCounts(counted))
@@ -415,13 +415,14 @@ export const makeListCompiler = Effect.gen(function* () {
       findEmptyReason({
         query: toDecodedQuery(query),
         filterNames,
-        omitsRows: (query) => Effect.map(countOutside(query, read), (outside) => outside.some((count) => count > 0)),
+        hasOmittedRows: (query) =>
+          Effect.map(countOmittedRows(query, read), (outside) => outside.some((count) => count > 0)),
         hasRows: (query) => Effect.map(read(compileDecoded(query, "page")), (rows) => rows.length > 0),
         read,
       })
 
     const readHeaders = Effect.fnUntraced(function* (query: FollowableQuery<Query>, read: StatementReader) {
-      const outside = yield* countOutside(toDecodedQuery(query), read)
+      const outside = yield* countOmittedRows(toDecodedQuery(query), read)
       const isEmpty = query.explain === true &&
         (yield* read(compileDecoded({ ...toDecodedQuery(query), page: 1, limit: 1 }, "page"))).length === 0
       return makeHeaders(query, outside, isEmpty ? yield* explain(query, read) : undefined)
@@ -438,7 +439,7 @@ export const makeListCompiler = Effect.gen(function* () {
       encode: (rows: Rows, empty?: EmptyReason) => ResponseContent,
     ) {
       const found = yield* rows
-      const outside = yield* countOutside(toDecodedQuery(query), read, found[0]?.[1])
+      const outside = yield* countOmittedRows(toDecodedQuery(query), read, found[0]?.[1])
       const empty = found.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
       const headers = makeHeaders(query, outside, empty)
       return { ...encode(found, empty), headers, isTransient: empty?.code === "undetermined" }
@@ -454,7 +455,7 @@ export const makeListCompiler = Effect.gen(function* () {
             results,
             format,
             rows: getRecordColumn(rows),
-            getPlace: place === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
+            getRowPosition: place === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
             message: empty === undefined ? message : () => describeEmptyReason(empty),
           })
         return query.followed === undefined && query.explain !== true

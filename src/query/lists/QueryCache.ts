@@ -17,7 +17,7 @@ import {
 } from "../../contract/rows/ListFormats.ts"
 import { makePage, noCache, type Page, type VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../../contract/rules/EndpointAnnotations.ts"
-import { isKnown, mapKnown } from "../../contract/rules/KnownResults.ts"
+import { isSettled, mapSync } from "../../contract/rules/SynchronousResults.ts"
 import type { ResponseContent } from "../../contract/rules/Paging.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { type CacheEntry, CacheMemory } from "./CacheMemory.ts"
@@ -75,7 +75,7 @@ export const makeStorablePage = (
 export const hashQuery = (text: string) => hash("sha256", text, "base64")
 
 /** Returns a function that checks whether a key is among the last 20,000 requested keys, and then records the key. */
-export const makeRepetitionDetector = () => {
+export const makeRecentKeySet = () => {
   const keys = new LRUCache<string, true>({ max: 20_000 })
   return (key: string) => {
     const wasRequested = keys.get(key) === true
@@ -144,7 +144,7 @@ export class QueryCache extends Context.Service<QueryCache, {
       const versions = yield* DatasetVersions
       const reader = yield* Reader
       const memory = yield* CacheMemory
-      const wasRequestedRecently = makeRepetitionDetector()
+      const wasRequestedRecently = makeRecentKeySet()
       let sourceCount = 0
 
       /**
@@ -219,20 +219,20 @@ export class QueryCache extends Context.Service<QueryCache, {
 
         /**
          * Returns a page from the cache, or reads it. If the result is available immediately, such as an error, no
-         * fiber is needed (`KnownResults.ts`), and no other request can be waiting for the result.
+         * fiber is needed (`SynchronousResults.ts`), and no other request can be waiting for the result.
          */
         const getPage: PageSource<E>["getPage"] = (query, request, readContent, additions = {}) => {
           const { past } = request
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion
           const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
-          const read = () => mapKnown(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
+          const read = () => mapSync(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
           const add = (page: Page) => addToPage(page, additions)
-          if (version === undefined) return mapKnown(read(), add)
+          if (version === undefined) return mapSync(read(), add)
           const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
           const cached = memory.get(key)
           if (!(cached instanceof CachedPage) || cached.version !== version) {
             const first = read()
-            return isKnown(first)
+            return isSettled(first)
               ? Exit.map(first, (page) => add(store(key, version, page, wasRequestedRecently(key))))
               : Effect.map(readOnce(key, version, read, first), add)
           }

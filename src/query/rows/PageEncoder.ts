@@ -14,7 +14,7 @@ interface Page {
    */
   readonly rows: ReadonlyArray<BinaryRecord>
   /** Returns the position in the list of the row with this index, as text, if the list has the parameter `after`. */
-  readonly getPlace?: ((row: number) => string) | undefined
+  readonly getRowPosition?: ((row: number) => string) | undefined
   /** Returns the `message` in the envelope for the rows on the page. */
   readonly message?: ((rows: ReadonlyArray<BinaryRecord>) => string | undefined) | undefined
 }
@@ -25,14 +25,14 @@ interface Page {
  */
 export const encodeListPage = (
   { limit, page }: PagingQuery,
-  { format, getPlace, message, results, rows }: Page,
+  { format, getRowPosition, message, results, rows }: Page,
 ): ResponseContent => {
   const all = groupRowsIntoResults(results, rows)
   const { last, rows: shown } = cutPage(all, limit === "all" ? all.length : limit)
   const has_more = last !== undefined
   const nextPage = !has_more
     ? undefined
-    : { page: page + 1, ...(getPlace !== undefined && { after: getPlace(shown.length - 1) }) }
+    : { page: page + 1, ...(getRowPosition !== undefined && { after: getRowPosition(shown.length - 1) }) }
   if (format !== "json") {
     const records = shown.length
     const rows = shown.flat()

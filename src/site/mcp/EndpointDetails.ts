@@ -59,13 +59,13 @@ const listColumns = (operation: unknown) => {
 
 /**
  * Returns how to request more rows of a list. `pages` means numbered pages in any format, `after` means a cursor and
- * only JSON. With `hasPlaces`, numbered pages can also start after a given row, but the position of that row is only
- * known from the link to the next page.
+ * only JSON. With `supportsPageAfter`, numbered pages can also start after a given row, but the position of that row is
+ * only known from the link to the next page.
  */
 const describePaging = (operation: unknown) => {
   const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
   const paging = names.has("page") ? "pages" : names.has("after") ? "after" : "none"
-  return { paging, hasPlaces: paging === "pages" && names.has("after") } as const
+  return { paging, supportsPageAfter: paging === "pages" && names.has("after") } as const
 }
 
 /** Returns all endpoints that require a key, except `/estimate` and streams. */

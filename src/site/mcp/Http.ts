@@ -9,7 +9,7 @@ import { BaseUrl } from "../../api/BaseUrl.ts"
 import { compressedBodyRefusal, isCompressed } from "../../api/Compression.ts"
 import { CorsOriginsConfig } from "../../api/Cors.ts"
 import { encodeError, type ErrorResult, toErrorResult } from "../../api/ErrorResponses.ts"
-import { McpEndpoint, type McpMessage, type McpReply } from "../../api/OtherRoutes.ts"
+import { McpEndpoint, type McpMessage, type McpReply } from "../../api/SiteRoutes.ts"
 import { protocolErrorMessages } from "../../api/ProtocolErrors.ts"
 import { mcpPath } from "../../api/RequestTarget.ts"
 import { EndpointDirectory, makeEmptyResponse, refuseMethod } from "../../api/UnroutedResponses.ts"
@@ -17,7 +17,7 @@ import type { EndpointResult, PlainResponse } from "../../contract/rules/Endpoin
 import { type ApiRequest, getHeader } from "../../contract/rules/ApiRequest.ts"
 import { BadRequest } from "../../contract/rules/Errors.ts"
 import { McpCaller } from "./McpCaller.ts"
-import { makeMessageSlots, maxMessagesPerAccount, type MessageSlot } from "./MessageSlots.ts"
+import { makeMessageSlotLimiter, maxMessagesPerAccount, type MessageSlot } from "./MessageSlots.ts"
 import {
   announceCapabilities,
   findInitializedProtocolVersion,
@@ -174,14 +174,14 @@ const makeEndpoint = Effect.gen(function* () {
   const { handleRequest } = yield* SessionlessMcpServer
   const directory = yield* EndpointDirectory
   const origins = yield* allowedOrigins
-  const withSlot = makeMessageSlots()
+  const withSlot = makeMessageSlotLimiter()
   const httpApp = router.asHttpEffect()
 
   /**
    * Responds to requests that are not messages. Rejects web pages from origins that are not allowed, and methods other
    * than POST. Returns undefined for messages.
    */
-  const respondToOther = (request: ApiRequest): EndpointResult | ErrorResult | undefined => {
+  const respondToNonMessage = (request: ApiRequest): EndpointResult | ErrorResult | undefined => {
     const origin = getHeader(request, "origin")
     if (origin !== undefined && !origins.includes(origin)) return originRefused
     if (request.method === "OPTIONS") return preflightResponse
@@ -297,7 +297,7 @@ const makeEndpoint = Effect.gen(function* () {
       Effect.succeed(refuse),
     )
   }
-  return McpEndpoint.of({ respondToOther, respond })
+  return McpEndpoint.of({ respondToNonMessage, respond })
 })
 
 /**

@@ -22,7 +22,7 @@ export interface MessageSlot {
 }
 
 /** Returns a function that reserves slots for messages. The limits apply to each account separately. */
-export const makeMessageSlots = () => {
+export const makeMessageSlotLimiter = () => {
   const accounts = new Map<number, AccountSlots>()
 
   const take = (account_id: number) => {

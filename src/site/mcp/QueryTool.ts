@@ -6,7 +6,7 @@ import { findEndpoint, formatEndpointSuggestion } from "../../api/catalogue/Endp
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { formatTime } from "../../contract/rules/Dates.ts"
 import { quoteCsvCell } from "../../query/rows/CsvCells.ts"
-import { presentMoment } from "../../contract/rules/AsOfParameter.ts"
+import { asOfNow } from "../../contract/rules/AsOfParameter.ts"
 import { describeEmptyReason, parseEmptyReasonHeader } from "../../contract/rules/EmptyReasons.ts"
 import { findLink, readLinkParameters } from "../../contract/rules/Links.ts"
 import { describeRange, maxPage } from "../../contract/rules/Paging.ts"
@@ -323,7 +323,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
       const link = findLink(response.headers["link"], "next")
       const hasMore = isCut || link !== null
       // With `as_of=now`, the next rows must reflect the same point in time as these rows.
-      const moment = request.parameters["as_of"] === presentMoment ? response.headers["x-as-of"] : undefined
+      const moment = request.parameters["as_of"] === asOfNow ? response.headers["x-as-of"] : undefined
       const place = readLinkParameters(link)?.get("after") ?? undefined
       const parameters = { ...request.parameters, ...optionalText("as_of", moment), ...optionalText("after", place) }
       return hasMore ? { ...request, parameters, position: request.position + count, limit } : undefined
@@ -380,7 +380,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     let read = yield* readFittingRows(details, request)
     // Some lists can only be continued from the end of a page. For these lists, shorter pages are requested until all
     // rows of a page fit.
-    while (details.hasPlaces && read.isCut) {
+    while (details.supportsPageAfter && read.isCut) {
       request = { ...first, limit: read.fitted.rows.length }
       read = yield* readFittingRows(details, request)
     }

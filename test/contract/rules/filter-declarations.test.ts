@@ -162,7 +162,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
       const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
       assert.throws(() => compileFilters(sql, silent), "The parameter silent declares no filter")
       const literal = Schema.Struct({
-        ...Filter.makeBooleans("is_adr"),
+        ...Filter.makeBooleanFilters("is_adr"),
         flag: Schema.optionalKey(Schema.Boolean.annotate({
           filter: {
             operator: "literal",

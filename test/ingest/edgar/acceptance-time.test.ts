@@ -5,12 +5,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import {
+  type AcceptanceTimeZone,
   assignAcceptanceTimes,
   determineAcceptanceTimeZone,
   formatAcceptanceTimeForColumns,
   readAcceptanceTime,
   readAcceptanceTimeFromIndexPage,
-  type StampTimeZone,
 } from "../../../src/ingest/edgar/read/AcceptanceTime.ts"
 import { buildSubmissionsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { decodeSubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
@@ -74,7 +74,7 @@ describe("The acceptance time in submissions", () => {
 
 describe("The time zone of a submissions file", () => {
   const cases: ReadonlyArray<
-    [string, ReadonlyArray<{ accession: string; form: string; stamp: string }>, StampTimeZone | null]
+    [string, ReadonlyArray<{ accession: string; form: string; stamp: string }>, AcceptanceTimeZone | null]
   > = [
     [
       "is Eastern if an hour is between 6 and 9",

@@ -10,7 +10,12 @@ import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { setDocumentAside } from "../../../src/ingest/edgar/fetch/DocumentDownloader.ts"
 import { DocumentRejected } from "../../../src/ingest/edgar/fetch/DocumentRejected.ts"
 import { buildFilingXmlUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
-import { type ListedForm, listWork, readListedForms, updateWork } from "../../../src/ingest/edgar/store/IngestWork.ts"
+import {
+  type DeferredForm,
+  listWork,
+  readDeferredForms,
+  updateWork,
+} from "../../../src/ingest/edgar/store/IngestWork.ts"
 import { openZipArchive } from "../../../src/ingest/edgar/fetch/ZipArchive.ts"
 import { writeArchives, writeZip } from "../../support/EdgarArchives.ts"
 import * as Stub from "../../support/EdgarStub.ts"
@@ -208,7 +213,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Listed forms", (it) =>
   it.effect("are read newest first over all companies, and once (decision 0128)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const forms = [["0000000001", "2026-06-01"], ["0000000002", "2026-06-03"], ["0000000001", "2026-06-05"]].map(
-        ([cik = "", filingDate = ""], index): ListedForm => {
+        ([cik = "", filingDate = ""], index): DeferredForm => {
           const accession = `0000000001-26-00000${index}`
           const filing = {
             filingDate,
@@ -223,7 +228,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Listed forms", (it) =>
       )
       yield* updateWork([], [], forms)
       yield* updateWork([], [], forms)
-      const read = readListedForms(["0000000001", "0000000002"], ["ownership"], 10)
+      const read = readDeferredForms(["0000000001", "0000000002"], ["ownership"], 10)
       assert.deepStrictEqual(yield* read, forms.toReversed())
       yield* updateWork(forms.slice(2).map(({ url }) => ({ url, dataset: "" })), [])
       assert.deepStrictEqual(yield* read, forms.slice(0, 2).toReversed())
@@ -234,8 +239,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Listed forms", (it) =>
       assert.deepStrictEqual((yield* listWork).map(({ attempts, url }) => ({ attempts, url })), [
         { attempts: 1, url: rejection.url },
       ])
-      assert.deepStrictEqual(yield* readListedForms(["0000000003"], ["ownership"], 10), [])
-      assert.deepStrictEqual(yield* readListedForms(["0000000001"], ["news", "registrations"], 10), [])
+      assert.deepStrictEqual(yield* readDeferredForms(["0000000003"], ["ownership"], 10), [])
+      assert.deepStrictEqual(yield* readDeferredForms(["0000000001"], ["news", "registrations"], 10), [])
     })))
 })
 

@@ -401,8 +401,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("are in doubt if trading goes on after a scheduled early close (resources: daily-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const minDoubtfulSymbols = 10
-        const symbols = Array.from({ length: minDoubtfulSymbols }, (_, index) => `S${index}`)
+        const minReportedSymbols = 10
+        const symbols = Array.from({ length: minReportedSymbols }, (_, index) => `S${index}`)
         const { doubts } = yield* ingest(toMassiveFile(
           symbols.flatMap((ticker) =>
             ["09:30", "15:00", "15:59"].map((time) => makeFlatBar(ticker, "2026-11-27", time, 10))
@@ -956,12 +956,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         // If the times are starts, the open is at 09:30 and the last regular bar is at 15:59.
         const starts = [["09:29", 20], ["09:30", 5_000], ["09:31", 900], ["15:59", 800], ["16:00", 4_000]] as const
         const ends = [["09:30", 20], ["09:31", 5_000], ["09:32", 900], ["16:00", 800], ["16:01", 4_000]] as const
-        const minDoubtfulSymbols = 10
+        const minReportedSymbols = 10
         for (
           const [times, symbols, check, doubted] of [
             [starts, 30, true, false],
-            [ends, minDoubtfulSymbols, false, true],
-            [ends, minDoubtfulSymbols - 1, false, false],
+            [ends, minReportedSymbols, false, true],
+            [ends, minReportedSymbols - 1, false, false],
             [ends, 1, true, true],
           ] as const
         ) {

@@ -8,7 +8,7 @@ import { Clock, ConfigProvider, Duration, Effect, Fiber, Schedule } from "effect
 import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
 import { isInternalAddress } from "../../../src/outbox/webhooks/InternalAddresses.ts"
-import { makeSendTurns, maxTurns } from "../../../src/outbox/webhooks/SendTurns.ts"
+import { makeDeliveryScheduler, maxConcurrentDeliveries } from "../../../src/outbox/webhooks/DeliveryScheduler.ts"
 import { makeWebhookDelivery } from "../../../src/outbox/webhooks/WebhookDelivery.ts"
 import { computeRetryDelay, retryDelays } from "../../../src/outbox/webhooks/WebhookSender.ts"
 import { AllowedHostsConfig } from "../../../src/outbox/webhooks/WebhookSettings.ts"
@@ -291,7 +291,7 @@ describe("A healthy endpoint", () => {
    * while some slow endpoints have not been tried yet, and `later` afterwards.
    */
   const simulate = (slowAccounts: number) => {
-    const schedule = makeSendTurns()
+    const schedule = makeDeliveryScheduler()
     const slow = Array.from({ length: slowAccounts * 20 }, (_, n) => ({
       endpoint_id: BigInt(n),
       account_id: BigInt(n % slowAccounts),
@@ -329,7 +329,7 @@ describe("A healthy endpoint", () => {
     "waits only for the first attempts of %d accounts with twenty slow endpoints each (docs/operations/webhooks.md)",
     (slowAccounts) => {
       const { first, later } = simulate(slowAccounts)
-      assert.isAtMost(first, slowAccounts < 5 ? 0 : 15 * Math.ceil(slowAccounts / maxTurns.total))
+      assert.isAtMost(first, slowAccounts < 5 ? 0 : 15 * Math.ceil(slowAccounts / maxConcurrentDeliveries.total))
       assert.isAtMost(later, 1)
     },
   )

@@ -18,7 +18,7 @@ import { makeDnsResolver, makeWebhookDelivery } from "../../../src/outbox/webhoo
 import * as Endpoints from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
 import { deleteOldMessages, queueExpiringKeys } from "../../../src/outbox/webhooks/WebhookRetention.ts"
 import { makeWebhookSender, retryDelays } from "../../../src/outbox/webhooks/WebhookSender.ts"
-import { maxTurns } from "../../../src/outbox/webhooks/SendTurns.ts"
+import { maxConcurrentDeliveries } from "../../../src/outbox/webhooks/DeliveryScheduler.ts"
 import { AllowedHostsConfig } from "../../../src/outbox/webhooks/WebhookSettings.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
 import * as Service from "../../support/Service.ts"
@@ -196,7 +196,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       const { enqueue } = yield* createEndpoint(healthy.url)
       yield* enqueue(1)
       yield* runUntil(Effect.sync(() => healthy.received.length === 1))
-      assert.isAtMost(hanging.received.length, 3 * maxTurns.perAccount)
+      assert.isAtMost(hanging.received.length, 3 * maxConcurrentDeliveries.perAccount)
     }).pipe(Effect.scoped))
 
   it.effect("are signed with both secrets during a grace period, which no other rotation shortens (docs/operations/webhooks.md)", () =>

@@ -24,7 +24,7 @@ import { HealthProbe } from "../../../src/postgres/health/HealthProbe.ts"
 import type { Job, JobLease } from "../../../src/postgres/jobs/Job.ts"
 import { makeJobLeaseStatements } from "../../../src/postgres/jobs/JobLease.ts"
 import { jobRunnerLayer, makeJobRetrySchedule } from "../../../src/postgres/jobs/JobRunner.ts"
-import { delayAfter, doublingSchedule } from "../../../src/postgres/jobs/RetryDelay.ts"
+import { doublingSchedule, getRetryDelay } from "../../../src/postgres/jobs/RetryDelay.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 import { paceWorkload } from "../../support/Pauses.ts"
@@ -250,13 +250,13 @@ describe("A failed job", () => {
   ], ([milliseconds, failures]) =>
     Effect.gen(function* () {
       const schedule = makeJobRetrySchedule(Duration.millis(milliseconds))
-      const delay = Duration.toMillis((yield* delayAfter(schedule, failures)) ?? Duration.infinity)
+      const delay = Duration.toMillis((yield* getRetryDelay(schedule, failures)) ?? Duration.infinity)
       assert.isAtMost(delay, Math.min(milliseconds, 60_000))
       assert.isAtLeast(delay, Math.min(milliseconds, 5_000))
     }))
 })
 
-describe("delayAfter", () => {
+describe("getRetryDelay", () => {
   it.effect.prop(
     "has the delay that retry would wait after as many failures, and none after the last one (decision 0083)",
     [
@@ -272,7 +272,7 @@ describe("delayAfter", () => {
         yield* TestClock.adjust("80 hours")
         yield* Effect.flip(Fiber.join(retried))
         assert.lengthOf(waited, times)
-        assert.deepStrictEqual(yield* delayAfter(schedule, failures), waited[failures - 1])
+        assert.deepStrictEqual(yield* getRetryDelay(schedule, failures), waited[failures - 1])
       }),
   )
 })

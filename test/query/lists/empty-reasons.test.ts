@@ -161,7 +161,7 @@ layer(Service.layer, { excludeTestServices: true })("explain=true", (it) => {
       const search = find({
         query: { page: 1, limit: 10, tag: "slow" },
         filterNames: ["tag"],
-        omitsRows: () => Effect.succeed(false),
+        hasOmittedRows: () => Effect.succeed(false),
         hasRows: () => Effect.never,
         read: () => Effect.never,
       })

@@ -28,7 +28,7 @@ const pausePollInterval = Duration.seconds(5)
 
 const decodeSlot = decodeRows(Schema.Struct({ pause_millis: Schema.Finite, wait_millis: Schema.Finite }))
 
-const makeFairAccess = Effect.gen(function* () {
+const makeRateLimiter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
   let isPauseReported = false
@@ -95,5 +95,5 @@ export class EdgarRateLimiter extends Context.Service<EdgarRateLimiter, {
   /** Pauses the requests of all processes for ten minutes. */
   readonly pause: Effect.Effect<void, SqlError.SqlError>
 }>()("tickerline/ingest/EdgarRateLimiter") {
-  static readonly layer = Layer.effect(EdgarRateLimiter, makeFairAccess)
+  static readonly layer = Layer.effect(EdgarRateLimiter, makeRateLimiter)
 }

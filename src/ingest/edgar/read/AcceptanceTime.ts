@@ -7,9 +7,9 @@ import { LRUCache } from "lru-cache"
 import { countDays } from "../../../contract/rules/Dates.ts"
 import { fixedOffsetTimeFormat, NewYorkTimeColumn, newYorkTimeFormat } from "../../../contract/rows/Timestamps.ts"
 
-export type StampTimeZone = "eastern" | "utc"
+export type AcceptanceTimeZone = "eastern" | "utc"
 
-export interface StampedFiling {
+export interface TimestampedFiling {
   readonly accession: string
   readonly form: string
   /** Timestamp such as `2026-02-05T13:05:45.000Z`. Despite the `Z`, it may be in Eastern time instead of UTC. */
@@ -24,7 +24,7 @@ export type KnownAcceptanceTimes = ReadonlyMap<string, DateTime.Utc>
 const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
 
 /** The start of an hour in each time zone, in milliseconds since 1970. */
-type HourStart = { readonly [Zone in StampTimeZone]: number }
+type HourStart = { readonly [Zone in AcceptanceTimeZone]: number }
 
 /**
  * Cache of hour starts, because a filing list contains thousands of timestamps. The keys are text such as `2026-02-05
@@ -67,7 +67,7 @@ const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
 /** Parses a time. UTC offsets change only on the hour, so minutes and seconds can be added to the start of the hour. */
-const parseDigits = (digits: string, timeZone: StampTimeZone): DateTime.Utc => {
+const parseDigits = (digits: string, timeZone: AcceptanceTimeZone): DateTime.Utc => {
   const [minutes, seconds] = [Number(digits.slice(-5, -3)), Number(digits.slice(-2))]
   return DateTime.makeUnsafe(
     (readHour(digits.slice(0, -6))?.[timeZone] ?? Number.NaN) + (minutes * 60 + seconds) * 1000,
@@ -75,9 +75,9 @@ const parseDigits = (digits: string, timeZone: StampTimeZone): DateTime.Utc => {
 }
 
 const findZonesOfKnownTimes = (
-  filings: ReadonlyArray<StampedFiling>,
+  filings: ReadonlyArray<TimestampedFiling>,
   known: KnownAcceptanceTimes,
-): ReadonlyArray<StampTimeZone> =>
+): ReadonlyArray<AcceptanceTimeZone> =>
   filings.flatMap(({ accession, stamp }) => {
     const time = known.get(accession)
     const digits = time === undefined ? null : toDigits(stamp)
@@ -89,7 +89,7 @@ const findZonesOfKnownTimes = (
  * Returns the timestamp without the `Z`, or null if it does not show when EDGAR accepted the filing, for example
  * because it represents only a date.
  */
-const toBusinessHours = ({ form, stamp }: StampedFiling) => {
+const toBusinessHours = ({ form, stamp }: TimestampedFiling) => {
   const digits = form === "EFFECT" ? null : toDigits(stamp)
   return digits === null || midnightPattern.test(digits) || nightlyPattern.test(digits) ? null : digits
 }
@@ -98,12 +98,12 @@ const toBusinessHours = ({ form, stamp }: StampedFiling) => {
  * Determines the time zone from the timestamp's hour. Returns undefined unless EDGAR accepts filings at that hour in
  * exactly one of the time zones.
  */
-const findZoneOfHour = (filing: StampedFiling): StampTimeZone | undefined => {
+const findZoneOfHour = (filing: TimestampedFiling): AcceptanceTimeZone | undefined => {
   const digits = toBusinessHours(filing) ?? ""
   return easternHours.test(digits) ? "eastern" : utcHours.test(digits) ? "utc" : undefined
 }
 
-const findMostFrequent = (zones: ReadonlyArray<StampTimeZone | undefined>): StampTimeZone | null => {
+const findMostFrequent = (zones: ReadonlyArray<AcceptanceTimeZone | undefined>): AcceptanceTimeZone | null => {
   const [eastern, utc] = ["eastern", "utc"].map((zone) => zones.filter((one) => one === zone).length)
   if (eastern === undefined || utc === undefined || eastern === utc) return null
   return eastern > utc ? "eastern" : "utc"
@@ -115,20 +115,20 @@ const findMostFrequent = (zones: ReadonlyArray<StampTimeZone | undefined>): Stam
  * inconclusive, too.
  */
 export const determineAcceptanceTimeZone = (
-  filings: ReadonlyArray<StampedFiling>,
+  filings: ReadonlyArray<TimestampedFiling>,
   known: KnownAcceptanceTimes = new Map(),
-): StampTimeZone | null =>
+): AcceptanceTimeZone | null =>
   findMostFrequent(findZonesOfKnownTimes(filings, known)) ?? findMostFrequent(filings.map(findZoneOfHour))
 
 /**
  * Returns a filing whose exact acceptance time would reveal the time zone of all the timestamps. `filings` must be
  * sorted, newest first.
  */
-export const findFilingWithTime = <F extends StampedFiling>(filings: ReadonlyArray<F>): F | undefined =>
+export const findFilingWithTime = <F extends TimestampedFiling>(filings: ReadonlyArray<F>): F | undefined =>
   filings.find((filing) => toBusinessHours(filing) !== null)
 
 /** Returns the acceptance time, or null if the timestamp has no time or its time zone is unknown. */
-export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null): DateTime.Utc | null => {
+export const readAcceptanceTime = (stamp: string, timeZone: AcceptanceTimeZone | null): DateTime.Utc | null => {
   const digits = toDigits(stamp)
   return digits === null || timeZone === null || midnightPattern.test(digits) ? null : parseDigits(digits, timeZone)
 }
@@ -140,7 +140,7 @@ export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null
 const maxDaysFromFiling = 366
 
 /** Returns the timestamp without the `Z` if it is so far from the filing date that neither can be trusted. */
-export const findDoubtfulStamp = ({ filingDate, stamp }: StampedFiling) => {
+export const findImplausibleTimestamp = ({ filingDate, stamp }: TimestampedFiling) => {
   if (filingDate === undefined || stamp.startsWith(filingDate.slice(0, 5))) return undefined
   const digits = toDigits(stamp)
   const days = digits === null ? 0 : countDays(filingDate, digits.slice(0, 10))
@@ -151,13 +151,14 @@ export const findDoubtfulStamp = ({ filingDate, stamp }: StampedFiling) => {
  * Assigns acceptance times to a company's filings. The time is null if the timestamp's hour is impossible in the time
  * zone of the company's timestamps, or if the timestamp is too far from the filing date.
  */
-export const assignAcceptanceTimes = <F extends StampedFiling>(
+export const assignAcceptanceTimes = <F extends TimestampedFiling>(
   filings: ReadonlyArray<F>,
   known: KnownAcceptanceTimes = new Map(),
 ): ReadonlyArray<F & { readonly acceptedAt: DateTime.Utc | null }> => {
   const timeZone = determineAcceptanceTimeZone(filings, known)
   return filings.map((filing) => {
-    const isPossible = (findZoneOfHour(filing) ?? timeZone) === timeZone && findDoubtfulStamp(filing) === undefined
+    const isPossible = (findZoneOfHour(filing) ?? timeZone) === timeZone &&
+      findImplausibleTimestamp(filing) === undefined
     const acceptedAt = known.get(filing.accession) ?? (isPossible ? readAcceptanceTime(filing.stamp, timeZone) : null)
     return { ...filing, acceptedAt }
   })

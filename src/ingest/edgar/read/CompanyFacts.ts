@@ -143,11 +143,11 @@ const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>
 type FactGroups = ReturnType<typeof groupUsable>
 
 /** Returns the facts that have exactly one value per filing and date. */
-const selectUnequivocal = (groups: FactGroups): ReadonlyArray<CompanyFact> =>
+const selectUnambiguous = (groups: FactGroups): ReadonlyArray<CompanyFact> =>
   groups.flatMap(({ fact, values }) => fact === undefined || values.length > 1 ? [] : [fact]).toSorted(byFactDate)
 
 /** Returns the counts that have several values in the same filing for the same date. */
-const selectContradicted = (cik: string, groups: FactGroups): ReadonlyArray<UnreadableCount> =>
+const selectConflicting = (cik: string, groups: FactGroups): ReadonlyArray<UnreadableCount> =>
   groups.flatMap(({ fact, values }) =>
     fact === undefined || values.length === 1 ? [] : [{
       accn: fact.accn,
@@ -184,13 +184,13 @@ export const decodeCompanyFacts = (text: string, url: string): Result.Result<Com
     const onBalanceSheets = select("us-gaap/CommonStockSharesOutstanding/shares", onBalanceSheet?.units.shares)
     return {
       cik,
-      counts: selectUnequivocal(counts.groups).filter(isInteger),
-      balanceSheetCounts: selectUnequivocal(onBalanceSheets.groups).filter((count) =>
+      counts: selectUnambiguous(counts.groups).filter(isInteger),
+      balanceSheetCounts: selectUnambiguous(onBalanceSheets.groups).filter((count) =>
         isInteger(count) && isPeriodicReport(count.form)
       ),
-      floats: selectUnequivocal(floats.groups),
+      floats: selectUnambiguous(floats.groups),
       isFloatZero: floats.readable.toSorted((a, b) => a.filed < b.filed ? -1 : 1).at(-1)?.val === 0,
-      unreadable: selectContradicted(cik, counts.groups),
+      unreadable: selectConflicting(cik, counts.groups),
       rejections,
     }
   })

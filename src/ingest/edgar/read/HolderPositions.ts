@@ -140,7 +140,7 @@ const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undef
  * Returns whether the amounts end where they began, so that any line might be the last transaction. Returns false if
  * the order is clear from the dates of the lines or from `start`, the amount at the end of the previous day.
  */
-const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) => {
+const returnsToStart = (lines: Lines, start: bigint | undefined, tolerance: bigint) => {
   const [first, last] = [lines[0], lines.at(-1)]
   if (first === undefined || last === undefined) return false
   const before = getHeldBefore(first)
@@ -155,7 +155,7 @@ const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) =>
  * afterwards.
  */
 const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
-  (lines[0]?.isExercise === true || !isCircle(lines, start, tolerance)) && isConsistent(lines, tolerance)
+  (lines[0]?.isExercise === true || !returnsToStart(lines, start, tolerance)) && isConsistent(lines, tolerance)
 
 /**
  * Returns the lines that may be the last transaction of a day. `lines` contains all lines for that day, in document
@@ -172,7 +172,7 @@ const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   if (isListedInOrder(lines, start, tolerance)) return lines.slice(-1)
   const reversed = lines.toReversed()
   // The position of an exercise shows no order here, because a sale listed before it may be of other shares.
-  return !isCircle(reversed, start, tolerance) && isConsistent(reversed, tolerance) ? lines.slice(0, 1) : lines
+  return !returnsToStart(reversed, start, tolerance) && isConsistent(reversed, tolerance) ? lines.slice(0, 1) : lines
 }
 
 const isNewestFirst = (lines: Lines) => {

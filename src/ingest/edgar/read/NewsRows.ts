@@ -1,6 +1,6 @@
 /** Builds rows of `news` from filings. */
 import type { RowCells } from "../../../contract/Datasets.ts"
-import { findDoubtfulStamp, formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
+import { findImplausibleTimestamp, formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "../fetch/EdgarUrls.ts"
 import type { Doubt } from "./Doubt.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
@@ -48,7 +48,7 @@ export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>
 /** Returns doubts about implausible acceptance times. */
 export const findNewsDoubts = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<Doubt> =>
   filings.flatMap((filing) => {
-    const read = filing.acceptedAt === null ? findDoubtfulStamp(filing) : undefined
+    const read = filing.acceptedAt === null ? findImplausibleTimestamp(filing) : undefined
     const reason = "is more than a year from the date of the filing"
     return read === undefined ? [] : [{
       table: "news",

@@ -61,7 +61,7 @@ const placeholder = { owner_name: null, owner_cik: null, owner_type: null, ...un
  * supersede the rows of other filings. The values stated for the first holder become doubts, so that an operator can
  * decide about them.
  */
-const hidePart = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | "rows"> => {
+const replacePartialHoldings = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | "rows"> => {
   if (!holders.isPartial) return holders
   const reason = "is in an amendment without transactions, which states only a part of the holdings"
   const stated = Object.entries(holders.rows[0] ?? {}).flatMap(([column, read]) =>
@@ -96,7 +96,7 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
     // A company's filing list also includes filings that the company made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return { rows: [], doubts: [] }
     const getUrl = (index: number) => `${sourceUrl}#${holders.element}[${index + 1}]`
-    const shown = hidePart(holders)
+    const shown = replacePartialHoldings(holders)
     const rows: ReadonlyArray<RowCells> = shown.rows.map((owner, index) => ({
       ticker: getTickerOn(issuer, filingDate),
       reported_date: holders.reportedDate,

@@ -82,7 +82,7 @@ export interface ContestedSymbol {
  * symbol, it stays with the company that already had it according to `hasSymbol`, for example while a holding company
  * takes it over. Otherwise, the first company in the list gets it.
  */
-export const settleContestedSymbols = (
+export const resolveContestedSymbols = (
   rows: ReadonlyArray<ListedTicker>,
   hasSymbol: (row: ListedTicker) => boolean,
 ) => {

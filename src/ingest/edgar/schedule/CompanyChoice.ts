@@ -16,7 +16,7 @@ import type { Issuer } from "../read/Issuer.ts"
 import type { ListedTicker } from "../read/TickerList.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 import { addSymbolPeriods, assignSymbols, readOwnersOfSymbols, type SymbolAssignment } from "../store/PrimarySymbols.ts"
-import { requeueKnownCloses } from "../store/StoredCounts.ts"
+import { requeueCompaniesWithNewCloses } from "../store/StoredCounts.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
 import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
@@ -261,11 +261,11 @@ const findQueuedForms = Effect.fnUntraced(
     chosen: ReadonlyArray<Issuer>,
     datasets: ResolvedOptions["datasets"],
   ) {
-    const counts = yield* Work.countListedForms(datasets)
+    const counts = yield* Work.countDeferredForms(datasets)
     const unlisted = Array.from(new Set(counts.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
     return {
       issuers: issuers.filter((issuer) => counts.has(issuer.cik) && !chosen.includes(issuer)),
-      unlistedForms: unlisted.length === 0 ? [] : yield* Work.readListedForms(unlisted, datasets, maxUnlistedForms),
+      unlistedForms: unlisted.length === 0 ? [] : yield* Work.readDeferredForms(unlisted, datasets, maxUnlistedForms),
     }
   },
 )
@@ -294,7 +294,7 @@ export const prepareVisits = Effect.fnUntraced(
     const { assignment, rejections } = yield* readTickerList(options, day, tickers, report)
     const { issuers } = assignment
 
-    if (target === "load") yield* Effect.andThen(Work.requeueWorkOfOlderParsers, requeueKnownCloses)
+    if (target === "load") yield* Effect.andThen(Work.requeueWorkOfOlderParsers, requeueCompaniesWithNewCloses)
     const retries = target === "load" && options.retryRejected === true
     // Without `tickers`, the due entries determine which companies are selected, so entries must become due before the
     // selection. With `tickers`, only the selected companies' entries become due, so the selection comes first.

@@ -34,9 +34,9 @@ import { type IngestDatasetProgress, readIngestProgress } from "../store/IngestS
 import { addInstanceCounts, type FilingInstance, mayHaveInstance, readKnownCovers } from "../store/InstanceCounts.ts"
 import {
   type CompanyWork,
+  type DeferredDocument,
+  type DeferredForm,
   type FormFiling,
-  type ListedDocument,
-  type ListedForm,
   readCompanyWork,
   type SetAside,
   type WorkKey,
@@ -58,7 +58,7 @@ import { readFeeSources, type RegistrationFees } from "../store/RegistrationFees
 import { listRegistrationEnds, makeRegistrationRows } from "../read/RegistrationRows.ts"
 import { findDepositaryReceiptRegistration, makeScreenerRows } from "../read/ScreenerRows.ts"
 import { type AssessedCompany, readKnownPrices, readStoredCounts } from "../store/StoredCounts.ts"
-import { findStaleNews, resolveAcceptanceTimes } from "../read/StampZones.ts"
+import { findStaleNews, resolveAcceptanceTimes } from "../read/AcceptanceTimeZones.ts"
 import {
   type CompanySubmissions,
   decodeSubmissions,
@@ -123,7 +123,7 @@ export class VisitResults {
   /** Queue entries to delete because they are done. An entry that is also in `setAside` remains queued. */
   readonly done: Array<WorkKey> = []
   /** Documents to queue without attempting them, because a later step of the run reads them. */
-  readonly listed: Array<ListedDocument> = []
+  readonly listed: Array<DeferredDocument> = []
   /** Share counts from filings' XBRL instances. */
   readonly instances: Array<FilingInstance> = []
   /** Companies whose counts were assessed. */
@@ -487,8 +487,8 @@ const addForms = Effect.fnUntraced(
 )
 
 /** Reads the documents of a form that an earlier visit has queued, and writes the results to `visit`. */
-export const visitListedForm = Effect.fnUntraced(
-  function* (issuer: Issuer, { filing, url }: ListedForm, downloader: DocumentDownloader, visit: CompanyVisit) {
+export const readDeferredForm = Effect.fnUntraced(
+  function* (issuer: Issuer, { filing, url }: DeferredForm, downloader: DocumentDownloader, visit: CompanyVisit) {
     visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit, work: [] }, filing))
     visit.done.push({ url, dataset: "" })
   },
@@ -635,7 +635,7 @@ const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> =
 }
 
 /** Returns the queue entries for single rows that this visit has rebuilt from a document it has read. */
-const findRemadeRows = ({ visit, work }: VisitContext) => {
+const findRebuiltRows = ({ visit, work }: VisitContext) => {
   const read = new Set(visit.done.map(({ url }) => url))
   return work.filter((entry) =>
     entry.dataset !== "" && (entry.isDue || isListedFiling(entry)) && visit.rows.has(entry.dataset) &&
@@ -712,7 +712,7 @@ const addProgress = (context: VisitContext, { isComplete, submissions: { filings
  */
 const finishQueueEntries = (context: VisitContext) => {
   const { datasets, progress, visit } = context
-  visit.done.push(...findRemadeRows(context))
+  visit.done.push(...findRebuiltRows(context))
   const isDone = (entry: WorkKey) =>
     entry.dataset !== "" ||
     findDependentDatasets(entry).every((name) => datasets.has(name) || !progress.has(name))

@@ -7,7 +7,7 @@ import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
 import { prepareVisits } from "./CompanyChoice.ts"
-import { CompanyVisit, type CompanyVisitOptions, visitCompany, visitListedForm } from "./CompanyIngest.ts"
+import { CompanyVisit, type CompanyVisitOptions, readDeferredForm, visitCompany } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
@@ -52,7 +52,7 @@ const formsAtOnce = 500
  * If the SEC is down or blocks requests, saves the completed visits and the documents that this visit has to retry
  * later.
  */
-const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
+const saveFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
 <A, E extends { readonly _tag: string }, R>(
   effect: Effect.Effect<A, E, R>,
 ) =>
@@ -62,7 +62,7 @@ const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
   )
 
 /** Advances the progress display by one company or one form. */
-const noteDone = Effect.map(OperationProgress, (progress) => {
+const advanceProgress = Effect.map(OperationProgress, (progress) => {
   progress.done += 1
 })
 
@@ -85,12 +85,12 @@ const visitCompanies = Effect.fnUntraced(
       retryLostConnection(Effect.suspend(() => {
         const visit = new CompanyVisit()
         return Effect.as(
-          keepFailedVisit(batches, visit)(visitCompany(issuer, visitOptions, downloader, visit)),
+          saveFailedVisit(batches, visit)(visitCompany(issuer, visitOptions, downloader, visit)),
           visit,
         )
       })).pipe(
         Effect.flatMap((visit) => batches.addVisit(issuer, visit, isFirstVisit)),
-        Effect.tap(noteDone),
+        Effect.tap(advanceProgress),
       ), { concurrency: visitConcurrency, discard: true })
     yield* batches.save
   },
@@ -105,22 +105,22 @@ const downloadListedForms = Effect.fnUntraced(
     batches: BatchWriter,
   ) {
     const progress = yield* OperationProgress
-    const listed = yield* retryLostConnection(Work.countListedForms(datasets))
+    const listed = yield* retryLostConnection(Work.countDeferredForms(datasets))
     const counts = Array.from(listed).filter(([cik]) => issuers.has(cik))
     const total = counts.reduce((sum, [, count]) => sum + count, 0)
     Object.assign(progress, { label: "deferred forms", total, done: 0, count: 0, unit: "documents" })
     const ciks = counts.map(([cik]) => cik)
     while (progress.done < total) {
-      const forms = yield* retryLostConnection(Work.readListedForms(ciks, datasets, formsAtOnce))
+      const forms = yield* retryLostConnection(Work.readDeferredForms(ciks, datasets, formsAtOnce))
       if (forms.length === 0) return
       yield* Effect.forEach(forms, (form) => {
         const issuer = issuers.get(form.cik)
         if (issuer === undefined) return Effect.void
         const visit = new CompanyVisit()
-        return visitListedForm(issuer, form, downloader, visit).pipe(
-          keepFailedVisit(batches, visit),
+        return readDeferredForm(issuer, form, downloader, visit).pipe(
+          saveFailedVisit(batches, visit),
           Effect.andThen(batches.addVisit(issuer, visit, false)),
-          Effect.tap(noteDone),
+          Effect.tap(advanceProgress),
         )
       }, { concurrency: visitConcurrency, discard: true })
       yield* batches.save
@@ -274,7 +274,7 @@ const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
  * that never completes: it checks the lock's connection, reacquires the lock if the connection was lost, and fails if
  * another process has acquired the lock in the meantime.
  */
-const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
+const lockFullIngest = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
   const lock = yield* ScopedRef.fromAcquire(acquireMarketLock(scheduled))
   const isHeld = Effect.flatMap(ScopedRef.get(lock), ({ check }) => Effect.isSuccess(check))
   const acquireAgain = retryLostConnection(ScopedRef.set(lock, acquireMarketLock(true)))
@@ -295,7 +295,7 @@ export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, repo
     yield* ingestCompanies(options, 0, report)
     return findIncompleteness(report)
   }
-  const keepLock = options.tickers === null ? yield* lockMarket(options) : Effect.never
+  const keepLock = options.tickers === null ? yield* lockFullIngest(options) : Effect.never
   const runId = options.interrupted === undefined
     ? yield* State.recordIngestRunStart(options)
     : yield* State.resumeIngestRun(options.interrupted.run_id)

@@ -13,7 +13,7 @@ import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../re
 import { findOwnerType } from "../read/Schedule13.ts"
 import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
-import { requestAgain } from "./IngestWork.ts"
+import { requeueDocument } from "./IngestWork.ts"
 
 /** The doubt does not exist, or the requested decision is not possible. */
 export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
@@ -147,7 +147,7 @@ export const listDecidedChanges = (decided: ReturnType<typeof splitDecided>["dec
   decided.flatMap(({ decision, doubt }) => listChanges(doubt, [doubt.published], decision.value))
 
 /** The decisions that were taken into account when a company's rows were built. */
-export interface UsedDecisions {
+export interface AppliedDecisions {
   readonly cik: string
   readonly decisions: Decisions
 }
@@ -156,7 +156,7 @@ export interface UsedDecisions {
  * Finds decisions that were made or replaced after the rows had been built, and the changes that they require. The
  * caller has locked the companies, so no further decision about them can be made before its transaction ends.
  */
-export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArray<UsedDecisions>) {
+export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArray<AppliedDecisions>) {
   const ciks = Array.from(new Set(used.map(({ cik }) => cik)))
   const later = Array.from(yield* readDecisions(ciks)).flatMap(([key, stored]) => {
     const replaced = used.filter(({ cik }) => cik === stored.cik).flatMap(({ decisions }) => {
@@ -176,7 +176,7 @@ export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArr
 export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision, "cik" | "table">>) =>
   Effect.forEach(
     new Set(decisions.flatMap(({ cik, table }) => isTableWithCounts(table) ? [cik] : [])),
-    (cik) => requestAgain(buildCompanyFactsUrl(cik)),
+    (cik) => requeueDocument(buildCompanyFactsUrl(cik)),
     { discard: true },
   )
 

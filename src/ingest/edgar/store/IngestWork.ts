@@ -6,7 +6,7 @@
 import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
-import { delayAfter, doublingSchedule } from "../../../postgres/jobs/RetryDelay.ts"
+import { doublingSchedule, getRetryDelay } from "../../../postgres/jobs/RetryDelay.ts"
 import { currentTime, readCiks } from "./IngestState.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
@@ -42,15 +42,19 @@ export const FormFiling = Schema.Struct({
 export type FormFiling = typeof FormFiling.Type
 
 /** A deferred document: a visit only queues it, and the run requests it after all visits. */
-export interface ListedDocument {
+export interface DeferredDocument {
   readonly url: string
   /** The filing, if the document is an ownership form or belongs to a registration. Null for an XBRL instance. */
   readonly filing: FormFiling | null
 }
 
 /** A deferred document of an ownership form or a registration statement. */
-const ListedForm = Schema.Struct({ url: Schema.String, cik: Schema.String, filing: Schema.fromJsonString(FormFiling) })
-export type ListedForm = typeof ListedForm.Type
+const DeferredForm = Schema.Struct({
+  url: Schema.String,
+  cik: Schema.String,
+  filing: Schema.fromJsonString(FormFiling),
+})
+export type DeferredForm = typeof DeferredForm.Type
 
 /**
  * Identifies a queue entry. `dataset` is empty if the entry concerns the whole document, as opposed to a single row.
@@ -96,7 +100,7 @@ const [minAbsences, minAbsence] = [10, Duration.days(14)]
 export const planNextTry = Effect.fnUntraced(
   function* (kind: SetAside["kind"], { attempts, firstFailedAt }: Attempts, now: number) {
     const isGivenUp = attempts >= minAbsences && now - firstFailedAt >= Duration.toMillis(minAbsence)
-    const delay = isGivenUp ? undefined : yield* delayAfter(schedules[kind], attempts)
+    const delay = isGivenUp ? undefined : yield* getRetryDelay(schedules[kind], attempts)
     return delay === undefined ? null : now + Duration.toMillis(delay)
   },
 )
@@ -113,7 +117,7 @@ const StoredWork = Schema.Struct({
 const decodeStored = decodeRows(StoredWork)
 const decodeCompanyWork = decodeRows(CompanyWork)
 const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
-const decodeForms = decodeRows(ListedForm)
+const decodeForms = decodeRows(DeferredForm)
 const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schema.Finite }))
 
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
@@ -177,7 +181,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
 })
 
 /** Queues deferred documents. Existing entries, which may have failed attempts, do not change. */
-const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<ListedDocument>) {
+const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<DeferredDocument>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
   const rows = listed.map((document) => ({ ...document, cik: findCik(document.url) }))
@@ -194,7 +198,7 @@ export const updateWork = Effect.fnUntraced(
   function* (
     done: ReadonlyArray<WorkKey>,
     setAside: ReadonlyArray<SetAside>,
-    listed: ReadonlyArray<ListedDocument> = [],
+    listed: ReadonlyArray<DeferredDocument> = [],
   ) {
     const sql = yield* SqlClient.SqlClient
     const failed = new Set(setAside.map(({ dataset, rejection: { url } }) => formatKey({ url, dataset })))
@@ -214,7 +218,7 @@ export const updateWork = Effect.fnUntraced(
 )
 
 /**
- * Reads a company's queue entries, except deferred forms (see `readListedForms`). With `ignoresDelays`, every entry
+ * Reads a company's queue entries, except deferred forms (see `readDeferredForms`). With `ignoresDelays`, every entry
  * that is not final counts as due, so that a run over selected companies requests everything that is missing.
  */
 export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignoresDelays: boolean) {
@@ -247,7 +251,7 @@ const isFormOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedData
   `
 
 /** Counts the deferred forms of these datasets per company. */
-export const countListedForms = Effect.fnUntraced(function* (datasets: ReadonlyArray<IngestedDataset>) {
+export const countDeferredForms = Effect.fnUntraced(function* (datasets: ReadonlyArray<IngestedDataset>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCounts(sql`
     select cik, count(*)::float8 as count from edgar_work where ${isFormOf(sql, datasets)} group by cik
@@ -256,7 +260,7 @@ export const countListedForms = Effect.fnUntraced(function* (datasets: ReadonlyA
 })
 
 /** Reads up to `limit` deferred forms of these companies and datasets, newest first. */
-export const readListedForms = Effect.fnUntraced(
+export const readDeferredForms = Effect.fnUntraced(
   function* (ciks: ReadonlyArray<string>, datasets: ReadonlyArray<IngestedDataset>, limit: number) {
     const sql = yield* SqlClient.SqlClient
     return yield* decodeForms(sql`
@@ -293,7 +297,7 @@ export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
   requeueWork((sql) => sql`${ciks}::text[] is null or cik = any(${ciks}::text[])`)
 
 /** Queues a document that has already been read, because a decision about a doubt changes the rows built from it. */
-export const requestAgain = Effect.fnUntraced(function* (url: string) {
+export const requeueDocument = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
   yield* sql`
@@ -304,7 +308,7 @@ export const requestAgain = Effect.fnUntraced(function* (url: string) {
 })
 
 /** A document that could not be read, as presented to operators. */
-const ListedWork = Schema.Struct({
+const FailedDocument = Schema.Struct({
   url: Schema.String,
   /** Datasets whose rows failed; empty if the whole document failed. */
   datasets: Schema.Array(Schema.String),
@@ -326,7 +330,7 @@ const formatTimeInSql = (expression: string) =>
 /** Lists the documents that could not be read, oldest first. */
 export const listWork = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeRows(ListedWork)(sql`
+  return yield* decodeRows(FailedDocument)(sql`
     select url, coalesce(array_agg(dataset order by dataset) filter (where dataset <> ''), '{}') as datasets,
       min(cik) as cik, min(reason) as reason, max(attempts)::float8 as attempts,
       ${sql.literal(formatTimeInSql("min(next_try_at)"))} as next_try_at,

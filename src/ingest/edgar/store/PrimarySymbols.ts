@@ -14,7 +14,7 @@ import {
   groupTickersByIssuer,
   isDerivedSymbol,
   type ListedTicker,
-  settleContestedSymbols,
+  resolveContestedSymbols,
 } from "../read/TickerList.ts"
 
 /**
@@ -58,7 +58,7 @@ const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((tic
  * Returns whether an entry that was last in the list on `lastDay` has been removed permanently. Entries are often
  * missing for a day, so several later copies are required (`areEnoughCopyDays`).
  */
-const isGone = (lastDay: string, copyDays: ReadonlyArray<string>) =>
+const isRemovedFromList = (lastDay: string, copyDays: ReadonlyArray<string>) =>
   areEnoughCopyDays(copyDays.filter((day) => day > lastDay))
 
 /**
@@ -110,7 +110,7 @@ export const updateCompanySymbols = (
   const { former_tickers, periods, primary_listed_on, primary_ticker } = stored
   const company = { cik, tickers, primary_ticker, former_tickers, listed_on: day, primary_listed_on }
   if (tickers.includes(primary_ticker)) return { ...company, primary_listed_on: day }
-  if (!isGone(primary_listed_on, copyDays)) return company
+  if (!isRemovedFromList(primary_listed_on, copyDays)) return company
   const current = periods.at(-1)?.ticker ?? primary_ticker
   const successor = tickers.includes(current) ? current : findOrdinarySymbol(tickers)
   return successor === undefined ? company : {
@@ -139,7 +139,7 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
     `)).map((company) => [company.cik, company]),
   )
   const copyDays = (yield* decodeDays(sql`select day::text from edgar_ticker_lists order by day`)).map(({ day }) => day)
-  const { contested, rows: list } = settleContestedSymbols(
+  const { contested, rows: list } = resolveContestedSymbols(
     given,
     ({ cik, ticker }) => stored.get(cik)?.tickers.includes(ticker) === true,
   )
@@ -159,7 +159,7 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
     !listed.has(cik) && !exchanges.has(periods.at(-1)?.ticker ?? primary_ticker)
   )
   const notices = yield* findDelistingNotices(absent)
-  const delisted = absent.filter(({ cik, listed_on }) => notices.has(cik) || isGone(listed_on, copyDays))
+  const delisted = absent.filter(({ cik, listed_on }) => notices.has(cik) || isRemovedFromList(listed_on, copyDays))
     .map(({ cik }) => cik)
   return { issuers, companies, stored, delisted, contested }
 })

@@ -9,6 +9,7 @@ import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import type { IngestOptions } from "../schedule/IngestOptions.ts"
 import { addDoubts, addMerged, addRows, addSetAside, type IngestReport } from "../schedule/IngestReport.ts"
 import {
+  type AppliedDecisions,
   changeCells,
   findLaterDecisions,
   listDecidedChanges,
@@ -16,7 +17,6 @@ import {
   requestCountsAgain,
   saveDoubts,
   splitDecided,
-  type UsedDecisions,
 } from "./Doubts.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
@@ -44,7 +44,7 @@ class Batch extends VisitResults {
    */
   readonly issuers = new Map<string, Issuer>()
   /** Operators' decisions as of when the rows were built. */
-  readonly usedDecisions: Array<UsedDecisions> = []
+  readonly usedDecisions: Array<AppliedDecisions> = []
 }
 
 type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>

@@ -10,7 +10,7 @@ import type { CompanyFact } from "../read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
 import { CurrentCount, type KnownSplit, unknownCount } from "../read/ShareCounts.ts"
-import { requestAgain } from "./IngestWork.ts"
+import { requeueDocument } from "./IngestWork.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
@@ -188,7 +188,7 @@ export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: Readonl
  * Queues the company facts again for companies whose counts were assessed without a closing price that is now
  * available. The doubts therefore do not depend on whether prices or filings are ingested first.
  */
-export const requeueKnownCloses = Effect.gen(function* () {
+export const requeueCompaniesWithNewCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
     const known = yield* sql<{ readonly cik: string }>`
@@ -203,6 +203,6 @@ export const requeueKnownCloses = Effect.gen(function* () {
         )
       returning cik
     `
-    yield* Effect.forEach(known, ({ cik }) => requestAgain(buildCompanyFactsUrl(cik)), { discard: true })
+    yield* Effect.forEach(known, ({ cik }) => requeueDocument(buildCompanyFactsUrl(cik)), { discard: true })
   }))
 })

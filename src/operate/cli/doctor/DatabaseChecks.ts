@@ -8,8 +8,8 @@ import { DatabasePoolSizeConfig } from "../../../postgres/pool/ConnectionPool.ts
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../../postgres/pool/PoolerCheck.ts"
 import {
+  certainlyExceeds,
   describeClockDifference,
-  exceeds,
   maxClockDifference,
   maxUnreportedDifference,
   measureClockDifference,
@@ -21,7 +21,7 @@ import { makeServerPoll } from "../../../postgres/versions/ServerState.ts"
 import { IngestScheduleConfig } from "../../../ingest/edgar/schedule/IngestSchedule.ts"
 import { countOpenDoubts } from "../../../ingest/edgar/store/Doubts.ts"
 import { readWorkSize } from "../../../ingest/edgar/store/IngestWork.ts"
-import { MaxConcurrentExportsConfig } from "../../../query/lists/ExportPlaces.ts"
+import { MaxConcurrentExportsConfig } from "../../../query/lists/ExportSlots.ts"
 import { loadableDatasets } from "../../../contract/Datasets.ts"
 import { describeFailure } from "../../../postgres/FailureText.ts"
 import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
@@ -146,13 +146,13 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
 /** Compares this machine's clock with the database server's clock. */
 export const checkDatabaseClock = Effect.gen(function* () {
   const difference = yield* measureClockDifference
-  if (!exceeds(difference, maxUnreportedDifference)) {
+  if (!certainlyExceeds(difference, maxUnreportedDifference)) {
     const seconds = Math.abs(difference.millis) / 1000
     return Finding.passed(`this machine and the database differ by ${seconds.toFixed(2)} s`)
   }
   const found = describeClockDifference(difference)
   const advice = "Set both clocks with NTP. Dates in responses, key expiry and recorded usage depend on them."
-  return exceeds(difference, maxClockDifference)
+  return certainlyExceeds(difference, maxClockDifference)
     ? Finding.failed(`${found}, so the service does not start and is not ready`, advice)
     : Finding.warning(found, advice)
 })

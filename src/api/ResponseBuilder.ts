@@ -68,7 +68,7 @@ interface Head {
 }
 
 /** Builds the functions that create responses. Called once, at startup. */
-export const makeFinish = Effect.gen(function* () {
+export const makeResponseBuilder = Effect.gen(function* () {
   const base = yield* BaseUrl
   const addCorsHeaders = yield* makeCorsHeaders
 

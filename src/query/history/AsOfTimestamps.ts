@@ -21,7 +21,7 @@ import {
 import type { TransactionLedgerState } from "../../postgres/versions/LedgerState.ts"
 
 /** A past timestamp, and which transactions had been committed by then. */
-export interface ResolvedMoment {
+export interface ResolvedTimestamp {
   /** The timestamp as text, such as `2026-03-01T10:00:00.123456-05:00`. */
   readonly moment: string
   /**
@@ -54,7 +54,7 @@ const makeRunningQuery = (selection: string, bound: string, moment: string) =>
     where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
 
 /** Returns SQL for an array of transaction ids: those up to `bound` whose transactions committed after `moment`. */
-export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
+export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedTimestamp, "bound" | "moment">) =>
   `array(${makeRunningQuery("id", bound, moment)})`
 
 /** Maximum time to wait until all transactions up to a timestamp are visible. A commit takes milliseconds. */
@@ -69,14 +69,14 @@ const maxMoments = 10_000
 const source = { partition: "history", from: "primary" } as const
 
 interface RequestedMoment {
-  readonly found: ResolvedMoment
+  readonly found: ResolvedTimestamp
   requests: number
 }
 
 /**
  * Creates the cache of resolved timestamps. Entries are small, because their lists of transactions are usually empty.
  */
-export const makeMomentStore = () =>
+export const makeTimestampCache = () =>
   new LRUCache<string, RequestedMoment>({
     max: maxMoments,
     maxSize: 8_388_608,
@@ -99,7 +99,7 @@ const makeMomentResolver = Effect.gen(function* () {
   const reader = yield* Reader
   const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
   const now = yield* makeMonotonicClock
-  const resolved = makeMomentStore()
+  const resolved = makeTimestampCache()
 
   /**
    * Estimates the database's clock. The estimate is never too early. Otherwise a timestamp that has already passed on
@@ -186,7 +186,7 @@ const makeMomentResolver = Effect.gen(function* () {
       known.requests += 1
       return { ...known.found, isPopular: known.requests > minPopularRequests }
     }
-    const found: ResolvedMoment = yield* find(moment)
+    const found: ResolvedTimestamp = yield* find(moment)
     if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
     return found
   })
@@ -204,8 +204,8 @@ const makeMomentResolver = Effect.gen(function* () {
 })
 
 /** Resolves the `as_of` timestamps of requests. */
-export class MomentResolver extends Context.Service<MomentResolver, Effect.Success<typeof makeMomentResolver>>()(
-  "tickerline/query/MomentResolver",
+export class AsOfResolver extends Context.Service<AsOfResolver, Effect.Success<typeof makeMomentResolver>>()(
+  "tickerline/query/AsOfResolver",
 ) {
-  static readonly layer = Layer.effect(MomentResolver, makeMomentResolver)
+  static readonly layer = Layer.effect(AsOfResolver, makeMomentResolver)
 }

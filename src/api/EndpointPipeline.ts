@@ -6,17 +6,17 @@ import { Effect, Exit, Scope } from "effect"
 import type { Admission, AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
 import { makeExportBilling } from "../accounts/billing/ExportBilling.ts"
 import { type EndpointResult, noCache } from "../contract/rules/EndpointResult.ts"
-import { presentMoment, readAsOfParameter, replacePresentMoment } from "../contract/rules/AsOfParameter.ts"
+import { asOfNow, readAsOfParameter, replaceAsOfNow } from "../contract/rules/AsOfParameter.ts"
 import { findSunsetError } from "../contract/rules/Deprecation.ts"
-import { flatMapKnown } from "../contract/rules/KnownResults.ts"
+import { flatMapSync } from "../contract/rules/SynchronousResults.ts"
 import { findDroppedTickers } from "../contract/rules/Tickers.ts"
 import { makeQueryValidationError, type RawSearchParameters } from "../contract/rules/Validation.ts"
 import type { PastSource } from "../postgres/Reader.ts"
 import type { AdmittedRequest, ReceivedRequest } from "../query/EndpointHandler.ts"
 import { PastReader } from "../query/history/PastReader.ts"
 import type { ApiFailure } from "./ErrorResponses.ts"
-import type { BilledResult } from "./FinishAndRecord.ts"
-import { makeRecorder } from "./Record.ts"
+import type { BilledResult } from "./ResponseRecorder.ts"
+import { makeUsageRecorder } from "./UsageRecorder.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 import type { AnyHandler, EndpointRoute } from "./Routes.ts"
 
@@ -47,10 +47,10 @@ export interface EndpointContext {
 }
 
 /** Builds the function that runs the steps of a request to an endpoint. Called once, at startup. */
-export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
+export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const pastReader = yield* PastReader
   const billExport = yield* makeExportBilling
-  const { makeStreamUsageRecorder } = yield* makeRecorder
+  const { makeStreamUsageRecorder } = yield* makeUsageRecorder
 
   /**
    * Runs the steps. `admission` is set if the response cache has already admitted or refused the request, so that the
@@ -68,13 +68,13 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
       : findSunsetError(deprecation, path, progress.request.startedAt)
     if (removed !== undefined) return Exit.fail(removed)
     const admitting = rules === undefined ? Exit.void : admitOnce(progress, rules, admission)
-    return flatMapKnown(
+    return flatMapSync(
       admitting,
       () =>
-        flatMapKnown(
+        flatMapSync(
           replaceNow(progress, context, sentParameters),
           (parameters) =>
-            flatMapKnown(decodeAndRun(progress, context, parameters), (result) => {
+            flatMapSync(decodeAndRun(progress, context, parameters), (result) => {
               // With `as_of=now`, an identical request gets a different response a moment later, so this response must
               // not be cached.
               if (parameters !== sentParameters && result._tag === "Page") {
@@ -91,7 +91,7 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
     rules: AdmissionRules,
     admission: Admission | undefined,
   ): Effect.Effect<void, ApiFailure> =>
-    flatMapKnown(admission === undefined ? admit(progress.request, rules) : Exit.succeed(admission), (admission) => {
+    flatMapSync(admission === undefined ? admit(progress.request, rules) : Exit.succeed(admission), (admission) => {
       progress.admit(admission)
       return admission.error === undefined ? Exit.void : Exit.fail(admission.error)
     })
@@ -105,10 +105,10 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
     { route }: EndpointContext,
     parameters: RawSearchParameters,
   ): Effect.Effect<RawSearchParameters, ApiFailure> =>
-    route.handler.hasMoment && parameters["as_of"] === presentMoment
+    route.handler.hasMoment && parameters["as_of"] === asOfNow
       ? Effect.map(pastReader.findNewest, (as_of) => {
         const { request } = progress
-        progress.request = { ...request, target: replacePresentMoment(request.target, as_of) }
+        progress.request = { ...request, target: replaceAsOfNow(request.target, as_of) }
         return { ...parameters, as_of }
       })
       : Exit.succeed(parameters)
@@ -125,8 +125,8 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
     const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
     if (dropped !== undefined) progress.addHeader("x-dropped-tickers", dropped)
     const valid = Exit.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
-    return flatMapKnown(valid, (runHandler) =>
-      flatMapKnown(openPast(progress, moment, tables), (past) => {
+    return flatMapSync(valid, (runHandler) =>
+      flatMapSync(openPast(progress, moment, tables), (past) => {
         const { account, request } = progress
         return runHandler(
           { request, now },

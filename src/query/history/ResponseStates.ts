@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
-import { formatMoment, makeMomentSql } from "../../contract/rules/Dates.ts"
+import { formatHistoryTimestamp, makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
 
 /** When the request started and the response was complete, in milliseconds since 1970. */
 export interface ResponseTime {
@@ -15,7 +15,7 @@ export interface ResponseTime {
 }
 
 /** Which past states of the tables a response may have been based on. */
-export interface ResponseMoments {
+export interface ResponseStates {
   /** The earliest timestamp in the history. */
   readonly earliest: string
   /** Whether the history no longer contains some of the data that the response may have been based on. */
@@ -50,7 +50,7 @@ const Row = Schema.Struct({
 })
 
 /** Returns timestamps at which the tables contained the data that a response may have been based on. */
-export const findResponseMoments = Effect.fnUntraced(
+export const findResponseTimestamps = Effect.fnUntraced(
   function* ({ endedAt, startedAt }: ResponseTime, tables: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
     const toTime = (millis: number) => sql`${new Date(millis).toISOString()}::text::timestamptz`
@@ -66,13 +66,15 @@ export const findResponseMoments = Effect.fnUntraced(
         where recorded_at > (select since from period) and recorded_at <= (select until from period)
           and changes ?| ${names}
       )
-      select ${sql.literal(makeMomentSql("earliest"))} as earliest, earliest > since as is_too_early,
+      select ${sql.literal(makeHistoryTimestampSql("earliest"))} as earliest, earliest > since as is_too_early,
         array(
           select name from unnest(${names}) as name where name not in (select dataset from history.datasets)
         ) as untracked,
-        (select ${sql.literal(makeMomentSql("min(recorded_at) - interval '1 microsecond'"))} from changes) as before,
+        (select ${
+      sql.literal(makeHistoryTimestampSql("min(recorded_at) - interval '1 microsecond'"))
+    } from changes) as before,
         array(
-          select ${sql.literal(makeMomentSql("recorded_at"))} from changes order by recorded_at
+          select ${sql.literal(makeHistoryTimestampSql("recorded_at"))} from changes order by recorded_at
           limit ${maxListedChanges}::int
         ) as changes,
         (select count(*) from changes)::float8 as change_count
@@ -81,13 +83,13 @@ export const findResponseMoments = Effect.fnUntraced(
     const found = yield* Effect.orDie(Effect.fromNullishOr(row))
     // Without changes, there is only one state. Its timestamp is the time of the request, with microseconds.
     const decimals = `${new Date(startedAt).toISOString().slice(20, 23)}000`
-    const started = yield* Effect.orDie(Effect.fromNullishOr(formatMoment(startedAt, decimals)))
+    const started = yield* Effect.orDie(Effect.fromNullishOr(formatHistoryTimestamp(startedAt, decimals)))
     return {
       earliest: found.earliest,
       isTooEarly: found.is_too_early,
       untracked: found.untracked,
       moments: found.before === null ? [started] : [found.before, ...found.changes],
       omitted: found.change_count - found.changes.length,
-    } satisfies ResponseMoments
+    } satisfies ResponseStates
   },
 )

@@ -14,8 +14,8 @@ import type {
 } from "../contract/rules/EndpointResult.ts"
 import { formatDigestHeader } from "../contract/rows/ListFormats.ts"
 import { encodeError, type ErrorResult } from "./ErrorResponses.ts"
-import { costHeader, makeFinish } from "./Finish.ts"
-import { makeRecorder, type RecordOptions } from "./Record.ts"
+import { costHeader, makeResponseBuilder } from "./ResponseBuilder.ts"
+import { makeUsageRecorder, type RecordOptions } from "./UsageRecorder.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 import { type CachedResponse, finishCached } from "./ResponseCache.ts"
 import { makeEmptyResponse } from "./UnroutedResponses.ts"
@@ -29,10 +29,10 @@ export interface BilledResult {
 }
 
 /** Builds the functions that finish and record responses. Called once, at startup. */
-export const makeFinishAndRecord = Effect.gen(function* () {
+export const makeResponseRecorder = Effect.gen(function* () {
   const findCreditError = yield* makeCreditCheck
-  const { finishPage, finishPlain } = yield* makeFinish
-  const { record, recordMetrics } = yield* makeRecorder
+  const { finishPage, finishPlain } = yield* makeResponseBuilder
+  const { record, recordMetrics } = yield* makeUsageRecorder
 
   const finish = (progress: RequestInProgress, { result, billed }: BilledResult): FinishedResponse => {
     switch (result._tag) {

@@ -23,7 +23,7 @@ export interface RecordOptions {
 }
 
 /** Builds the functions that record requests. */
-export const makeRecorder = Effect.gen(function* () {
+export const makeUsageRecorder = Effect.gen(function* () {
   const metering = yield* UsageMetering
   const { spend } = yield* PrepaidBalances
   const metrics = yield* RequestMetrics

@@ -7,7 +7,7 @@ import { Duration } from "effect"
 import { LRUCache } from "lru-cache"
 
 /** Maximum number of concurrent turns: in total, for slow endpoints, and per account. */
-export const maxTurns = { total: 50, slow: 40, perAccount: 10 }
+export const maxConcurrentDeliveries = { total: 50, slow: 40, perAccount: 10 }
 
 /** An endpoint is considered slow if its attempts take longer than this on average. */
 const slowAttempt = Duration.seconds(2)
@@ -40,7 +40,7 @@ interface EndpointHistory {
 const newEndpoint: EndpointHistory = { lastTurn: 0, averageMillis: 0 }
 
 /** Creates the scheduler of a process. */
-export const makeSendTurns = () => {
+export const makeDeliveryScheduler = () => {
   const running = new Map<bigint, { readonly account: bigint; readonly isSlow: boolean }>()
   const endpoints = new LRUCache<bigint, EndpointHistory>({ max: maxRemembered })
   /** Number of each account's last turn. */
@@ -59,7 +59,7 @@ export const makeSendTurns = () => {
     const current = [...running.values()]
     const turnsByAccount = Map.groupBy(current, ({ account }) => account)
     const countTurns = (account: bigint) => turnsByAccount.get(account)?.length ?? 0
-    const mayBeSlow = current.filter((turn) => turn.isSlow).length < maxTurns.slow
+    const mayBeSlow = current.filter((turn) => turn.isSlow).length < maxConcurrentDeliveries.slow
     // `||` continues with the next criterion if the difference is 0.
     const isBefore = (a: DueEndpoint, b: DueEndpoint) =>
       (countTurns(a.account_id) - countTurns(b.account_id) ||
@@ -67,7 +67,7 @@ export const makeSendTurns = () => {
         getHistory(a.endpoint_id).lastTurn - getHistory(b.endpoint_id).lastTurn) < 0
     return due
       .filter(({ account_id, endpoint_id }) =>
-        !running.has(endpoint_id) && countTurns(account_id) < maxTurns.perAccount &&
+        !running.has(endpoint_id) && countTurns(account_id) < maxConcurrentDeliveries.perAccount &&
         (mayBeSlow || !isSlow(endpoint_id))
       )
       .reduce<DueEndpoint | undefined>(
@@ -80,7 +80,7 @@ export const makeSendTurns = () => {
     /** Starts turns for as many of the due endpoints as the limits allow. Returns these endpoints. */
     begin: (due: ReadonlyArray<DueEndpoint>) => {
       const begun: Array<DueEndpoint> = []
-      while (running.size < maxTurns.total) {
+      while (running.size < maxConcurrentDeliveries.total) {
         const next = findNext(due)
         if (next === undefined) break
         const { account_id, endpoint_id } = next
@@ -102,6 +102,6 @@ export const makeSendTurns = () => {
       endpoints.set(endpoint, { ...history, averageMillis })
     },
     /** Returns whether the maximum number of turns is in progress. */
-    isFull: () => running.size >= maxTurns.total,
+    isFull: () => running.size >= maxConcurrentDeliveries.total,
   }
 }

@@ -4,7 +4,7 @@ import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
 import type { PageClauses } from "../../query/lists/DeepPages.ts"
 import type { ListClauses } from "../../query/lists/ListQuery.ts"
 import { buildDateRangeCondition, buildDateRangeConditionForOtherOrder } from "../../query/lists/SymbolPeriodClauses.ts"
-import { isEligibleTickerChange } from "../../contract/rules/EffectiveDates.ts"
+import { makeEligibleChangeCondition } from "../../contract/rules/EffectiveDates.ts"
 import { getEndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"
 import { intradayRunnerSqlCondition } from "../../contract/endpoints/intraday-runners.ts"
 import { ownershipHolderSqlCondition } from "../../contract/endpoints/ownership.ts"
@@ -59,7 +59,7 @@ interface EventColumns {
   readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
-const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
+const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
   const name = sql.literal
 
   // The dates are in subqueries. Otherwise PostgreSQL would plan the statement again for each request's values.
@@ -269,7 +269,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     order: sql`effective_date desc, old_ticker, new_ticker, cik`,
     rows: (query) => {
       const columns = sql`old_ticker, new_ticker, effective_date, cik`
-      const isEligible = isEligibleTickerChange(sql, sql`${query.today}::text::date`)
+      const isEligible = makeEligibleChangeCondition(sql, sql`${query.today}::text::date`)
       // If a change is recorded both with and without a CIK, only the record with the CIK becomes an event (D20).
       const isOnlyRecord = sql`(cik is not null or not exists (
         select from ticker_changes as known
@@ -305,7 +305,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
  * sorts them, and selects the page.
  */
 export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
-  const sources = makeEventSources(sql)
+  const sources = makeTimelineSources(sql)
   const literal = (text: string) => sql.literal(`'${text}'`)
 
   /** A subquery without rows, for accounts that may not see any events. PostgreSQL needs to know each column's type. */

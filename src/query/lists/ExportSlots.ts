@@ -117,7 +117,7 @@ class Reading implements ReadingClient {
 }
 
 /** Creates the export slots. A background fiber ends exports that take too long or whose clients read too slowly. */
-export const makeExportPlaces = Effect.gen(function* () {
+export const makeExportSlots = Effect.gen(function* () {
   const maxExports = yield* MaxConcurrentExportsConfig
   const minRate = yield* MinExportRateConfig
   const maxTime = yield* MaxExportTimeConfig
@@ -212,4 +212,4 @@ export const makeExportPlaces = Effect.gen(function* () {
 })
 
 /** The export slots of this process. */
-export type ExportPlaces = Effect.Success<typeof makeExportPlaces>
+export type ExportSlots = Effect.Success<typeof makeExportSlots>

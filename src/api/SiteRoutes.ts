@@ -45,6 +45,6 @@ export class McpEndpoint extends Context.Service<McpEndpoint, {
    * Returns the response to a request that is not an MCP message, because it comes from a web page of another origin or
    * because its method is not POST. Returns undefined for a message.
    */
-  readonly respondToOther: (request: ApiRequest) => EndpointResult | ErrorResult | undefined
+  readonly respondToNonMessage: (request: ApiRequest) => EndpointResult | ErrorResult | undefined
   readonly respond: (message: McpMessage) => Effect.Effect<McpReply>
 }>()("tickerline/api/McpEndpoint") {}

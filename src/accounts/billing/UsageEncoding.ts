@@ -19,7 +19,7 @@ const maxPartRequests = 100
 const maxOwnIdCharacters = 1_000
 
 /** The columns with packed numbers. Columns named `group_…` have one number per group, the others one per request. */
-interface PackedColumns {
+interface EncodedColumns {
   readonly group_kinds: Uint8Array
   readonly group_keys: Uint8Array
   readonly group_requests: Uint8Array
@@ -35,7 +35,7 @@ interface PackedColumns {
 }
 
 /** A row of `usage_batches`, without the writer number. */
-export interface PackedUsage extends PackedColumns {
+export interface EncodedUsage extends EncodedColumns {
   readonly account_id: number
   /** Time of the newest request in the row (Unix time in milliseconds). */
   readonly moment: number
@@ -52,7 +52,7 @@ const emptyColumn = Uint8Array.of(0)
  * Packs integers from 0 to 2^53. The first byte is the width of each number in bytes; the numbers follow in big-endian
  * order. `read` returns the number at an index, which avoids building an array first.
  */
-export const packNumbers = (count: number, read: (at: number) => number): Uint8Array => {
+export const encodeNumbers = (count: number, read: (at: number) => number): Uint8Array => {
   let max = 0
   for (let at = 0; at < count; at++) max = Math.max(max, read(at))
   if (max === 0) return emptyColumn
@@ -62,9 +62,9 @@ export const packNumbers = (count: number, read: (at: number) => number): Uint8A
   packed[0] = width
   for (let at = 0; at < count; at++) {
     let rest = read(at)
-    for (let place = width * (at + 1); place > width * at; place--) {
+    for (let index = width * (at + 1); index > width * at; index--) {
       // A byte array stores only the lowest eight bits of the number.
-      packed[place] = rest
+      packed[index] = rest
       rest = Math.floor(rest / 0x100)
     }
   }
@@ -82,92 +82,92 @@ interface Group {
 }
 
 /** Groups a row's requests by kind and key. Also returns the index of each request's group. */
-const groupRequests = (columns: UsageColumns, places: ReadonlyArray<number>, kindIds: ReadonlyArray<number>) => {
+const groupRequests = (columns: UsageColumns, indexes: ReadonlyArray<number>, kindIds: ReadonlyArray<number>) => {
   const groups: Array<Group> = []
-  const indexes = places.map((place) => {
-    const [kind = 0, key = 0] = [kindIds[columns.kindPlaces[place] ?? 0], columns.keys[place]]
+  const groupIndexes = indexes.map((index) => {
+    const [kind = 0, key = 0] = [kindIds[columns.kindIndexes[index] ?? 0], columns.keys[index]]
     let group = groups.find((one) => one.kind === kind && one.key === key)
     if (group === undefined) {
       group = { index: groups.length, kind, key, requests: 0, bytes: 0, cost: 0 }
       groups.push(group)
     }
     group.requests += 1
-    group.bytes += columns.bytes[place] ?? 0
-    group.cost += columns.costs[place] ?? 0
+    group.bytes += columns.bytes[index] ?? 0
+    group.cost += columns.costs[index] ?? 0
     return group.index
   })
-  return { groups, indexes }
+  return { groups, groupIndexes }
 }
 
-type RowKey = Pick<PackedUsage, "account_id" | "sequence" | "part">
+type RowKey = Pick<EncodedUsage, "account_id" | "sequence" | "part">
 
 /** Packs the requests at the given indexes into one row. */
-const packPart = (
+const encodePart = (
   columns: UsageColumns,
-  places: ReadonlyArray<number>,
+  indexes: ReadonlyArray<number>,
   key: RowKey,
   kindIds: ReadonlyArray<number>,
-): PackedUsage => {
-  const { groups, indexes } = groupRequests(columns, places, kindIds)
-  const times = places.map((place) => columns.times[place] ?? 0)
+): EncodedUsage => {
+  const { groups, groupIndexes } = groupRequests(columns, indexes, kindIds)
+  const times = indexes.map((index) => columns.times[index] ?? 0)
   const [oldest, newest] = [Math.min(...times), Math.max(...times)]
   const packGroups = (name: Exclude<keyof Group, "index">) =>
-    packNumbers(groups.length, (at) => groups[at]?.[name] ?? 0)
-  const pack = (column: Float64Array) => packNumbers(places.length, (at) => column[places[at] ?? 0] ?? 0)
+    encodeNumbers(groups.length, (at) => groups[at]?.[name] ?? 0)
+  const pack = (column: Float64Array) => encodeNumbers(indexes.length, (at) => column[indexes[at] ?? 0] ?? 0)
   return {
     ...key,
     moment: newest,
-    requests: places.length,
+    requests: indexes.length,
     span_ms: newest - oldest,
     group_kinds: packGroups("kind"),
     group_keys: packGroups("key"),
     group_requests: packGroups("requests"),
     group_bytes: packGroups("bytes"),
     group_costs: packGroups("cost"),
-    groups: packNumbers(places.length, (at) => indexes[at] ?? 0),
-    ages: packNumbers(places.length, (at) => newest - (times[at] ?? 0)),
+    groups: encodeNumbers(groupIndexes.length, (at) => groupIndexes[at] ?? 0),
+    ages: encodeNumbers(indexes.length, (at) => newest - (times[at] ?? 0)),
     records: pack(columns.records),
     bytes: pack(columns.bytes),
     costs: pack(columns.costs),
     durations: pack(columns.durations),
     id_numbers: pack(columns.idNumbers),
-    own_ids: columns.joinOwnIds(places),
+    own_ids: columns.joinClientIds(indexes),
   }
 }
 
 /** Splits the indexes of an account's requests in one window into parts that each fit into a row. */
-const splitIntoParts = (columns: UsageColumns, places: ReadonlyArray<number>) => {
+const splitIntoParts = (columns: UsageColumns, indexes: ReadonlyArray<number>) => {
   const parts: Array<Array<number>> = []
   // Starting at `Infinity` makes the first request begin a part.
   let [part, characters]: [Array<number>, number] = [[], Infinity]
-  for (const place of places) {
+  for (const index of indexes) {
     if (part.length === maxPartRequests || characters > maxOwnIdCharacters) {
       ;[part, characters] = [[], 0]
       parts.push(part)
     }
-    part.push(place)
-    characters += columns.measureOwnId(place)
+    part.push(index)
+    characters += columns.getClientIdLength(index)
   }
   return parts
 }
 
 const groupByWindow = (columns: UsageColumns) =>
-  Map.groupBy(columns.findPlaces(), (place) => Math.floor((columns.times[place] ?? 0) / windowMillis))
+  Map.groupBy(columns.findIndexes(), (index) => Math.floor((columns.times[index] ?? 0) / windowMillis))
 
 /**
  * Packs requests, one row at a time. `kindIds` are the database ids of `columns.kinds`. Windows are numbered from
  * `sequence + 1`. The result is deterministic, so a write can be retried.
  */
-export function* packUsage(columns: UsageColumns, sequence: number, kindIds: ReadonlyArray<number>) {
+export function* encodeUsage(columns: UsageColumns, sequence: number, kindIds: ReadonlyArray<number>) {
   for (const ofWindow of groupByWindow(columns).values()) {
     sequence += 1
-    for (const [account_id, ofAccount] of Map.groupBy(ofWindow, (place) => columns.accounts[place] ?? 0)) {
-      for (const [part, places] of splitIntoParts(columns, ofAccount).entries()) {
-        yield packPart(columns, places, { account_id, sequence, part }, kindIds)
+    for (const [account_id, ofAccount] of Map.groupBy(ofWindow, (index) => columns.accounts[index] ?? 0)) {
+      for (const [part, indexes] of splitIntoParts(columns, ofAccount).entries()) {
+        yield encodePart(columns, indexes, { account_id, sequence, part }, kindIds)
       }
     }
   }
 }
 
-/** Returns how many sequence numbers `packUsage` assigns. */
+/** Returns how many sequence numbers `encodeUsage` assigns. */
 export const countWindows = (columns: UsageColumns) => groupByWindow(columns).size
