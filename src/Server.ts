@@ -170,8 +170,8 @@ const services = NodeListener.layer.pipe(
   Layer.provideMerge(caches),
   Layer.provideMerge(Reader.layer),
   Layer.provideMerge(ReadRouter.layer),
-  // Must be released last: the layers above write to the database during their release, and those writes could hang
-  // without the health probe.
+  // The health probe must be released last: the layers above write to the database during their own release, and
+  // without the probe, such a write would wait forever for a database that no longer responds.
   Layer.provideMerge(HealthProbe.layer),
 )
 

@@ -16,7 +16,10 @@ const onServe = Effect.sync(() => {
   isServing = true
 })
 
-/** The exit code after a signal: 128 plus the number of the first signal received, as is customary in shells. */
+/**
+ * The exit code after a signal: 128 plus the number of the first signal received, such as 130 for SIGINT, as is
+ * customary in shells.
+ */
 let signalExitCode: number | undefined
 process.once("SIGINT", () => signalExitCode ??= 130)
 process.once("SIGTERM", () => signalExitCode ??= 143)
@@ -38,7 +41,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (!isReaderGone) console.error(`tickerline: ${describeOutputError(error, isServing)}`)
   outputExitCode = isReaderGone ? 141 : 1
   if (isServing) return
-  // The command may already have succeeded when its last write fails, so the exit code must be set here.
+  // A write can fail after the command has succeeded and its exit code has been set to 0, so the exit code is replaced
+  // here.
   process.exitCode = outputExitCode
   process.emit("SIGTERM")
 })

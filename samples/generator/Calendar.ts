@@ -41,7 +41,10 @@ const nthWeekday = (year: number, month: number, weekday: number, n: number) => 
  */
 const observedDay = (day: EpochDay) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
 
-/** Returns the date of Good Friday, two days before Easter Sunday, using the anonymous Gregorian algorithm. */
+/**
+ * Returns the date of Good Friday, two days before Easter Sunday. Easter Sunday follows the first full moon of spring,
+ * which the anonymous Gregorian algorithm computes with integers; the names of its variables are the usual ones.
+ */
 const goodFriday = (year: number) => {
   const century = Math.floor(year / 100)
   const golden = year % 19
@@ -86,20 +89,21 @@ export const earlyCloseDays = new Set(years.flatMap((year) => [
   parseDate(`${year}-12-24`),
 ]))
 
-/** The last day of the market. Rows about the present reflect the evening of this day. */
+/** The last day for which sample data is generated. Rows about the present reflect the evening of this day. */
 export const lastMarketDay = parseDate("2026-11-13")
 const firstDay = parseDate("2024-11-13")
 
 const calendarDays = Array.from({ length: lastMarketDay - firstDay + 1 }, (_, after) => firstDay + after)
 
-/** The trading days of two years. A session number is an index into this array. */
+/** The trading days of the two years that the sample data covers. A session number is an index into this array. */
 export const tradingDays: ReadonlyArray<EpochDay> = calendarDays.filter((day) =>
   weekdayOf(day) !== 0 && weekdayOf(day) !== 6 && !holidayDays.has(day)
 )
 
-/** The session number of the last trading day. */
+/** The session number (the index in `tradingDays`) of the last trading day. */
 export const lastSessionNumber = tradingDays.length - 1
 
+/** The session number (the index in `tradingDays`) of each trading day. */
 const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
 /**
@@ -107,9 +111,9 @@ const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
  * trading day.
  */
 export const getSessionNumber = (day: EpochDay): number => {
-  for (let near = Math.min(day, lastMarketDay); near >= firstDay; near--) {
-    const index = sessionByDay.get(near)
-    if (index !== undefined) return index
+  for (let candidate = Math.min(day, lastMarketDay); candidate >= firstDay; candidate--) {
+    const session = sessionByDay.get(candidate)
+    if (session !== undefined) return session
   }
   return 0
 }
@@ -132,7 +136,7 @@ export const getSessionDay = (session: number): EpochDay =>
 
 const padTwo = (number: number) => String(number).padStart(2, "0")
 
-/** Formats a local time as `2026-06-01 09:30:00`. `seconds` is counted from midnight. */
+/** Formats a time without a time zone, such as `2026-06-01 09:30:00`. `seconds` is counted from midnight. */
 export const formatLocalTime = (day: EpochDay, seconds: number) =>
   `${formatDate(day)} ${padTwo(Math.floor(seconds / 3600))}:${padTwo(Math.floor(seconds / 60) % 60)}:${
     padTwo(seconds % 60)

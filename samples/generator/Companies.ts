@@ -8,11 +8,14 @@ import { type CompanyScenario, companyScenarios } from "./Scenarios.ts"
  * A fictional company: the data that does not change over time, and the scenario that determines what happens to it.
  */
 export interface FictionalCompany {
-  /** The random seed of the market. */
+  /** The random seed of the whole fictional market, from which all companies are generated. */
   readonly seed: number
-  /** The index of the company in the market, starting at 0. */
+  /** The index of the company among all generated companies, starting at 0. */
   readonly number: number
-  /** Returns a separate random sequence for each purpose, so that a change to one table does not affect the others. */
+  /**
+   * Returns a separate sequence of random numbers for each purpose, such as `news`. So if the generator of one table
+   * needs more random numbers than before, the other tables do not change.
+   */
   readonly randomFor: (purpose: string) => RandomSource
   readonly name: string
   readonly profile: CompanyProfile
@@ -40,8 +43,9 @@ const makeSymbol = (number: number) => {
 }
 
 /**
- * Returns a company's profile. Companies after the named ones repeat the named companies' scenarios, but have invented
- * names and symbols.
+ * Returns the name, scenario and symbols of the company with the given index. The first 51 companies are those of the
+ * small market. In larger markets, each further company repeats the scenario of one of them, but has a random name and
+ * four generated symbols, of which it uses as many as its scenario requires.
  */
 const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   const base = namedCompanies[number % namedCompanies.length] ?? { scenario: "largeCap", name: "", symbols: ["NON3"] }
@@ -53,7 +57,7 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   }
 }
 
-/** Generates the company with the given index. */
+/** Generates the company with the given index (`number`), starting at 0, of the market with the given random seed. */
 export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const random = makeRandomSource(seed, number, "company")
   const profile = profileOf(number, random)
@@ -61,7 +65,8 @@ export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const country = random.pick(scenario.countries)
   const [state, city] = random.pick(usCities)
   const [sector, industry] = inferSectorAndIndustry(profile.name)
-  const isHome = country === "US" && scenario.firstSession !== null
+  // Only listed US companies have a state and a city, so that these columns also contain nulls.
+  const hasCity = country === "US" && scenario.firstSession !== null
   return {
     seed,
     number,
@@ -71,14 +76,14 @@ export const makeCompany = (seed: number, number: number): FictionalCompany => {
     scenario,
     cik: makeCik(number),
     country,
-    state: isHome ? state : null,
-    city: isHome ? city : null,
+    state: hasCity ? state : null,
+    city: hasCity ? city : null,
     sector,
     industry,
   }
 }
 
-/** Returns a company's symbol changes, oldest first. */
+/** Returns a company's symbol changes, oldest first: the day of each, the former symbol and the next one. */
 export const renamesOf = ({ scenario, profile }: FictionalCompany) =>
   scenario.renames.map((session, index) => ({
     day: getSessionDay(session),
@@ -94,14 +99,16 @@ export const getSymbolOn = (company: FictionalCompany, day: EpochDay) =>
 export const makeFilingUrl = ({ cik }: FictionalCompany, ...path: ReadonlyArray<string>) =>
   ["https://example.com/filings", cik, ...path].join("/")
 
-/** Returns the usual value of `last_updated`, such as `2026-06-01 18:05:00`. */
+/** Returns the usual value of the column `last_updated` for a day: 18:05, as in `2026-06-01 18:05:00`. */
 export const formatEveningTime = (day: EpochDay) => `${formatDate(day)} 18:05:00`
 
 type ScenarioName = keyof typeof companyScenarios
 
 /** The name, scenario and symbols of a company. */
 interface CompanyProfile {
-  /** The symbols in chronological order. A scenario with n renames uses n + 1 of them. */
+  /**
+   * The company's symbols in chronological order. A scenario in which the symbol changes n times uses n + 1 of them.
+   */
   readonly symbols: readonly [string, ...ReadonlyArray<string>]
   readonly name: string
   readonly scenario: ScenarioName
@@ -113,7 +120,7 @@ const makeProfile = (scenario: ScenarioName, name: string, ...symbols: CompanyPr
   symbols,
 })
 
-/** The companies of the small market (scale 1). */
+/** The companies of the smallest market that can be generated (scale 1). Larger markets repeat their scenarios. */
 export const namedCompanies: ReadonlyArray<CompanyProfile> = [
   makeProfile("fullLifecycle", "Gapwell Therapeutics", "GAP7", "GPW8"),
   makeProfile("serialIssuer", "Deltarix Biosciences", "DLT5"),

@@ -5,7 +5,7 @@ import type { CapitalRaise, ShelfRegistration } from "./Deals.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 import type { ListingDeficiency } from "./Scenarios.ts"
 
-/** A filing or press release that has not been numbered. */
+/** A generated SEC filing or press release, before it gets its accession number or id and its URL. */
 export interface DocumentDraft {
   /** The key under which other tables find the document, such as `raise:2` or `split:effective`. */
   readonly key: string
@@ -19,7 +19,7 @@ export interface DocumentDraft {
   readonly tags?: ReadonlyArray<string>
 }
 
-/** A document that has a number and a URL. */
+/** A generated SEC filing or press release with its id and its URL. */
 export interface CompanyDocument extends DocumentDraft {
   readonly id: string
   /** The SEC accession number, or null for a press release. */

@@ -8,12 +8,12 @@ import type { PlannedRaise } from "./Scenarios.ts"
 
 /** A completed capital raise. */
 export interface CapitalRaise {
-  /** The index of the deal among the company's deals, starting at 0. */
+  /** The index of the capital raise among those of the company, starting at 0. */
   readonly index: number
   readonly kind: PlannedRaise["kind"]
   readonly day: EpochDay
   readonly shares: number
-  /** The price per share in ticks. For notes and preferred shares, this is the conversion price. */
+  /** The price per share in ticks of 0.0001 USD. For notes and preferred shares, this is the conversion price. */
   readonly priceTicks: number
   /** The gross proceeds in cents. */
   readonly grossCents: number
@@ -25,7 +25,8 @@ export interface CapitalRaise {
 
 /**
  * Determines the terms of the capital raises planned in the scenario, based on the price and the share count of the
- * previous day.
+ * previous session. The shares are sold at a discount to the previous close, except in an at-the-market program
+ * (`atm`), which sells at the market price.
  */
 export const simulateCapitalRaises = (
   company: FictionalCompany,
@@ -33,11 +34,13 @@ export const simulateCapitalRaises = (
 ): ReadonlyArray<CapitalRaise> => {
   const random = company.randomFor("deals")
   return company.scenario.raises.map(({ kind, dilution, session }, index) => {
-    const before = closes[session - 1] ?? 0
+    const previousClose = closes[session - 1] ?? 0
     const priceTicks = roundToQuotedPrice(
-      before * (kind === "atm" ? random.between(0.97, 1.02) : random.between(0.72, 0.9)),
+      previousClose * (kind === "atm" ? random.between(0.97, 1.02) : random.between(0.72, 0.9)),
     )
     const sharesBefore = sharesOutstanding[session - 1] ?? 0
+    // The price simulation has already added the new shares to the share count, except for convertible notes, which add
+    // shares only when they are converted.
     const shares = kind === "note"
       ? Math.round(sharesBefore * dilution)
       : (sharesOutstanding[session] ?? 0) - sharesBefore
@@ -56,7 +59,7 @@ export const simulateCapitalRaises = (
   })
 }
 
-/** A shelf registration statement. */
+/** A shelf registration statement, under which a company may sell shares for up to three years. */
 export interface ShelfRegistration {
   readonly filedDay: EpochDay
   readonly effectiveDay: EpochDay
@@ -68,23 +71,30 @@ export interface ShelfRegistration {
 /** Typical amounts of shelf registrations, in cents. */
 const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000, 20_000_000_000, 30_000_000_000]
 
-/** Returns the shelf registration of a company that sells shares from one, or null for any other company. */
+/** One billion dollars in cents, which is larger than all other amounts. */
+const largestShelfSize = 100_000_000_000
+
+/**
+ * Returns the shelf registration of a company that sells shares from one, or null for any other company. It is filed 75
+ * days before the first sale, for the smallest usual amount that exceeds all sales by a quarter. Large companies on the
+ * NYSE also have a shelf registration, of one billion dollars, although they sell nothing.
+ */
 export const makeShelfRegistration = (
   { scenario }: FictionalCompany,
   deals: ReadonlyArray<CapitalRaise>,
 ): ShelfRegistration | null => {
   const sales = deals.filter(({ isFromShelf }) => isFromShelf)
-  const from = sales[0]?.day ??
+  const firstSaleDay = sales[0]?.day ??
     (scenario.ownershipData === "institutions" && scenario.exchange === "NYSE" ? lastMarketDay - 400 : null)
-  if (from === null) return null
-  const filedDay = findNextTradingDay(from - 75)
-  const total = sales.reduce((sum, { grossCents }) => sum + grossCents, 0)
-  const amount = shelfSizes.find((size) => size > total * 1.25) ?? 2 * 50_000_000_000
+  if (firstSaleDay === null) return null
+  const filedDay = findNextTradingDay(firstSaleDay - 75)
+  const salesTotal = sales.reduce((sum, { grossCents }) => sum + grossCents, 0)
+  const amount = shelfSizes.find((size) => size > salesTotal * 1.25) ?? largestShelfSize
   return {
     filedDay,
     effectiveDay: findNextTradingDay(filedDay + 21),
     expiryDay: filedDay + 21 + 1096,
-    amountCents: sales.length ? amount : 1e11,
+    amountCents: sales.length > 0 ? amount : largestShelfSize,
   }
 }
 
@@ -95,7 +105,10 @@ export const sumShelfSales = (deals: ReadonlyArray<CapitalRaise>, day: EpochDay,
     0,
   )
 
-/** Returns the split ratio between two days: `from` shares on `day` correspond to `to` shares on `until`. */
+/**
+ * Returns the ratio of the company's split, if it took effect after `day` and no later than `until`: `from` shares on
+ * `day` correspond to `to` shares on `until`. Returns 1 to 1 if there was no split between the two days.
+ */
 export const splitRatioSince = ({ scenario }: FictionalCompany, day: EpochDay, until: EpochDay = lastMarketDay) => {
   const { split } = scenario
   const hasSplit = split?.effective !== undefined && getSessionNumber(day) < split.effective &&

@@ -4,14 +4,20 @@
  * exact.
  */
 
-/** Divides integers, rounding half away from zero. Subtracting the remainder first makes the division exact. */
+/**
+ * Divides integers and rounds the result, half away from zero. The remainder is subtracted before the division, so that
+ * the division is exact and no floating-point error can affect the rounding.
+ */
 export const divideRounded = (dividend: number, divisor: number): number => {
   if (dividend < 0) return -divideRounded(-dividend, divisor)
   const remainder = dividend % divisor
   return (dividend - remainder) / divisor + (2 * remainder >= divisor ? 1 : 0)
 }
 
-/** Rounds a price in ticks the way exchanges quote prices: to whole cents from one dollar up, and to ticks below. */
+/**
+ * Rounds a price in ticks of 0.0001 USD the way exchanges quote prices: to whole cents from one dollar up, and to ticks
+ * below. The result is at least one tick.
+ */
 export const roundToQuotedPrice = (ticks: number) =>
   ticks >= 10_000 ? 100 * Math.round(ticks / 100) : Math.max(1, Math.round(ticks))
 
@@ -20,7 +26,7 @@ const formatDecimal = (count: number, decimals: number) => {
   return `${count < 0 ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** Formats a price in ticks as dollars, without trailing zeros. */
+/** Formats a price in ticks of 0.0001 USD as dollars, without trailing zeros: 12500 becomes 1.25. */
 export const formatTicksAsDollars = (ticks: number) => formatDecimal(ticks, 4).replace(/\.?0+$/, "")
 
 /** Formats an amount in cents as dollars with two decimals. */
@@ -29,7 +35,7 @@ export const formatCentsAsDollars = (cents: number) => formatDecimal(cents, 2)
 /** Formats ten-thousandths as a decimal fraction. For example, 1250 becomes 0.125. */
 export const formatTenThousandths = formatTicksAsDollars
 
-/** Returns the value of a number of shares in cents. The price is in ticks. */
+/** Returns the value of a number of shares in cents. `ticks` is the price per share, in ticks of 0.0001 USD. */
 export const computeValueInCents = (ticks: number, shares: number) => divideRounded(ticks * shares, 100)
 
 /** Formats the percentage change from `reference` to `value`, with up to four decimals. */

@@ -28,7 +28,11 @@ const emptyConvertibleColumns = {
   maturity_date: null,
 }
 
-/** Returns functions that adjust a deal's share counts (`shares`) and prices (`ticks`) for later splits. */
+/**
+ * Returns two functions that adjust numbers from the day of a deal for a later split: `shares` adjusts a number of
+ * shares, `ticks` a price per share. After a reverse split of 20 to 1, there are a twentieth of the shares at 20 times
+ * the price.
+ */
 const makeSplitAdjuster = (company: FictionalCompany, { day }: CapitalRaise) => {
   const { from, to } = splitRatioSince(company, day)
   return {
@@ -58,6 +62,10 @@ const priceProtectionColumns = (random: RandomSource, ticks: number) => {
   }
 }
 
+/**
+ * Returns the columns with the terms of a security that all kinds of securities have. `ticks` is its exercise or
+ * conversion price. Many terms are missing at random, so that the columns contain nulls.
+ */
 const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: CapitalRaise, ticks: number) => ({
   ...priceProtectionColumns(random, ticks),
   bank: deal.bank,
@@ -71,7 +79,10 @@ const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: Ca
   registration_file_no: deal.isFromShelf ? makeSecFileNumber(company, "shelf") : null,
 })
 
-/** Returns the columns for warrants. The number of warrants is `percent` of the shares sold in the deal. */
+/**
+ * Returns the columns for the warrants that a deal issues. Their number is `percent` of the shares sold in the deal,
+ * and their exercise price is up to 30% above the deal's price. All numbers are adjusted for later splits.
+ */
 const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise, percent: number) => {
   const { shares, ticks } = makeSplitAdjuster(history.company, deal)
   const amount = shares(divideRounded(deal.shares * percent, 100))
@@ -92,6 +103,10 @@ const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: C
   }
 }
 
+/**
+ * Returns the columns for the pre-funded warrants that a deal issues. Buyers pay almost the whole price of a share in
+ * advance and the rest, one tick, when they exercise the warrant. All of these warrants have been exercised.
+ */
 const prefundedWarrantColumns = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise) => {
   const { shares, ticks } = makeSplitAdjuster(history.company, deal)
   const amount = shares(divideRounded(deal.shares, 4))
@@ -108,6 +123,7 @@ const prefundedWarrantColumns = (random: RandomSource, history: CompanyHistory, 
   }
 }
 
+/** Returns the columns for the convertible notes or the convertible preferred shares that a deal issues. */
 const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise) => {
   const { ticks } = makeSplitAdjuster(history.company, deal)
   const conversion = ticks(deal.priceTicks)
@@ -156,8 +172,9 @@ const sourceColumns = (deal: CapitalRaise, document: CompanyDocument | undefined
 })
 
 /**
- * Returns a deal from 2023, before the market's first day, if the company has at least three capital raises. Otherwise,
- * returns no deals.
+ * Returns a deal from 2023, before the period that the sample data covers, if the company has at least three capital
+ * raises. Its securities have no filing, so that the columns about the filing contain nulls. Returns no deals
+ * otherwise.
  */
 const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<CapitalRaise> =>
   scenario.raises.length < 3 ? [] : [{
@@ -171,7 +188,7 @@ const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): Readonl
     isFromShelf: false,
   }]
 
-/** Builds one row for each security that the company issued in a deal. */
+/** Builds the rows of dilution_data: one for each kind of warrant or convertible that the company issued in a deal. */
 export const buildDilutionDataRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("dilution")
   return [...legacyDeals(history), ...history.deals].flatMap((deal) => {

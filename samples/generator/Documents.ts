@@ -1,4 +1,7 @@
-/** Generates a company's SEC filings and press releases. Other tables refer to them by key. */
+/**
+ * Generates a company's SEC filings and press releases, called documents. Each has a key, such as `split:effective`, by
+ * which the rows of other tables find it to link to it.
+ */
 import {
   type EpochDay,
   findNextTradingDay,
@@ -25,7 +28,7 @@ export const makeSource = (urls: ReadonlyArray<string | null>, element: string) 
   return links.length === 0 ? null : links
 }
 
-/** Returns the document with the given key, or undefined if the company has none. */
+/** Returns the company's filing or press release with the given key, such as `ipo`, or undefined if it has none. */
 export const findDocument = ({ documents }: CompanyHistory, key: string) =>
   documents.find((document) => document.key === key)
 
@@ -38,7 +41,10 @@ export const isNews = ({ form }: DocumentDraft) => form === newsForm
 /** Returns the document's time in seconds since 1970. A document whose time is unknown sorts last on its day. */
 const timestampOf = ({ day, time }: DocumentDraft) => day * 86_400 + (time ?? 86_399)
 
-/** Sorts documents by time and numbers them like SEC accession numbers: filer, year, sequence number. */
+/**
+ * Sorts a company's documents by time, and gives each an id that is built like an SEC accession number: filer, year,
+ * sequence number. Filings and press releases are numbered separately. The id of a press release contains an `n`.
+ */
 export const numberDocuments = (
   company: FictionalCompany,
   drafts: ReadonlyArray<DocumentDraft>,
@@ -78,6 +84,11 @@ const annualReportDates = ["2025-03-28", "2026-03-27"]
 export const getIpoDay = ({ scenario }: FictionalCompany): EpochDay | null =>
   scenario.firstSession === null || scenario.firstSession === 0 ? null : getSessionDay(scenario.firstSession)
 
+/**
+ * Generates annual and quarterly reports. They are filed up to nine days before the usual dates, starting 20 days after
+ * the IPO. Companies without prices only file annual reports, and some companies file none. At random, a report has no
+ * title, or the time of its filing is unknown.
+ */
 const periodicReports = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("periodic")
   const forms = formNamesOf(company)
@@ -91,6 +102,7 @@ const periodicReports = (company: FictionalCompany): ReadonlyArray<DocumentDraft
     const time = random.chance(0.85)
       ? toSecondsOfDay(random.integer(6, 16), random.integer(0, 59)) + random.integer(0, 59)
       : null
+    // The first two reports are the annual ones.
     if (
       day < earliestDay || company.scenario.ownershipData === "none" ||
       (company.scenario.firstSession === null && index > 1)
@@ -120,8 +132,9 @@ const ownershipForms = {
 } as const
 
 /**
- * Generates ownership filings. Their keys are `owners:all:…`, `owners:funds:…` or, if they list no holders,
- * `owners:none:…`.
+ * Generates the filings that list a company's holders, as far as they are filed after the IPO. Their keys are
+ * `owners:all:…` if they list all holders, `owners:funds:…` if they list only funds, and `owners:none:…` if they list
+ * none; a number follows.
  */
 const ownershipFilings = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("ownership filings")
@@ -165,6 +178,10 @@ const ipoDocuments = (company: FictionalCompany): ReadonlyArray<DocumentDraft> =
 /** Returns the day on which shares from a private placement are registered for resale. The day may be in the future. */
 const resaleRegistrationDay = ({ day }: CapitalRaise) => findNextTradingDay(day + 24)
 
+/**
+ * Generates registration statements: for the shelf, for the resale of privately placed shares and, at random, for an
+ * offering that is still pending on the last day of the market.
+ */
 const registrationFilings = (
   company: FictionalCompany,
   deals: ReadonlyArray<CapitalRaise>,
@@ -205,7 +222,10 @@ const registrationFilings = (
   ]
 }
 
-/** Generates the filings required by the SEC. */
+/**
+ * Generates the filings that companies must make without a particular event: periodic reports, lists of holders, IPO
+ * documents and registration statements.
+ */
 export const makeMandatoryFilings = (
   company: FictionalCompany,
   deals: ReadonlyArray<CapitalRaise>,
@@ -218,8 +238,8 @@ export const makeMandatoryFilings = (
 ]
 
 /**
- * Generates a press release for each price gap that is caused by news and, depending on the topic, an SEC filing. Both
- * are published on the evening before the gap or on the morning of the gap.
+ * Generates a press release for each price gap that is caused by news and, depending on the topic, an SEC filing. They
+ * are published shortly after each other, either on the evening before the gap or on the morning of the gap.
  */
 const gapAnnouncements = (company: FictionalCompany, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
@@ -264,6 +284,10 @@ const dealTags = {
   preferred: "convertible-preferred",
 } as const
 
+/**
+ * Generates a filing for each capital raise, and a press release for all but the sales at the market (`atm`) and from
+ * an equity line (`line`), which happen gradually.
+ */
 const dealAnnouncements = (
   company: FictionalCompany,
   deals: ReadonlyArray<CapitalRaise>,
@@ -284,11 +308,15 @@ const dealAnnouncements = (
     ]
   })
 
-/** Generates a document for each step of a split that happens by the last day of the market. */
+/**
+ * Generates documents for the steps of a split: the proxy statement before the vote, the approval, and either the
+ * withdrawal, or the announcement and the completion. Steps after the last day of the market are omitted.
+ */
 const splitAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []
   const { current } = formNamesOf(company)
+  /** Returns the document for one step, or no document if the step is not planned or lies in the future. */
   const step = (key: string, session: number | undefined, form: string, title: string): ReadonlyArray<DocumentDraft> =>
     session === undefined || session > lastSessionNumber ? [] : [{
       key,
@@ -314,6 +342,10 @@ const splitAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDr
   ]
 }
 
+/**
+ * Generates a filing for each listing notice: for its receipt and, if they happen, for the decision to delist the
+ * company, and for the company's return to compliance.
+ */
 const noticeAnnouncements = (
   company: FictionalCompany,
   notices: ReadonlyArray<ListingNotice>,
@@ -345,7 +377,7 @@ const renameAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentD
     ]
   })
 
-/** Generates press releases and filings about events at the company. */
+/** Generates the press releases and filings about price gaps, capital raises, splits, listing notices and renames. */
 export const makeAnnouncements = (
   company: FictionalCompany,
   prices: PriceHistory,

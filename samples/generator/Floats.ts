@@ -32,6 +32,11 @@ const reportedDayOf = (
   return Math.max(day - random.integer(1, 9), lastRename, getIpoDay(company) ?? 0)
 }
 
+/**
+ * Generates the share counts that a filing discloses. The float is the shares outstanding without those of insiders and
+ * affiliates, and the tradable float also excludes restricted shares. At random, the shares outstanding or the
+ * restricted shares are missing, and with them everything that is computed from them.
+ */
 const makeFloatReport = (
   random: RandomSource,
   company: FictionalCompany,
@@ -43,24 +48,27 @@ const makeFloatReport = (
     ? null
     : sharesOutstanding[getSessionNumber(reportedDay ?? document.day)] ?? null
   const totals = sumStakesByGroup(company)
+  /** Converts a stake, in ten-thousandths of the shares outstanding, to a number of shares. */
   const sharesOf = (stake: number | null) =>
     outstanding === null || stake === null ? null : divideRounded(outstanding * stake, 10_000)
   const [insiders, affiliates] = [sharesOf(totals.insiders), sharesOf(totals.affiliates)]
   const float = outstanding === null || insiders === null || affiliates === null
     ? null
     : outstanding - insiders - affiliates
+  // For 180 days after an IPO, existing holders may not sell, so more shares are restricted.
   const isLockedUp = getIpoDay(company) !== null && document.day < (getIpoDay(company) ?? 0) + 180
-  const restrictedPart = company.scenario.ownershipData === "institutions"
+  /** The restricted shares, in ten-thousandths of the float. */
+  const restrictedStake = company.scenario.ownershipData === "institutions"
     ? 0
     : isLockedUp
     ? 2500
     : random.integer(0, 800)
-  const restricted = float === null || random.chance(0.05) ? null : divideRounded(float * restrictedPart, 10_000)
+  const restricted = float === null || random.chance(0.05) ? null : divideRounded(float * restrictedStake, 10_000)
   const tradable = float === null || restricted === null ? null : float - restricted
   return { document, reportedDay, outstanding, insiders, affiliates, float, restricted, tradable }
 }
 
-/** Generates a company's float reports, in filing order. */
+/** Generates the share counts that each of a company's filings discloses, in the order of filing. */
 export const makeFloatReports = (
   company: FictionalCompany,
   prices: PriceHistory,
@@ -71,8 +79,8 @@ export const makeFloatReports = (
 }
 
 /**
- * Returns the newest report. Reports are compared by reported day, and then by filing time. Reports without a reported
- * day are the oldest.
+ * Returns the report with the newest share counts: the one with the latest reported day and, if several have the same
+ * reported day, the one that was filed last. Reports without a reported day count as the oldest.
  */
 export const findNewestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
   floats.toSorted((one, other) =>
@@ -84,7 +92,7 @@ export const findNewestFloatReport = (floats: ReadonlyArray<FloatReport>): Float
 export const findFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: EpochDay) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
 
-/** Returns the columns with the fraction of the company that each group of holders owns. */
+/** Returns the columns with the fraction of the company that insiders, affiliates and institutions each own. */
 export const ownershipPercentColumns = (company: FictionalCompany) => {
   const { affiliates, insiders, institutions } = sumStakesByGroup(company)
   return {
@@ -123,8 +131,8 @@ export const findOwnershipFilingUrl = (history: CompanyHistory) =>
 const sharesElement = "dei:EntityCommonStockSharesOutstanding"
 
 /**
- * Builds one row per report, with the values at the time of filing. Every ninth company has a report without a form
- * type and a report without a URL.
+ * Builds the rows of historical_float_pro: one for each filing that discloses share counts, with the values at the time
+ * of filing. Every ninth company has a row without a form type and one without a URL.
  */
 export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
   const { company, floats } = history
@@ -161,7 +169,7 @@ export const formatPresentMarketCap = (history: CompanyHistory) => {
     : formatCentsAsDollars(divideRounded(close * outstanding * 2, 200 * (adsRatio ?? 1)))
 }
 
-/** Builds the company's row from its newest report. */
+/** Builds the company's row of float_outstanding from the filing with the newest share counts. */
 export const buildFloatOutstandingRows = (history: CompanyHistory) => {
   const { company, floats } = history
   const newest = findNewestFloatReport(floats)

@@ -28,12 +28,15 @@ import {
 } from "./GapDays.ts"
 import { computeMarketCap } from "./PriceStatistics.ts"
 
-/** Returns the form types and tags of documents published from day `from` to day `to`, inclusive. */
+/**
+ * Returns the columns about documents published from day `from` to day `to`, inclusive: the form types of the filings,
+ * and the tags of all documents.
+ */
 const filingColumns = ({ documents }: CompanyHistory, from: EpochDay, to: EpochDay) => {
-  const near = documents.filter(({ day }) => day >= from && day <= to)
+  const published = documents.filter(({ day }) => day >= from && day <= to)
   return {
-    filing_types: [...new Set(near.filter((document) => !isNews(document)).map(({ form }) => form))],
-    all_tags: [...new Set(near.flatMap(({ tags }) => tags ?? []))],
+    filing_types: [...new Set(published.filter((document) => !isNews(document)).map(({ form }) => form))],
+    all_tags: [...new Set(published.flatMap(({ tags }) => tags ?? []))],
   }
 }
 
@@ -108,7 +111,10 @@ const gapDayColumns = (history: CompanyHistory, gapDay: GapDayTrading) => {
 const isGapFilled = ({ regular: { high, low, open, reference } }: GapDayTrading) =>
   open > reference ? low <= reference : high >= reference
 
-/** Builds one row for each gap day. */
+/**
+ * Builds the rows of gap_stats: one for each day with a price gap, with the volumes of premarket and regular trading,
+ * and the time at which the price returned to the previous close.
+ */
 export const buildGapStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.map((gapDay) => {
     const { gap, premarket, regular } = gapDay
@@ -131,12 +137,15 @@ export const buildGapStatsRows = (history: CompanyHistory) =>
   })
 
 /**
- * Returns whether the volume is high enough for the anomaly detector to record the day. Recorded days are not
- * necessarily flagged.
+ * Returns whether the volume is high enough for the table intraday_runners to contain the day. The anomaly detector
+ * whose results it contains has not necessarily flagged the day.
  */
 const isRunner = ({ gap: { volumeMultiple } }: GapDayTrading) => volumeMultiple >= 4
 
-/** Builds one row for each gap day recorded by the anomaly detector. */
+/**
+ * Builds the rows of intraday_runners: one for each day with a price gap and a high volume. Some rows have no volumes,
+ * so that these columns also contain nulls.
+ */
 export const buildIntradayRunnersRows = (history: CompanyHistory) =>
   history.prices.gapDays.filter(isRunner).map((gapDay) => {
     const { afterHours, gap, premarket, regular, averageVolume } = gapDay
@@ -194,7 +203,7 @@ const extendedHoursColumns = (
   }
 }
 
-/** Builds one row for each gap day that has premarket trading. */
+/** Builds the rows of premarket_stats: one for each day with a price gap and premarket trading. */
 export const buildPremarketStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.flatMap(({ premarket, session, averageVolume }) => {
     if (premarket === null) return []
@@ -204,8 +213,8 @@ export const buildPremarketStatsRows = (history: CompanyHistory) =>
   })
 
 /**
- * Builds one row for each gap day with after-hours trading, and one row for each evening on which news moved the price
- * before a gap on the next day.
+ * Builds the rows of afterhours_stats: one for each day with a price gap and after-hours trading, and one for each
+ * evening on which news moved the price before a gap on the next day.
  */
 export const buildAfterhoursStatsRows = (history: CompanyHistory) =>
   [

@@ -7,7 +7,7 @@ import { computeValueInCents, roundToQuotedPrice } from "./Decimals.ts"
 import type { RandomSource } from "./Random.ts"
 import type { PriceGap } from "./Scenarios.ts"
 
-/** A price rise within minutes. `start` is in seconds since midnight, `price` in ticks. */
+/** A price rise within minutes. `start` is in seconds since midnight; `price`, at the start, in ticks of 0.0001 USD. */
 interface Spike {
   readonly start: number
   readonly price: number
@@ -15,8 +15,8 @@ interface Spike {
 }
 
 /**
- * Trading in one period of a day, such as premarket. Prices are in ticks, `dollarVolume` in cents, and times in seconds
- * since midnight.
+ * Trading in one period of a day, such as premarket. Prices are in ticks of 0.0001 USD, `dollarVolume` is in cents, and
+ * times are in seconds since midnight.
  */
 export interface TradingPeriod {
   readonly open: number
@@ -31,11 +31,11 @@ export interface TradingPeriod {
   readonly volume: number
   readonly dollarVolume: number
   readonly trades: number
-  /** The reference price for computing gains. */
+  /** The price with which the period's prices are compared to compute gains: the close of the period before. */
   readonly reference: number
 }
 
-/** Trading on a day with a price gap. */
+/** Trading on a day with a price gap. A period without trading is null. */
 export interface GapDayTrading {
   readonly session: number
   readonly gap: PriceGap
@@ -46,7 +46,7 @@ export interface GapDayTrading {
   readonly averageVolume: number
 }
 
-/** After-hours trading on the evening before a gap. */
+/** After-hours trading on the evening before a price gap, caused by news that is published after the close. */
 export interface PreGapEveningTrading {
   readonly session: number
   readonly trading: TradingPeriod
@@ -61,14 +61,17 @@ interface PeriodPlan {
   readonly reference: number
   readonly open: number
   readonly close: number
-  /** The minimum value for the period's high. */
+  /** The intended high of the period. If the open or the close is higher, that is the high. */
   readonly high: number
   readonly volume: number
   readonly from: number
   readonly to: number
 }
 
-/** Generates a price spike that ends at the high. Returns null if the high is less than 8% above the low. */
+/**
+ * Generates a rapid rise that ends at the period's high. `from` is the time at which the period begins. Returns null if
+ * the high is less than 8% above the low.
+ */
 const makeSpike = (random: RandomSource, low: number, high: number, highTime: number, from: number): Spike | null => {
   if (high * 100 < low * 108) return null
   const minutes = Math.min(Math.floor((highTime - from) / 60), random.integer(3, 80))
@@ -79,6 +82,10 @@ const makeSpike = (random: RandomSource, low: number, high: number, highTime: nu
   }
 }
 
+/**
+ * Simulates trading in one period. The plan determines its prices and volume; the low, the times of high and low, the
+ * volume-weighted average price (`vwap`) and the number of trades are random, but consistent with them.
+ */
 const simulatePeriod = (
   random: RandomSource,
   { close, from, open, reference, to, volume, ...plan }: PeriodPlan,
@@ -153,28 +160,33 @@ const simulateAfterHours = (random: RandomSource, reference: number, volume: num
     to: toSecondsOfDay(20),
   })
 
-/** Simulates a gap day. `previous` is the previous close in ticks; `averageVolume` is in shares. */
+/**
+ * Simulates the trading on a day with a price gap. The gap determines the open, high, close and volume, relative to the
+ * previous close (in ticks) and the average volume (in shares). The volume is divided among premarket, regular and
+ * after-hours trading. Small gaps have no premarket trading, and some days have no after-hours trading.
+ */
 export const simulateGapDay = (
   random: RandomSource,
   gap: PriceGap,
-  previous: number,
+  previousClose: number,
   averageVolume: number,
 ): GapDayTrading => {
-  const open = roundToQuotedPrice(previous * (1 + gap.open))
+  const open = roundToQuotedPrice(previousClose * (1 + gap.open))
   const volume = Math.max(1, Math.round(averageVolume * gap.volumeMultiple))
-  const early = Math.abs(gap.open) < 0.06
+  // A few premarket periods are thinly traded, so that some of their values are missing in the sample data.
+  const premarketVolume = Math.abs(gap.open) < 0.06
     ? 0
     : random.chance(0.06)
     ? random.integer(1, 700)
     : Math.floor(volume * random.between(0.08, 0.25))
-  const late = random.chance(0.15) ? 0 : Math.floor(volume * random.between(0.0001, 0.06))
+  const afterHoursVolume = random.chance(0.15) ? 0 : Math.floor(volume * random.between(0.0001, 0.06))
   const close = roundToQuotedPrice(open * (1 + gap.close))
   const regular = simulatePeriod(random, {
-    reference: previous,
+    reference: previousClose,
     open,
     close,
     high: roundToQuotedPrice(open * (1 + gap.high)),
-    volume: volume - early - late,
+    volume: volume - premarketVolume - afterHoursVolume,
     from: toSecondsOfDay(9, 30),
     to: toSecondsOfDay(16),
   })
@@ -182,16 +194,16 @@ export const simulateGapDay = (
     session: gap.session,
     gap,
     regular,
-    premarket: early === 0 ? null : simulatePremarket(random, previous, open, early),
-    afterHours: late === 0 ? null : simulateAfterHours(random, close, late),
+    premarket: premarketVolume === 0 ? null : simulatePremarket(random, previousClose, open, premarketVolume),
+    afterHours: afterHoursVolume === 0 ? null : simulateAfterHours(random, close, afterHoursVolume),
     averageVolume,
   }
 }
 
-/** Returns the total volume of the three periods, in shares. */
+/** Returns the number of shares traded in premarket, regular and after-hours trading together. */
 export const sumGapDayVolume = ({ afterHours, premarket, regular }: GapDayTrading) =>
   (premarket?.volume ?? 0) + regular.volume + (afterHours?.volume ?? 0)
 
-/** Returns the total dollar volume of the three periods, in cents. */
+/** Returns the value of all shares traded in premarket, regular and after-hours trading together, in cents. */
 export const sumGapDayDollarVolume = ({ afterHours, premarket, regular }: GapDayTrading) =>
   (premarket?.dollarVolume ?? 0) + regular.dollarVolume + (afterHours?.dollarVolume ?? 0)

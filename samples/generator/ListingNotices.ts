@@ -19,15 +19,15 @@ import { findDocument } from "./Documents.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 import type { CompanyScenario, ListingDeficiency } from "./Scenarios.ts"
 
-/** One US dollar in ticks. */
+/** One US dollar in ticks of 0.0001 USD. */
 const dollarInTicks = 10_000
 
 /** The number of days that Nasdaq allows a company to regain compliance. An extension doubles the period. */
 const curePeriodDays = 180
 
 /**
- * Finds the first `length` consecutive matching closes, starting at session `from`. Returns the session of the last of
- * these closes, or null if there is no such streak.
+ * Finds the first run of `length` consecutive closing prices that match the condition, starting at session `from`.
+ * Returns the session of the last close in the run, or null if there is no such run.
  */
 const findStreakEnd = (
   closes: ReadonlyArray<number>,
@@ -44,6 +44,11 @@ const findStreakEnd = (
   return null
 }
 
+/**
+ * Creates the case of a company whose closing price was below one dollar for too long. If the company does not regain
+ * compliance within two cure periods, the exchange decides to delist it. A company that is delisted by its scenario
+ * loses its appeal against this decision; for others, the appeal is still undecided.
+ */
 const makeBidPriceNotice = (day: EpochDay, regainedDay: EpochDay | null, isDelisted: boolean): ListingNotice => {
   const delistingDay = regainedDay === null && lastMarketDay - day > 2 * curePeriodDays + 7
     ? findNextTradingDay(day + 2 * curePeriodDays + 1)
@@ -69,8 +74,9 @@ const makeBidPriceNotice = (day: EpochDay, regainedDay: EpochDay | null, isDelis
 }
 
 /**
- * Generates bid-price notices. A notice follows 30 consecutive closes below one dollar, and is resolved after 10
- * consecutive closes at or above one dollar.
+ * Generates bid-price notices from the closing prices, starting at session `from`. A notice is sent on the day after 30
+ * consecutive closes below one dollar, and is resolved on the day after 10 consecutive closes at or above one dollar.
+ * After that, the company may receive another one, so the function calls itself for the remaining sessions.
  */
 const bidPriceNotices = (
   closes: ReadonlyArray<number>,
@@ -87,6 +93,10 @@ const bidPriceNotices = (
   return regainedSession === null ? [notice] : [notice, ...bidPriceNotices(closes, isDelisted, regainedSession + 1)]
 }
 
+/**
+ * Creates the case of a deficiency that the scenario defines. The deadline to correct it depends on its kind: 60 days
+ * to submit a plan, the usual cure period, or none for other deficiencies.
+ */
 const makeDeficiencyNotice = (
   { kind, regainedSession, session }: ListingDeficiency,
   isDelisted: boolean,
@@ -105,7 +115,7 @@ const makeDeficiencyNotice = (
   }
 }
 
-/** Generates a company's notices, oldest first. Companies not listed on Nasdaq have none. */
+/** Generates a company's cases of non-compliance with Nasdaq's rules, oldest first. Other companies have none. */
 export const makeListingNotices = (prices: PriceHistory, scenario: CompanyScenario): ReadonlyArray<ListingNotice> =>
   scenario.exchange !== "NASDAQ" ? [] : [
     ...bidPriceNotices(prices.closes, scenario.delisted !== undefined),
@@ -130,7 +140,11 @@ type NoticeType = "deficiency" | "plan_required" | "staff_determination" | "publ
 const firstNoticeType = ({ kind }: ListingNotice): NoticeType =>
   kind === "late_filing" || kind === "stockholders_equity" ? "plan_required" : "deficiency"
 
-/** Returns the notices sent in a case. Each has a type, a day, and the suffix of the document key. */
+/**
+ * Returns the notices that the exchange sends in a case: the first one and, where applicable, those about the decision
+ * to delist the company, a reprimand, and regained compliance. Each has a type, a day, and the suffix of the key of the
+ * document that announces it (see `noticeAnnouncements` in `Documents.ts`).
+ */
 const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, EpochDay, key: string]> => {
   const { day, delistingDay, kind, regainedDay } = notice
   return [
@@ -148,6 +162,7 @@ const noteColumns = (name: string, deficiency: string, day: EpochDay) => ({
   notes_updated: formatLocalTime(day, toSecondsOfDay(16, 45)),
 })
 
+/** Returns the columns of one notice (`step`), which is sent on `day`, in a case (`notice`). */
 const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step: NoticeType, day: EpochDay) => {
   const [deficiency, rule, risk] = deficiencyRules[notice.kind]
   const isOver = step === "compliance_regained"
@@ -171,7 +186,7 @@ const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step:
   }
 }
 
-/** Builds one row for each notice. */
+/** Builds the rows of nasdaq_compliance: one for each notice that the exchange has sent to the company. */
 export const buildNasdaqComplianceRows = (history: CompanyHistory) =>
   history.notices.flatMap((notice, index) =>
     noticeSteps(notice).map(([step, day, key]) => ({

@@ -12,12 +12,17 @@ import { simulatePrices } from "./PriceSimulation.ts"
 
 /** Options that determine which market is generated. */
 export interface MarketOptions {
-  /** The size of the market, as a multiple of the small market with its 51 companies. */
+  /** The size of the market: the number of companies is 51 times the scale. */
   readonly scale: number
   /** The random seed. With a different seed, the companies have the same symbols but different histories. */
   readonly seed: number
 }
 
+/**
+ * Simulates the history of a company step by step. Each step depends on the ones before: capital raises on prices, the
+ * shelf registration on capital raises, listing notices on prices, documents on all of these, and share counts on the
+ * documents that disclose them.
+ */
 const simulateCompany = (company: FictionalCompany): CompanyHistory => {
   const prices = simulatePrices(company.randomFor("prices"), company.scenario)
   const deals = simulateCapitalRaises(company, prices)
@@ -28,7 +33,7 @@ const simulateCompany = (company: FictionalCompany): CompanyHistory => {
   return { company, prices, deals, shelf, notices, documents, floats: makeFloatReports(company, prices, documents) }
 }
 
-/** Yields one company at a time, so that memory use does not depend on the scale. */
+/** Yields the simulated history of one company at a time, so that memory use does not depend on the scale. */
 export function* generateMarket({ scale, seed }: MarketOptions): Generator<CompanyHistory> {
   for (let number = 0; number < namedCompanies.length * scale; number++) {
     yield simulateCompany(makeCompany(seed, number))

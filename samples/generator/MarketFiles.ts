@@ -20,7 +20,7 @@ export interface MarketFilesOptions extends MarketOptions {
 /** The number of rows written for each table. */
 export type RowCounts = { readonly [table: string]: number }
 
-/** The number of companies whose rows are held in memory at the same time. */
+/** The number of companies whose histories and rows are held in memory at the same time. */
 const batchSize = 20
 
 /** Formats a cell for CSV. Undefined is written as an empty cell, which means null. */
@@ -39,7 +39,11 @@ const formatRow = (row: SampleRow) => {
   return cells
 }
 
-/** Opens the CSV file of a table. The header is written together with the first rows. */
+/**
+ * Opens the CSV file of a table. Returns the table name, a function that appends the rows of some companies, and a
+ * function that returns the number of rows written so far. The header is written together with the first rows, because
+ * the column names are only known from a row.
+ */
 const openTableWriter = Effect.fnUntraced(function* (folder: string, table: TableName) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -60,15 +64,19 @@ const openTableWriter = Effect.fnUntraced(function* (folder: string, table: Tabl
   return { table, append, count: () => written }
 })
 
-/** Writes the market. The same options always produce identical files. Memory use does not depend on the scale. */
+/**
+ * Generates a market and writes it to one CSV file per table. Returns the number of rows written for each table. All
+ * files are written at the same time, batch of companies by batch, so that memory use does not depend on the scale. The
+ * same options always produce identical files.
+ */
 export const writeMarketFiles = Effect.fnUntraced(
   function* ({ folder, only, ...options }: MarketFilesOptions) {
     const fs = yield* FileSystem.FileSystem
     yield* fs.makeDirectory(folder, { recursive: true })
-    const chosen = Object.keys(sampleRowBuilders).filter((table): table is TableName =>
-      only?.some((one) => one === table) ?? true
+    const tables = Object.keys(sampleRowBuilders).filter((table): table is TableName =>
+      only?.some((name) => name === table) ?? true
     )
-    const writers = yield* Effect.forEach(chosen, (table) => openTableWriter(folder, table))
+    const writers = yield* Effect.forEach(tables, (table) => openTableWriter(folder, table))
     const progress = yield* OperationProgress
     const total = options.scale * namedCompanies.length
     Object.assign(progress, { label: "sample data", done: 0, total, count: 0, unit: "rows" })

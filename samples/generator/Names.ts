@@ -1,4 +1,7 @@
-/** Invented names. Some of them contain characters that have to be escaped in SQL patterns and CSV files. */
+/**
+ * The invented names in the sample data. Some contain characters that have to be escaped in SQL patterns and CSV files,
+ * such as `%` and quotes.
+ */
 
 /** Underwriters and placement agents for capital raises. */
 export const bankNames = [
@@ -116,7 +119,10 @@ const syllables = [
   "sta",
 ]
 
-/** Returns an invented word, such as `Naxcorba`. Every number produces a different word. */
+/**
+ * Returns an invented word, such as `Naxcorba`. Every number produces a different word, because its syllables are the
+ * digits of the number in base 15: at least three, and more for numbers of 15^3 and above.
+ */
 export const inventWord = (number: number) => {
   const syllable = (index: number) => syllables[Math.floor(number / 15 ** index) % 15] ?? ""
   const word = syllable(0) + syllable(1) + syllable(2) + (number >= 15 ** 3 ? syllable(3) : "") +

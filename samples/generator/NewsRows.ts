@@ -6,27 +6,26 @@ import { isNews, makeSource } from "./Documents.ts"
 import { personNames, publisherNames } from "./Names.ts"
 
 /**
- * Returns the symbols that a document lists. A registration lists none. A partnership lists the company's symbol and
- * the partner's. Any other document lists the company's symbol. The partner is the next company within the same copy of
- * the small market.
+ * Returns the symbols that a document mentions, for the column `tickers`: none for a registration, that of the company
+ * and of its partner for a partnership, and that of the company for any other document. The partner is the next company
+ * within the same 51 companies; the partner of the last one is the first one.
  */
 const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: CompanyDocument) => {
-  const own = getSymbolOn(company, day)
-  if (!tags.includes("partnership")) return tags.includes("registration") ? [] : [own]
+  const symbol = getSymbolOn(company, day)
+  if (!tags.includes("partnership")) return tags.includes("registration") ? [] : [symbol]
   const { number, seed } = company
-  return [
-    own,
-    getSymbolOn(
-      makeCompany(seed, number - (number % namedCompanies.length) + ((number + 1) % namedCompanies.length)),
-      day,
-    ),
-  ]
+  const firstNumber = number - (number % namedCompanies.length)
+  const partner = makeCompany(seed, firstNumber + ((number + 1) % namedCompanies.length))
+  return [symbol, getSymbolOn(partner, day)]
 }
 
 const bodyOf = ({ company }: CompanyHistory, { summary, title }: CompanyDocument) =>
   `${title}.\n\n${summary ?? ""} This text, and ${company.name} itself, are made up.`
 
-/** Builds one row for each document. */
+/**
+ * Builds one row for each filing and press release. At random, values such as the body, the author or the URL are
+ * missing.
+ */
 export const buildNewsRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("news")
   return history.documents.map((document) => {

@@ -30,7 +30,10 @@ const makeFund = (index: number, type: Shareholder["type"], stake: number): Shar
   return { name, cik: ownerCik(name), type, title: null, stake }
 }
 
-/** Generates officers with large stakes, one or two funds, and usually a holder of more than 10%. */
+/**
+ * Generates the holders of a small company: officers with large stakes, a fund with more than 5% and usually another
+ * one with more than 10%. `index` selects the names.
+ */
 const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(200, 1200)),
   makeIndividual(index + 1, "executive", "Chief Financial Officer", random.integer(20, 250)),
@@ -42,7 +45,8 @@ const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray
 ]
 
 /**
- * Generates officers with tiny stakes and no holder of more than 10%, so that the affiliates' stake is reported as 0.
+ * Generates the holders of a large company: officers with tiny stakes, and three funds with more than 5%. None holds
+ * more than 10%, so that the stake of affiliates is reported as 0. `index` selects the names.
  */
 const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
@@ -90,16 +94,19 @@ export const sumStakesByGroup = (company: FictionalCompany): OwnershipTotals => 
   }
 }
 
-/** Returns whether a document lists a given holder. The document's key determines which holders it lists. */
+/**
+ * Returns whether a filing lists the given shareholder. Its key determines whom it lists: all shareholders, or only
+ * funds with more than 5%.
+ */
 const isListedIn = ({ key }: CompanyDocument, { type }: Shareholder) =>
   key === "ipo" || key.startsWith("owners:all") || (key.startsWith("owners:funds") && type === "five_percent_owner")
 
-/** Returns the filings that list holders, oldest first, together with these holders. */
+/** Returns the company's filings that list shareholders, oldest first, each with the shareholders that it lists. */
 export const listFilingsWithHolders = ({ company, documents }: CompanyHistory) => {
   const holders = makeHolders(company)
   return documents
     .map((document) => ({ document, holders: holders.filter((holder) => isListedIn(document, holder)) }))
-    .filter((table) => table.holders.length > 0)
+    .filter((filing) => filing.holders.length > 0)
 }
 
 /**
@@ -121,6 +128,10 @@ const placeholderColumns = {
   event_date: null,
 }
 
+/**
+ * Returns the columns that describe a holder in a filing of the given day. A holder without a type, which the filing
+ * does not identify, has almost no values.
+ */
 const ownerColumns = ({ company, prices }: CompanyHistory, holder: Shareholder, day: EpochDay) => {
   const { cik, name, stake, title, type } = holder
   const random = company.randomFor(`${name} ${day}`)
@@ -146,14 +157,17 @@ const ownerColumns = ({ company, prices }: CompanyHistory, holder: Shareholder, 
   }
 }
 
-/** Builds one row for each holder in each filing. A filing that lists no holders gets a placeholder row. */
+/**
+ * Builds one row for each holder in each filing that lists holders. An ownership filing that lists none gets a
+ * placeholder row (§2.7, ownership). Some filings lack a URL or a reported date.
+ */
 export const buildOwnershipRows = (history: CompanyHistory) => {
   const { company, documents } = history
-  const tables = new Map(listFilingsWithHolders(history).map(({ document, holders }) => [document, holders]))
-  return documents.filter((document) => tables.has(document) || document.key.startsWith("owners")).flatMap(
+  const holdersByFiling = new Map(listFilingsWithHolders(history).map(({ document, holders }) => [document, holders]))
+  return documents.filter((document) => holdersByFiling.has(document) || document.key.startsWith("owners")).flatMap(
     (document) => {
       const { accession, day, form, key, url } = document
-      const owners = (tables.get(document) ?? []).map((holder) => ownerColumns(history, holder, day))
+      const owners = (holdersByFiling.get(document) ?? []).map((holder) => ownerColumns(history, holder, day))
       // One filing has both real holders and a placeholder, to test that the API hides the placeholder.
       const rows = owners.length === 0 || key === "owners:all:1" ? [...owners, placeholderColumns] : owners
       return rows.map((owner, index) => ({

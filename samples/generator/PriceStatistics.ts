@@ -7,7 +7,7 @@ import type { CompanyHistory } from "./CompanyHistory.ts"
 import { splitRatioSince } from "./Deals.ts"
 import { computeValueInCents, divideRounded, formatPercentChange, formatTicksAsDollars } from "./Decimals.ts"
 
-/** Returns the last closing price on or before `day` in ticks, or null if there is none. */
+/** Returns the last closing price on or before `day` in ticks of 0.0001 USD, or null if there is none. */
 export const findLastCloseOn = ({ company: { scenario }, prices }: CompanyHistory, day: EpochDay = lastMarketDay) => {
   const session = getSessionNumber(day)
   return scenario.firstSession === null || session < scenario.firstSession || day < 0
@@ -65,11 +65,14 @@ export const findHighestClose60Days = (history: CompanyHistory, day: EpochDay) =
   return closes.length === 0 ? null : Math.max(...closes)
 }
 
-/** Returns the days on which the closing price fell by more than half. */
+/**
+ * Returns the days on which the closing price was less than half of the previous one. A split between the two days is
+ * taken into account, because it changes the price without changing the value of a holding.
+ */
 export const findLiquidationDays = (history: CompanyHistory): ReadonlyArray<EpochDay> =>
-  listDailyCloses(history).flatMap(({ close, day }, index, all) => {
-    const before = all[index - 1]
-    if (before === undefined) return []
-    const { from, to } = splitRatioSince(history.company, before.day, day)
-    return close * 2 * to < before.close * from ? [day] : []
+  listDailyCloses(history).flatMap(({ close, day }, index, dailyCloses) => {
+    const previous = dailyCloses[index - 1]
+    if (previous === undefined) return []
+    const { from, to } = splitRatioSince(history.company, previous.day, day)
+    return close * 2 * to < previous.close * from ? [day] : []
   })

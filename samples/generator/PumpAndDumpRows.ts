@@ -43,6 +43,10 @@ const ipoColumns = (history: CompanyHistory) => {
   }
 }
 
+/**
+ * Returns the columns that rate the risk of a scam: high if the price has ever halved in a day, medium if the shares
+ * were promoted anonymously, low otherwise, and null for a company without prices.
+ */
 const scamColumns = (
   { company: { name, scenario } }: CompanyHistory,
   liquidationCount: number,
@@ -83,7 +87,10 @@ const sizeColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Builds the company's row. Returns no rows if institutions hold the company's shares. */
+/**
+ * Builds the company's row, which describes the company on the last day of the market. Returns no rows if institutions
+ * hold the company's shares, because the table only contains companies without institutional holders.
+ */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history
   if (company.scenario.ownershipData === "institutions") return []

@@ -27,9 +27,11 @@ const hashSeed = (parts: ReadonlyArray<number | string>) => {
 }
 
 /**
- * Creates a mulberry32 random number generator. Its seed consists of everything that identifies the purpose of the
- * numbers, as in `makeRandomSource(seed, company, "news")`. `Math.imul` and bitwise operations keep the state within 32
- * bits.
+ * Creates a random number generator. `purpose` is everything that identifies what the numbers are for, as in
+ * `makeRandomSource(seed, company, "news")`, and determines the sequence: the same purpose always gets the same
+ * numbers, and different purposes get unrelated ones. `next` is the mulberry32 algorithm with its usual constants.
+ * `Math.imul` and bitwise operations keep the state within 32 bits, and the division at the end maps it to the range
+ * from 0 to 1.
  */
 export const makeRandomSource = (...purpose: ReadonlyArray<number | string>): RandomSource => {
   let state = hashSeed(purpose)

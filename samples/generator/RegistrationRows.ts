@@ -46,7 +46,10 @@ const emptyColumns = {
 
 type RegistrationType = "shelf" | "equity_line" | "offering" | "resale"
 
-/** Returns the columns that all rows have in common. The remaining columns are null until the caller overrides them. */
+/**
+ * Returns a complete row for a filing of the given type, with the columns that all rows have in common filled in. All
+ * other columns are empty, and the caller overrides those that it knows. `file` is the SEC file number.
+ */
 const headerColumns = (
   { company }: CompanyHistory,
   { day, form, id, title }: CompanyDocument,
@@ -73,9 +76,10 @@ const sourceColumns = (day: EpochDay, { url }: CompanyDocument, hasUrl = true) =
 const babyShelfThreshold = 7_500_000_000
 
 /**
- * Returns the columns about the SEC's baby-shelf rule. Under this rule, a small company's shelf sales within twelve
- * months may not exceed one third of its public float, valued at the highest close of the last 60 days. `remaining` is
- * the unsold amount of the shelf, in cents.
+ * Returns the columns about the SEC's baby-shelf rule on the given day. Under this rule, a small company's shelf sales
+ * within twelve months may not exceed one third of the value of its public float, computed with the highest close of
+ * the last 60 days. A float worth 75 million dollars or more is not subject to the rule. `remaining` is the unsold
+ * amount of the shelf, in cents. Without a price or a float, all columns but the price are null.
  */
 const babyShelfColumns = (history: CompanyHistory, day: EpochDay, remaining: number) => {
   const high = findHighestClose60Days(history, day)
@@ -89,15 +93,17 @@ const babyShelfColumns = (history: CompanyHistory, day: EpochDay, remaining: num
       price_to_exceed_baby_shelf: null,
     }
   }
-  const value = computeValueInCents(high, float)
-  const isOver = value >= babyShelfThreshold
-  const third = Math.max(0, divideRounded(value, 3) - sumShelfSales(history.deals, day, day - 365))
+  const floatValue = computeValueInCents(high, float)
+  const isExempt = floatValue >= babyShelfThreshold
+  const raisable = Math.max(0, divideRounded(floatValue, 3) - sumShelfSales(history.deals, day, day - 365))
+  // The price in ticks at which the float would be worth the threshold; a cent has 100 ticks.
+  const exemptingPrice = Math.ceil((babyShelfThreshold * 100) / float)
   return {
     high_60_day: formatTicksAsDollars(high),
-    baby_shelf_raisable_amount: isOver ? null : formatCentsAsDollars(third),
-    calculated_raisable_amount: formatCentsAsDollars(isOver ? remaining : Math.min(remaining, third)),
-    over_baby_shelf: isOver,
-    price_to_exceed_baby_shelf: isOver ? null : formatTicksAsDollars(Math.ceil((babyShelfThreshold * 100) / float)),
+    baby_shelf_raisable_amount: isExempt ? null : formatCentsAsDollars(raisable),
+    calculated_raisable_amount: formatCentsAsDollars(isExempt ? remaining : Math.min(remaining, raisable)),
+    over_baby_shelf: isExempt,
+    price_to_exceed_baby_shelf: isExempt ? null : formatTicksAsDollars(exemptingPrice),
   }
 }
 
@@ -107,6 +113,7 @@ const salesColumns = ({ deals }: CompanyHistory, day: EpochDay) => ({
   amount_sold_12_months: formatCentsAsDollars(sumShelfSales(deals, day, day - 365)),
 })
 
+/** Builds the row for the shelf registration, which describes it on the last day of the market. */
 const makeShelfRows = (history: CompanyHistory, document: CompanyDocument) => {
   const { company, deals, shelf } = history
   if (shelf === null) return []
@@ -125,6 +132,7 @@ const makeShelfRows = (history: CompanyHistory, document: CompanyDocument) => {
   }]
 }
 
+/** Builds the row for a sale under the shelf registration, which describes the shelf on the day of the sale. */
 const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: CapitalRaise) => {
   const remaining = (history.shelf?.amountCents ?? 0) - sumShelfSales(history.deals, deal.day)
   const atm = deal.kind === "atm"
@@ -175,7 +183,7 @@ const makeDealRows = (history: CompanyHistory) =>
     return [...sale, ...line, ...resaleRows]
   })
 
-/** Builds the rows for the IPO and for a pending offering. */
+/** Builds the rows for the IPO and for an offering that is still pending, if the company has them. */
 const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")

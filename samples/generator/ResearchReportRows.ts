@@ -14,6 +14,7 @@ const hasReport = ({ regular: { high, reference } }: GapDayTrading) => high * 10
 const describeReason = ({ gap: { topic } }: GapDayTrading) =>
   topic === null ? "no news was found" : `it ${newsTopics[topic].title.replace("it ", "")}`
 
+/** Returns the text of the report on a gap day, in Markdown. */
 const makeReportText = (name: string, symbol: string, date: string, gapDay: GapDayTrading) => {
   const { close, high, open, reference } = gapDay.regular
   return `# ${symbol} on ${date}
@@ -31,7 +32,10 @@ const makeReportText = (name: string, symbol: string, date: string, gapDay: GapD
 _Everything in this report is made up._`
 }
 
-/** Builds one row for each gap day with a gain of at least 35%. On days without news, some values are missing. */
+/**
+ * Builds the rows of research_reports: one for each day with a price gap and a gain of at least 35%. On days without
+ * news, some values are missing.
+ */
 export const buildResearchReportsRows = (history: CompanyHistory) => {
   const { company, floats, prices } = history
   return prices.gapDays.filter(hasReport).map((gapDay, index) => {

@@ -100,7 +100,7 @@ export interface CompanyScenario {
   readonly delisted?: number
 }
 
-/** Creates a gap. Properties that are not specified are random. */
+/** Creates a price gap in the given session. Properties that `overrides` does not contain are random. */
 const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<PriceGap> = {}): PriceGap => {
   const high = random.between(0.08, 0.3 + open)
   return {
@@ -116,7 +116,7 @@ const makeGap = (random: RandomSource, session: number, open: number, overrides:
   }
 }
 
-/** Default values for scenarios. */
+/** The values that most scenarios have in common. */
 const defaults = {
   exchange: "NASDAQ",
   countries: ["US"],
@@ -356,7 +356,7 @@ const frequentRenames = (random: RandomSource): CompanyScenario => ({
   renames: [120, 260, 430].map((session) => session + random.integer(-10, 10)),
 })
 
-/** All scenarios, by name. */
+/** All scenarios, by name. Each is a function that chooses the random details for one company. */
 export const companyScenarios = {
   fullLifecycle,
   serialIssuer,

@@ -17,33 +17,39 @@ import { computePercentGain, findLastCloseOn, highLow365Columns } from "./PriceS
 const mean = (numbers: ReadonlyArray<number>) =>
   divideRounded(numbers.reduce((sum, one) => sum + one, 0), numbers.length)
 
+/** Returns the median, rounded to an integer. The numbers must not be empty. */
 const median = (numbers: ReadonlyArray<number>) => {
   const sorted = numbers.toSorted((one, other) => one - other)
+  // The one number in the middle if the count is odd, and the two numbers in the middle if it is even.
   const [low = 0, high = 0] = sorted.slice(Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2) + 1)
   return sorted.length % 2 === 1 ? low : divideRounded(low + high, 2)
 }
 
 /**
- * Returns volume statistics for the last 60 sessions. The last day's volume is compared with the average, as a
- * percentage change.
+ * Returns the columns about the volume in the last 60 sessions: the average, the median, the volume of the last day,
+ * and the percentage by which the latter differs from the average. They are null for a company without prices.
  */
 const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   const volumes = scenario.firstSession === null
     ? []
     : prices.volumes.slice(Math.max(scenario.firstSession, prices.volumes.length - 60))
-  const now = volumes.at(-1)
-  if (now === undefined) {
+  const lastVolume = volumes.at(-1)
+  if (lastVolume === undefined) {
     return { average_volume: null, median_volume_60: null, today_volume: null, volume_change_percentage: null }
   }
   return {
     average_volume: mean(volumes),
     median_volume_60: median(volumes),
-    today_volume: now,
-    volume_change_percentage: formatPercentChange(now, mean(volumes)),
+    today_volume: lastVolume,
+    volume_change_percentage: formatPercentChange(lastVolume, mean(volumes)),
   }
 }
 
-/** Returns the columns about short interest, including its ratio to the float and the days needed to cover it. */
+/**
+ * Returns the columns about short interest: the number of shares sold short (up to 22% of the float), its ratio to the
+ * float, and the days needed to cover it at the average volume (`average`). They are null if the float or the average
+ * volume is unknown.
+ */
 const shortInterestColumns = ({ company, floats }: CompanyHistory, average: number | null) => {
   const random = company.randomFor("short")
   const float = findNewestFloatReport(floats)?.float ?? null
@@ -99,7 +105,7 @@ const valuationColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Builds the company's row. */
+/** Builds the company's row, which describes the company on the last day of the market. */
 export const buildScreenerRows = (history: CompanyHistory) => {
   const { company } = history
   const { cik, city, scenario, profile, state } = company

@@ -15,27 +15,29 @@ const steps = [
 ] as const
 
 /**
- * Returns the columns with the terms of a split. A reverse split has a range of ratios until the board decides on one.
+ * Returns the columns with the terms of a split, as known at the given step. Shareholders approve a range of ratios for
+ * a reverse split, from half to 2.5 times the final ratio, until the board decides on one. A forward split has a fixed
+ * ratio from the beginning.
  */
 const termColumns = (
   { effective, from, to, vote, voteFiled }: StockSplit,
   action: typeof steps[number]["action_type"],
 ) => {
-  const decided = action === "split_announced" || action === "split_effective"
-  const range = !decided && from > to
+  const isDecided = action === "split_announced" || action === "split_effective"
+  const hasRange = !isDecided && from > to
   return {
-    split_from: decided || !range ? from : null,
-    split_to: decided || !range ? to : null,
-    split_ratio_min: range ? from / 2 : null,
-    split_ratio_max: range ? from * 2.5 : null,
-    vote_date: decided ? null : formatDate(getSessionDay(vote)),
+    split_from: hasRange ? null : from,
+    split_to: hasRange ? null : to,
+    split_ratio_min: hasRange ? from / 2 : null,
+    split_ratio_max: hasRange ? from * 2.5 : null,
+    vote_date: isDecided ? null : formatDate(getSessionDay(vote)),
     approved_date: action === "vote_approved" || action === "withdrawn" ? formatDate(getSessionDay(vote)) : null,
-    authority_expires_date: range ? formatDate(getSessionDay(voteFiled) + 400) : null,
-    effective_date: decided && effective !== undefined ? formatDate(getSessionDay(effective)) : null,
+    authority_expires_date: hasRange ? formatDate(getSessionDay(voteFiled) + 400) : null,
+    effective_date: isDecided && effective !== undefined ? formatDate(getSessionDay(effective)) : null,
   }
 }
 
-/** Builds one row for each announced step. */
+/** Builds one row for each step of the company's split that a document announces. */
 export const buildSplitStatusRows = (history: CompanyHistory) => {
   const { company } = history
   const { split } = company.scenario

@@ -5,7 +5,9 @@ import type { CompanyHistory } from "./CompanyHistory.ts"
 import { formatTicksAsDollars } from "./Decimals.ts"
 import { listDailyCloses } from "./PriceStatistics.ts"
 
-/** Builds one row for each session in which the company trades, with the symbol it had on that day. */
+/**
+ * Builds the rows of daily_prices: one for each trading day of the company, with the symbol that it had on that day.
+ */
 export const buildDailyPricesRows = (history: CompanyHistory) =>
   listDailyCloses(history).map(({ close, day }) => ({
     ticker: getSymbolOn(history.company, day),
@@ -16,8 +18,9 @@ export const buildDailyPricesRows = (history: CompanyHistory) =>
 const source = "made up"
 
 /**
- * Generates symbol changes that have no effect, because they are estimated, backfilled, reverted, blocked or dated
- * 2099.
+ * Generates symbol changes that the API must ignore, because they are not confirmed (estimated, backfilled, reverted or
+ * blocked) or, for every third company, because they take effect in 2099. Returns none for companies with fewer than
+ * four symbols.
  */
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
@@ -42,8 +45,8 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
 }
 
 /**
- * Builds one row for each change of the company's symbol. If there is more than one, also adds changes that have no
- * effect.
+ * Builds the rows of ticker_changes: one for each change of the company's symbol. For companies with several changes,
+ * also adds changes that the API must ignore.
  */
 export const buildTickerChangesRows = (history: CompanyHistory) => {
   const { company } = history
@@ -62,8 +65,8 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
 }
 
 /**
- * Builds a row for every seventh company: a former symbol for which there is no ticker change. Half of these rows have
- * a date.
+ * Builds the rows of historical_tickers. Every seventh company has one: a former symbol for which ticker_changes has no
+ * row. Half of these rows have a date.
  */
 export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company

@@ -71,18 +71,19 @@ where contypid <> 0 and bounds is not null;
 create function joined(list text[]) returns text language sql immutable strict parallel safe
 return array_to_string(list, E'\n');
 
--- Converts the elements of an array to lower case, for case-insensitive filters (D33). The names of the indexes that
--- use this function contain `any_case`. Converting the array's text form is twice as fast as converting each element.
--- It is also safe: quotes and escapes contain no letters, and `null` still means NULL.
+-- Converts the elements of an array to lower case, for filters that ignore case (D33). It converts the array's text
+-- form at once, which is twice as fast as converting each element. This is safe: quotes and escapes contain no letters,
+-- and an element NULL stays NULL, because `null` means NULL in the text form of an array, too.
 create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
 return lower(list::text)::text[];
 
--- Multiplies the ratios of several splits.
+-- An aggregate that multiplies numbers. It combines the ratios of several splits of one security.
 create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);
 
--- Creates an index on each of the given columns. If `sort_order` is given, each index also contains the columns of that
--- sort order. This is needed for columns with few distinct values, so that each page of a sorted list is a contiguous
--- range of the index.
+-- Creates an index on each column in `columns` of the table `indexed`. If `sort_order` is given, for example `filed_at
+-- desc, id`, each index also contains these columns, in this order. A column with few distinct values needs this: each
+-- page of a list that is filtered by the column is then a contiguous range of the index. If `any_case` is true, the
+-- indexes contain the columns in lower case, and their names contain `any_case`.
 create function index_each(indexed regclass, columns text[], sort_order text default null, any_case bool default false)
 returns void language plpgsql as $$
 begin
@@ -95,8 +96,8 @@ begin
   );
 end $$;
 
--- Creates the partition for a month (in UTC) if it does not exist. The partition is created as a table and then
--- attached, because `create table … partition of` would block readers.
+-- Creates the partition of the table `whole` for a month (in UTC) if it does not exist, for example `usage_2026_03`.
+-- The partition is created as a table and then attached, because `create table … partition of` would block readers.
 create function create_month_partition(whole regclass, month date) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -108,7 +109,8 @@ begin
     to_char(month, 'YYYY-MM-DD"Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"Z"'));
 end $$;
 
--- Returns the first month that has a partition. `materialized` ensures that only partition names are parsed as months.
+-- Returns the first month for which the partitioned table `whole` has a partition. `materialized` ensures that only
+-- names of partitions, such as `usage_2026_03`, are parsed as months.
 create function earliest_month(whole regclass) returns date
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with parts as materialized (

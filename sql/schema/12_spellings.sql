@@ -17,6 +17,7 @@ create table symbol_spellings (
   check (key = symbol_key(spelling))
 );
 
+-- A trigger function. Rejects updates and deletions of stored spellings.
 create function refuse_respelling() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   raise restrict_violation using message = 'the spelling of a symbol cannot change, because the history has it';
@@ -50,7 +51,8 @@ begin
   return (select spelling from public.symbol_spellings where key = public.symbol_key(symbol));
 end $$;
 
--- Replaces the symbols in the columns named by the trigger arguments with their stored spellings.
+-- A trigger function. Replaces the symbols in the columns that the trigger's arguments name with the spellings from
+-- `symbol_spellings`.
 create function spell_symbols() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -89,7 +91,7 @@ begin
     select format($sql$
       create or replace trigger apply_spellings before insert or update of %2$s on %1$s for each row
         when (%3$s) execute function public.spell_symbols(%4$s);
-      -- Makes the trigger fire during logical replication too.
+      -- Makes the trigger fire for rows from logical replication, too.
       alter table %1$s enable always trigger apply_spellings;
     $sql$, spelled, string_agg(quote_ident(name), ', '),
       string_agg(format($sql$new.%I::text ~ '[.-]'$sql$, name), ' or '), string_agg(quote_literal(name), ', '))

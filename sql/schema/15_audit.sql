@@ -17,9 +17,9 @@ create table audit (
   subject       text not null,
   account_id    bigint,
   change        text not null check (change in ('created', 'changed', 'removed')),
-  -- The values of a removed row, or the previous values of the changed columns.
+  -- The values of a row that the change removed, or the previous values of the columns that it changed.
   before        jsonb,
-  -- The values of a new row, or the new values of the changed columns.
+  -- The values of a row that the change added, or the new values of the columns that it changed.
   after         jsonb,
   -- For a change to datasets: the id of the transaction in `history.transactions`.
   transaction   bigint unique
@@ -29,9 +29,10 @@ create index on audit (recorded_at);
 create index on audit (account_id, audit_id) where account_id is not null;
 create index on audit (subject_type, subject, audit_id);
 
--- Writes a row to the audit log. The setting `tickerline.actor` identifies the author of the change. If a connection
--- has not set it, the database role counts as the author. Only the functions below may call this function: a role that
--- could pass an arbitrary history transaction could overwrite that transaction's row.
+-- Writes a row to the audit log. The setting `tickerline.actor` names the person or program that makes the change; if a
+-- connection has not set it, the database role is recorded. Only the functions below may call this function:
+-- `transaction` is a unique key, so a role that could pass any transaction id could overwrite the log's row about
+-- another change.
 create function write_audit(
   subject_type text, subject text, change text, before jsonb, after jsonb, account bigint, history_transaction bigint
 ) returns void language sql security definer set search_path = pg_catalog, pg_temp as $$
@@ -54,8 +55,9 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
   select public.write_audit(subject_type, subject, change, before, after, null, null)
 $$;
 
--- Records a change to a row. The trigger arguments are the subject type, the column that identifies the subject, and
--- the columns to omit because they are secret or change with every request.
+-- A trigger function. Records in the audit log that a row was added, changed or removed. The trigger's arguments are
+-- the subject type, the column that identifies the subject, and the columns to omit because they are secret or change
+-- with every request.
 create function audit_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -76,7 +78,8 @@ begin
   return null;
 end $$;
 
--- Records the settings for prices and rate limits if they differ from the most recently recorded settings.
+-- Records in the audit log the settings for prices and rate limits with which a service starts (`present`), if they
+-- differ from the settings recorded most recently.
 create function record_settings(present jsonb) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select public.record_audit('settings', 'prices and limits', case when last is null then 'created' else 'changed' end,
@@ -87,7 +90,8 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
   where present is distinct from last
 $$;
 
--- Deletes rows older than the given time, but never rows from the last 31 days. Returns the number of deleted rows.
+-- Deletes the rows of the audit log that are older than the given time, but never rows from the last 31 days. Returns
+-- the number of deleted rows.
 create function drop_audit_before(moment timestamptz) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

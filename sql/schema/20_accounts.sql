@@ -60,6 +60,7 @@ create table api_keys (
 
 create index on api_keys (account_id);
 
+-- A trigger function. Stores in `expiry_set_at` when the expiry time of a key was changed.
 create function note_expiry() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if new.expires_at is distinct from old.expires_at then new.expiry_set_at := now(); end if;
@@ -101,8 +102,8 @@ create trigger audit after insert or delete or update on credits
 insert into role_privileges values
   ('service', 'no select', 'public.credits'),
   ('service', 'update (last_used_at, last_used_address)', 'public.api_keys'),
-  -- Row locks require this privilege. The functions that charge accounts run with the privileges of their owner
-  -- instead.
+  -- To lock rows of `accounts`, a role must be allowed to update one of the columns. The functions that charge accounts
+  -- run with the privileges of their owner instead.
   ('service', 'update (last_charged_at)', 'public.accounts'),
   ('admin', 'insert, update (tier, contact_email, news)', 'public.accounts'),
   ('admin', 'insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by)', 'public.api_keys'),

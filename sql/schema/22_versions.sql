@@ -13,6 +13,7 @@ create table dataset_versions (
   changed_at timestamptz not null default now()
 );
 
+-- A trigger function. Adds 1 to the change count of the dataset that a statement has written to, once per transaction.
 create function note_change() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -20,11 +21,12 @@ declare
   this    text := ' ' || tg_table_name || ' ';
   earlier bigint := 0;
 begin
-  -- Counts a transaction only once. A rollback to a savepoint also reverts this setting.
+  -- `tickerline.changed` lists the tables that the transaction has already counted, so that several statements count
+  -- once. A rollback to a savepoint reverts the count and this setting together.
   if position(this in noted) > 0 then return null; end if;
   perform set_config('tickerline.changed', noted || this, true);
-  -- Under a stricter isolation level, a concurrent merge would abort this transaction. Leaving an additional row is
-  -- harmless.
+  -- Merges the dataset's rows that no other transaction has locked into the new row. Under a stricter isolation level,
+  -- two transactions that merge the same rows would abort one of them, so the rows stay; a later change merges them.
   if current_setting('transaction_isolation') = 'read committed' then
     with folded as (
       delete from public.dataset_versions

@@ -24,7 +24,8 @@ create table history.transactions (
   month       date not null,
   -- Unique, and in commit order. Null until the commit.
   recorded_at timestamptz unique,
-  -- The highest transaction id that had been assigned at `recorded_at`.
+  -- The highest transaction id that had been assigned at `recorded_at`. Transactions with an id from `id` to
+  -- `highest_id` may have been running at that time.
   highest_id  bigint,
   -- Distinguishes transactions that have the same id because a backup was restored or a failover occurred.
   mark        uuid not null default gen_random_uuid(),
@@ -39,11 +40,13 @@ create table history.transactions (
   is_pending  boolean not null default false
 );
 
--- Finds the transactions that were running when a given id was the highest.
+-- Finds the transactions that may have been running when a given transaction id was assigned: those whose range from
+-- `id` to `highest_id` contains it.
 create index transactions_range_idx on history.transactions using gist (int8range(id, highest_id, '[]'))
   where recorded_at is not null;
 
--- The entries of the change feed: the net effect of each transaction on each key.
+-- The entries of the change feed (`/v1/changes`): for each transaction and each key of a dataset that it changed, the
+-- difference between the rows before and after the transaction.
 create table history.changes (
   transaction  bigint not null,
   position     bigint not null,
@@ -51,12 +54,12 @@ create table history.changes (
   dataset      text not null,
   kind         text not null check (kind in ('added', 'corrected', 'removed')),
   ticker       text not null,
-  -- A second symbol that the change affects: the previous symbol of a corrected row, or the old symbol of a ticker
-  -- change.
+  -- A second symbol that the change affects: the symbol of a row before its symbol was corrected, or the old symbol of
+  -- a ticker change.
   other_ticker text,
   key          jsonb not null,
-  -- The transaction that recorded the row version, if it differs from `transaction`. 0 if the row is older than the
-  -- history.
+  -- The id of the transaction that recorded the row, if that was an earlier one: a row can enter the feed on the day on
+  -- which endpoints first show it, long after it was recorded. 0 if the row is older than the history.
   version      bigint,
   primary key (transaction, position, month)
 ) partition by range (month);
@@ -65,8 +68,8 @@ create index on history.changes (ticker, transaction, position);
 create index on history.changes (other_ticker, transaction, position) where other_ticker is not null;
 create index on history.changes (dataset, transaction, position) where kind = 'corrected';
 
--- The tables that have a history. `key_columns` identify a row. `columns` lists the writable columns. `shown_from`
--- names the column that contains the first day on which endpoints show a row.
+-- The tables that have a history. `key_columns` identify a row. `columns` lists the columns that a program can write.
+-- `shown_from` names the column that contains the first day on which endpoints show a row, if there is one.
 create table history.datasets (
   dataset     text primary key,
   key_columns text[] not null,
@@ -117,10 +120,11 @@ declare
   current bigint;
   known   text[];
 begin
-  -- The truncation has locked the table, so any transaction that wrote to it before has already drawn a time from the
-  -- sequence. If that time is newer than every visible transaction, the table may contain rows that this transaction
-  -- does not see. If this transaction has drawn a time itself, because it set constraints immediate, it cannot tell
-  -- whether other transactions have done so too.
+  -- A truncation under a stricter isolation level than `read committed` could remove rows that this transaction does
+  -- not see, and that it would therefore not copy to the history. The truncation has locked the table, so any
+  -- transaction that wrote to it before has already drawn a time from the sequence. If that time is newer than every
+  -- visible transaction, the table may contain such rows. If this transaction has drawn a time itself, because it set
+  -- constraints immediate, it cannot tell whether other transactions have done so too.
   if tg_op = 'TRUNCATE' and current_setting('transaction_isolation') <> 'read committed' and (
     select is_called and last_value > (
       select coalesce(max(extract(epoch from recorded_at) * 1000000), 0) from history.transactions
@@ -144,8 +148,8 @@ begin
     insert into history.transactions (month, xact, written, is_pending)
     select month, pg_current_xact_id(), array[tg_table_name], true from history.current_month
     returning id into current;
-    -- Sets the default of `recorded_in`. If a client changes this setting, the trigger `history_insert` corrects the
-    -- rows.
+    -- The column default of `recorded_in` reads this setting. If a client changes the setting, the trigger
+    -- `history_insert` corrects the rows.
     perform set_config('tickerline.transaction', current::text, true);
   elsif tg_table_name <> all (known) then
     update history.transactions set written = known || tg_table_name::text where id = current;
@@ -153,8 +157,9 @@ begin
   return null;
 end $$;
 
--- Marks the transaction's record as pending again if it has already been completed, because constraints were set
--- immediate since the last write or are being set immediate now.
+-- A trigger function that runs after each statement that writes to a dataset. If the transaction's record has already
+-- been completed, because the client set constraints immediate, it marks the record as pending, so that the record is
+-- completed again.
 create function history.end_statement() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -175,8 +180,8 @@ begin
   return null;
 end $$;
 
--- Sets `recorded_in` to the current transaction in a row that an update changed, or that was inserted with another
--- value.
+-- A trigger function for rows of datasets. Sets `recorded_in` to the current transaction in a row that an update has
+-- changed, or that was inserted with another value in this column.
 create function history.stamp_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -191,9 +196,10 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
   from unnest(columns) with ordinality as listed (name, position)
 $$;
 
--- Adds a transaction's net changes to one dataset to `history.changes`. Their positions follow the `listed` changes to
--- other datasets. Returns the number of changes of each kind, or null if the transaction neither recorded nor replaced
--- a row of the dataset.
+-- Adds the net changes that a transaction made to one dataset to `history.changes`. `listed` is the number of entries
+-- that the transaction already has there, for other datasets; the new entries get the positions after them. Returns the
+-- number of changes of each kind, for example {"added": 3}, or null if the transaction neither recorded nor replaced a
+-- row of the dataset.
 create function history.list_changes(current history.transactions, dataset text, listed bigint) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -224,8 +230,9 @@ begin
     return jsonb_build_object('added', listed);
   end if;
 
-  -- A row that was removed and added again with the same content counts as unchanged. Contents are compared by 128-bit
-  -- hashes.
+  -- `versions` contains each row that the transaction recorded (`is_new`) or replaced. Grouping it by key gives the
+  -- state before and after the transaction. A row that was removed and added again with the same content counts as
+  -- unchanged. Contents are compared by 128-bit hashes.
   key := history.list_columns(source.key_columns);
   content := format('array[hash_record_extended(row(%1$s), 0), hash_record_extended(row(%1$s), 1)]',
     history.list_columns(source.columns));
@@ -291,8 +298,8 @@ begin
     listed := listed + (select sum(number::bigint) from jsonb_each_text(counts) as each (kind, number));
   end loop;
   if not is_used then
-    -- The record itself is deleted later, by `history.start_month`, because a statement that is still running may write
-    -- rows with this id.
+    -- The transaction neither recorded nor replaced a row. Its record is deleted later, by `history.start_month`,
+    -- because a statement that is still running may write rows with this id.
     update history.transactions set is_pending = false, recorded_at = null, highest_id = null, changes = '{}'
     where id = current.id;
     return null;
@@ -440,7 +447,8 @@ begin
         select %2$s, coalesce(recorded_in, 0), current, current_month from',
     dataset, history.list_columns(columns)));
 
-  -- Triggers for the same event run in alphabetical order.
+  -- Triggers for the same event run in alphabetical order: `history_begin` creates the transaction's record before
+  -- `history_truncate` uses it, and `history_written` runs after `history_delete` and `history_update`.
   execute format($sql$
     create or replace trigger history_begin before insert or update or delete or truncate on public.%1$I
       for each statement execute function history.begin_transaction();
@@ -459,7 +467,7 @@ begin
     create or replace trigger note_change after insert or update or delete or truncate on public.%1$I
       for each statement execute function public.note_change();
   $sql$, dataset, history.list_columns(columns, 'new.%I'), history.list_columns(columns, 'old.%I'));
-  -- Makes the triggers fire during a restore or logical replication, too.
+  -- Makes the triggers fire for rows from a restore or logical replication, too.
   execute (
     select format('alter table public.%I ', dataset) || string_agg(format('enable always trigger %I', tgname), ', ')
     from pg_trigger where tgrelid = live and (tgname like 'history\_%' or tgname = 'note_change')
@@ -507,7 +515,7 @@ begin
   for dataset in select 'changes' union all select datasets.dataset from history.datasets loop
     execute format('drop table if exists history.%I', dataset || to_char(first_month, '_YYYY_MM'));
   end loop;
-  -- Keeps the newest of these transactions, which is the last one before the start of the history.
+  -- Keeps the record of the newest of these transactions, which is the last one before the start of the history.
   delete from history.transactions where month <= first_month and recorded_at < newest;
   return next first_month;
 end $$;

@@ -9,8 +9,10 @@ create table history.days (
 
 insert into history.days values ((now() at time zone 'America/Chicago')::date, '-infinity');
 
--- Starts a day of the change feed if it has not been started. Adds the rows that endpoints may show from this day on,
--- or from any day since the previous call. Readers of the feed check whether endpoints actually show these rows.
+-- Starts a day of the change feed if it has not been started. A row of a dataset with `shown_from` enters the feed on
+-- the day from which endpoints may show it, not when it is recorded. This adds the rows whose day is `today`, or lies
+-- between the last day started before and `today`. Readers of the feed check whether endpoints actually show these
+-- rows.
 create function history.start_day(today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -25,8 +27,8 @@ declare
   number   bigint;
 begin
   if new_day <= (select max(day) from history.days) then return; end if;
-  -- Locks the tables before it takes the advisory lock, as other writers do. In the reverse order, it could deadlock
-  -- with a truncation.
+  -- Reading a table locks it until the end of the transaction. Other writers lock the table first and then take the
+  -- advisory lock; in the reverse order, this function and a truncation could deadlock.
   for source in select * from history.datasets where shown_from is not null order by dataset loop
     execute format('select from public.%I limit 0', source.dataset);
   end loop;
@@ -63,15 +65,17 @@ end $$;
 -- 118). A job reads the change feed in order and adds up the changes, so that requests read only these small tables.
 create table history.change_counts (
   dataset text not null,
-  -- The day of the change, at UTC-05:00.
+  -- The day of the change at UTC-05:00, which is the offset used in responses.
   day     date not null,
   kind    text not null check (kind in ('added', 'corrected', 'removed')),
-  -- For corrections, the class of the delay between recording and correcting a row. Empty for other kinds.
+  -- For corrections, the class of the time between recording and correcting the row, such as `within_hour`. Empty for
+  -- other kinds of changes.
   delay   text not null,
   changes bigint not null,
   primary key (dataset, day, kind, delay)
 );
 
+-- The number of corrections by dataset, month and corrected field.
 create table history.corrected_fields (
   dataset     text not null,
   month       date not null,

@@ -11,7 +11,8 @@ create table edgar_access (
 
 insert into edgar_access default values;
 
--- Validators from the last response from each URL, sent with conditional requests.
+-- The validators (`ETag` and `Last-Modified`) of the last response from each URL of the SEC. The next request sends
+-- them, so that the SEC sends an unchanged document only once.
 create table edgar_validators (
   url           text primary key,
   etag          text,
@@ -24,15 +25,15 @@ create table edgar_runs (
   run_id      bigint generated always as identity primary key,
   -- Whether the schedule in INGEST_EDGAR started the run, rather than a command.
   scheduled   boolean not null,
-  -- Null if the run covers all companies.
+  -- The symbols to which the run is limited. Null if it covers all companies.
   tickers     text[],
   datasets    text[] not null,
   since       date not null,
-  -- The day up to which the SEC's nightly archives contain all filings, if the run read the archives (decision 0128).
-  -- The next run reads the daily indexes from this day on.
+  -- The day up to which the run read filings from the SEC's nightly archives instead of requesting them (decision
+  -- 0128). Null if it did not read the archives. The next run reads the daily indexes from this day on.
   archive_day date,
   started_at  timestamptz(3) not null,
-  -- A running process updates this time regularly. If the updates stop, the process has died.
+  -- The process that runs the ingest updates this time regularly. If the updates stop, the process has died.
   seen_at     timestamptz(3) not null default now(),
   finished_at timestamptz(3),
   status      text not null default 'running'
@@ -51,8 +52,8 @@ create table edgar_progress (
   since             date not null,
   last_accession    text,
   last_filing_date  date,
-  -- The accession numbers of filings that were ingested for the most recent days. Late filings may still be added to
-  -- these days.
+  -- The accession numbers of filings that were ingested for the most recent days. The SEC may still add filings to
+  -- these days, and the next run finds them by comparing with these numbers.
   recent_accessions text[] not null,
   run_id            bigint not null,
   primary key (cik, dataset)
@@ -63,8 +64,8 @@ create table edgar_progress (
 create table edgar_work (
   -- The document's URL on the SEC's site. A fragment identifies one element of the document.
   url             text not null,
-  -- The dataset whose row could not be read and is attempted again later. Empty if the entry concerns the whole
-  -- document.
+  -- The dataset to which a row from this document could not be added, and for which the document is read again later.
+  -- Empty if the entry concerns the whole document.
   dataset         text not null default '',
   -- Null for documents that do not belong to a single company: the ticker list and the daily indexes.
   cik             cik,
@@ -95,8 +96,8 @@ create table edgar_work (
 
 create index on edgar_work (cik);
 
--- Finds the newest forms that are waiting. Each form costs a request, so a run requests forms only after it has visited
--- all companies.
+-- Finds the newest ownership forms and statements that are waiting to be requested. Each costs a request, so a run
+-- requests them only after it has read the filing lists of all companies.
 create index edgar_work_newest_forms_idx
   on edgar_work ((filing ->> 'filingDate') desc, (filing ->> 'accession') desc) where kind = 'form';
 
@@ -129,8 +130,9 @@ create table edgar_instances (
   primary key (cik, accession)
 );
 
--- Companies that reported a public float for a day whose close was not yet known when their share counts were assessed.
--- Once prices have been loaded, the next run reads the company's facts again.
+-- Companies that reported a public float, in dollars, as of a day whose close was not yet known. The check of this
+-- amount against the share counts needs the close. Once prices have been loaded, the next run reads the company's facts
+-- again.
 create table edgar_awaited_closes (
   cik    cik primary key,
   ticker ticker not null,
@@ -186,7 +188,7 @@ create table edgar_doubts (
   confirmable text,
   -- Whether the value is decided together with all other suspicious values of the same element.
   is_joint    boolean not null default false,
-  -- The value that the dataset's row contains instead.
+  -- The value that the dataset's row contains in place of the one in the document.
   published   text,
   reason      text not null,
   decision    text check (decision in ('confirmed', 'corrected')),

@@ -11,7 +11,8 @@ create table edgar_companies (
   primary_ticker    ticker not null,
   -- Earlier values of `primary_ticker`, oldest first.
   former_tickers    tickers not null default '{}',
-  -- The last days on which the list contained the company (`listed_on`) and its primary symbol (`primary_listed_on`).
+  -- The last day on which the list contained the company (`listed_on`), and the last day on which it contained the
+  -- primary symbol (`primary_listed_on`).
   listed_on         date not null,
   primary_listed_on date not null,
   -- The company's symbols by period, oldest first: [{"ticker": "A", "until": "2026-06-01"}, {"ticker": "B", "from":
@@ -22,7 +23,8 @@ create table edgar_companies (
 select keep_spellings('edgar_companies');
 
 -- The symbols of each company: those in the SEC's list, and those under which the company's rows are stored. A request
--- for `alias` also returns the rows stored under `ticker`.
+-- for the symbol `alias` also returns the rows stored under `ticker`, which is the company's symbol now, or `alias`
+-- itself if another company uses it now.
 create table company_symbols (
   alias  ticker not null,
   cik    text not null,
@@ -35,8 +37,8 @@ create index on company_symbols (cik);
 -- Requests with `as_of` use the symbols as they were at that time.
 select history.track('company_symbols');
 
--- The last day whose ticker changes have been applied to the rows. A ticker change can be confirmed before it takes
--- effect.
+-- The last day whose ticker changes have been applied to the ingested rows (`placed_on`). A ticker change can be
+-- confirmed before it takes effect, so a job applies it on the day of the change.
 create table edgar_placement (
   only_one  boolean primary key default true check (only_one),
   placed_on date not null
@@ -44,10 +46,11 @@ create table edgar_placement (
 
 insert into edgar_placement (placed_on) values ((now() at time zone 'America/Chicago')::date);
 
--- Returns a company's symbols by period. Starts at the primary symbol and follows the eligible ticker changes (D19),
--- first forward to the current symbol and then backward. A change without a CIK is followed forward only if it leads to
--- a symbol in the list. If another company gave up a symbol earlier, and no confirmed change leads to that symbol, rows
--- from before that day keep the company's previous symbol.
+-- Returns the symbols of a company's primary security by period. Starts at the primary symbol of the SEC's list and
+-- follows the eligible ticker changes (D19), first forward to the symbol that the security has now and then backward. A
+-- change without a CIK is followed forward only if it leads to a symbol in the list. If no confirmed change leads to a
+-- symbol, but another company gave it up earlier, the company cannot have used it before that day: for rows from before
+-- that day, the company's previous symbol (`former_tickers`) is returned.
 create function edgar_symbol_periods(company edgar_companies, today date)
 returns table (ticker text, starts date, ends date)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
@@ -55,14 +58,17 @@ language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   event  record;
   label  text   := company.primary_ticker;
-  -- The symbol whose changes are looked up. It differs from `label` if no confirmed change connects the two.
+  -- The symbol whose ticker changes are looked up next, on the way back in time. It differs from `label`, the symbol
+  -- that is returned for the period, if no confirmed change connects the two.
   symbol text;
   since  date;
   bound  date   := 'infinity';
-  -- The day since which no other company has used the symbol.
+  -- The day on which another company gave up `label`. Before that day, it cannot have been this company's symbol.
   freed  date;
   others text[] := company.former_tickers || company.primary_ticker;
 begin
+  -- Forward: begins on the day on which the primary symbol was adopted, and follows each later change that gives up the
+  -- symbol reached so far.
   select coalesce(max(effective_date), '-infinity') into since from public.eligible_changes(today)
   where new_ticker = label and coalesce(cik, company.cik) = company.cik;
   loop
@@ -75,6 +81,8 @@ begin
     since := event.effective_date;
   end loop;
 
+  -- Backward: returns one period in each round, from the newest to the oldest. `bound` is the first day of the period
+  -- that was returned last. `others` are the company's symbols in the list that have not been reached yet.
   symbol := label;
   loop
     others := array_remove(others, symbol);
@@ -88,6 +96,7 @@ begin
       label := event.old_ticker;
       symbol := label;
     elsif others <> '{}' then
+      -- No confirmed change leads to this symbol. The search continues with the company's previous symbol in the list.
       symbol := others[cardinality(others)];
       select max(effective_date) into freed from public.eligible_changes(today)
       where old_ticker = label and effective_date < bound
@@ -104,6 +113,7 @@ begin
   end loop;
 end $$;
 
+-- Returns the result of `edgar_symbol_periods` as JSON, in the form of `edgar_companies.periods`.
 create function edgar_list_periods(company edgar_companies, today date) returns jsonb
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('ticker', ticker, 'from', nullif(starts, '-infinity'),
@@ -111,9 +121,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   from public.edgar_symbol_periods(company, today)
 $$;
 
--- For each symbol that rows of the companies may have, returns the symbols that these rows should have instead, by
--- period. `links` is a pattern that matches links to the company's filings. `rows 10` makes the planner use indexes to
--- find the rows.
+-- Returns which ingested rows of the companies must be moved. A row stored under `symbol` whose day is at least
+-- `starts` and before `ends` must have the symbol `ticker` instead. `links` is a pattern that matches links to the
+-- company's filings. `rows 10` makes the planner use indexes to find the rows.
 create function edgar_list_moves(companies text[])
 returns table (cik text, symbol text, ticker text, starts date, ends date, links text)
 language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
@@ -124,8 +134,9 @@ language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
   where cik = any (companies) and known.alias <> period.ticker
 $$;
 
--- Moves a row to another symbol, in a dataset with one row per symbol. If the new symbol already has a row, that row
--- only takes over the values that it lacks. A default value counts as missing.
+-- Moves the row of a company from `old_symbol` to `new_symbol`, in a dataset with one row per symbol. If the new symbol
+-- already has a row of the same company, or a row that was not ingested, that row stays and only takes over the values
+-- that it lacks. A default value counts as missing.
 create function edgar_move_row(dataset text, company text, old_symbol text, new_symbol text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -136,7 +147,8 @@ begin
     from public.%I where ticker = $1$sql$, dataset)
   into is_present, target_owner using new_symbol;
   if is_present and target_owner <> company then
-    -- If the list assigns the symbol to the other company, the other company's row stays. Otherwise it is deleted.
+    -- The row under the new symbol is another company's. If the SEC's list assigns the symbol to that company, its row
+    -- stays, and the row under the old symbol is deleted. Otherwise, the other company's row is deleted.
     if exists (select from public.edgar_companies where cik = target_owner and new_symbol = any (tickers)) then
       execute format('delete from public.%I where ticker = $1', dataset) using old_symbol;
       return;
@@ -161,10 +173,10 @@ begin
   end if;
 end $$;
 
--- Moves ingested rows of the companies to the symbols in `periods`. Rows from other sources are not moved: ingested
--- rows are recognized by the CIK in their id or in their links to the SEC. If a filing, fact or holding is stored under
--- two symbols, only one copy is kept. `former_symbols` contains the previous symbol of each company, or null if it is
--- unknown.
+-- Moves the ingested rows of the companies to the symbols in `edgar_companies.periods`. Rows from other sources are not
+-- moved: ingested rows are recognized by the CIK in their id or in their links to the SEC. If a filing, fact or holding
+-- is stored under two symbols, only one copy remains. `former_symbols` contains, for each company, the symbol that it
+-- had before its periods changed, or null if that is unknown.
 create function edgar_move_rows(companies text[], former_symbols text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -174,8 +186,8 @@ declare
   key       text[];
   move      record;
 begin
-  -- For each dataset: the condition for ingested rows, and a column that has the same value in two ingested rows for
-  -- one filing.
+  -- For each dataset with rows per filing: the condition that a row (`moved`) was ingested for the company (`place`),
+  -- and a column that has the same value in two ingested rows for one filing.
   for name, condition, source in values
     ('news', $sql$moved.id = place.cik || '-' || moved.accession_number$sql$, 'id'),
     ('registrations', $sql$moved.id = place.cik || '-' || moved.file_no$sql$, 'id'),
@@ -185,7 +197,9 @@ begin
     condition := format('moved.ticker = place.symbol and %s and moved.filed_at >= place.starts
       and moved.filed_at < place.ends', condition);
     select array_remove(key_columns, 'ticker') into key from history.datasets where dataset = name;
-    -- Uses an index on the ticker and the key's first column, which is never null, to find the rows.
+    -- Deletes a row if the same row is also stored under the symbol to which this one would be moved (`kept`). The
+    -- condition on the first key column, which is never null, lets PostgreSQL use an index on the ticker and this
+    -- column; the comparison of the whole key cannot use one.
     execute format($sql$
       delete from public.%1$I as moved using public.edgar_list_moves($1) as place where %2$s and exists (
         select from public.company_symbols as known join public.%1$I as kept on kept.ticker = known.alias
@@ -204,7 +218,8 @@ begin
     where place.ends = 'infinity'
       and array_to_string(screener.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
     union all
-    -- Rows for other share classes in the list are not moved.
+    -- Each share class in the list has its own row with its own count. Such a row stays under the symbol of its class:
+    -- only a row under the security's previous symbol, or under a symbol that is not in the list, is moved.
     select 'float_outstanding', place.cik, place.symbol, place.ticker
     from public.edgar_list_moves(companies) as place join public.edgar_companies using (cik)
       join unnest(companies, former_symbols) as former (cik, symbol) using (cik)
@@ -244,13 +259,13 @@ begin
   where cik = any (companies)
   on conflict do nothing;
 
-  -- Also updates other companies that have one of the symbols, because a symbol leads only to the company that uses it
-  -- now.
+  -- Sets, for each symbol and company, the symbol under which a request for it finds more rows. Also updates the other
+  -- companies that have one of these symbols, because a symbol leads only to the company that uses it now.
   update public.company_symbols as known set ticker = answer.ticker
   from (
     select symbols.alias, company.cik, case
       when symbols.alias = any (tickers) then current_ticker
-      -- The list no longer assigns this symbol to any company, and the company has no rows stored under it.
+      -- The list no longer assigns this symbol to any other company, and this company has no rows stored under it.
       when not periods @> jsonb_build_array(jsonb_build_object('ticker', symbols.alias)) and not exists (
         select from public.company_symbols as rival join public.edgar_companies as other using (cik)
         where rival.alias = symbols.alias and other.cik <> company.cik and rival.alias = any (other.tickers)
@@ -266,7 +281,8 @@ begin
   if changed is not null then perform public.edgar_move_rows(changed, former); end if;
 end $$;
 
--- Moves the rows affected by ticker changes that were confirmed in advance and have now taken effect.
+-- Applies the ticker changes that were confirmed in advance and have taken effect by `today`: moves the ingested rows
+-- of the affected companies. Does nothing if it has already run for this day.
 create function edgar_place_due_companies(today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -284,7 +300,8 @@ begin
   update public.edgar_placement set placed_on = today where placed_on < today;
 end $$;
 
--- Moves the rows of companies whose ticker changes were added, corrected or removed by a statement.
+-- A trigger function. Moves the ingested rows of the companies whose ticker changes a statement has added, corrected or
+-- removed (the transition table `changed`).
 create function edgar_follow_changes() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -306,7 +323,8 @@ begin
   return null;
 end $$;
 
--- An update has two triggers, one for the old and one for the new rows, because it may change the symbols.
+-- `changed` contains the rows before an update in one trigger, and the rows after it in the other. Both are needed,
+-- because an update may change the symbols.
 create trigger place_rows_after_insert after insert on ticker_changes referencing new table as changed
   for each statement execute function edgar_follow_changes();
 create trigger place_rows_after_update_of after update on ticker_changes referencing old table as changed
@@ -318,8 +336,9 @@ create trigger place_rows_after_delete after delete on ticker_changes referencin
 create trigger place_rows_after_truncate after truncate on ticker_changes
   for each statement execute function edgar_follow_changes();
 
--- Deletes the rows of companies whose securities no longer trade, in datasets that contain only current rows. If a
--- company returns to the list, the next run creates the rows again.
+-- Deletes the rows of companies whose securities no longer trade, in the datasets that describe only the present
+-- (`screener` and `float_outstanding`). Also deletes the companies' progress in these datasets, so that the next run
+-- creates the rows again if a company returns to the SEC's list.
 create function edgar_remove_delisted(companies text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -328,8 +347,8 @@ declare
   move    record;
 begin
   foreach dataset in array array['screener', 'float_outstanding'] loop
-    -- If a new holding company with another symbol continues the security, the row moves to that symbol, because the
-    -- new company may not have reported a share count yet.
+    -- If another company, such as a new holding company, continues the security under another symbol, the row moves to
+    -- that symbol, because the new company may not have reported a share count yet.
     for move in execute format($sql$
       select distinct on (heir.cik) heir.cik, stored.ticker as symbol, heir.periods -> -1 ->> 'ticker' as ticker
       from public.%I as stored join public.company_symbols as known on known.alias = stored.ticker

@@ -3,17 +3,20 @@
 -- functions.
 
 -- Divides the history of each symbol into periods at the ticker changes that involve the symbol, and assigns each
--- period to a security. If the changes of a connected component form a chain (D21), the periods of its symbols belong
--- to one security, and `is_linked` is true. Every other period counts as a separate security, so that the data of
--- different companies is never mixed. A security is named after its newest period: the symbol and, if others used the
--- symbol before, the first day of the period. `ends` is the day after the last day of the period.
+-- period to a security. The four arrays `old_tickers` to `ciks` contain the ticker changes, one per position; `symbols`
+-- adds symbols without changes. If the changes that are connected through shared symbols form a chain, such as A to B
+-- and later B to C (D21), the periods of these symbols belong to one security, and `is_linked` is true. Every other
+-- period counts as a separate security, so that the data of different companies is never mixed. A security is named
+-- after its newest period: the symbol and, if others used the symbol before, the first day of the period, as in
+-- META@2022-06-09. `ends` is the day after the last day of the period. `is_ambiguous` means that the changes around the
+-- symbol do not form a chain. `cik` is the issuer of the chain.
 create function trace_securities(
   symbols text[], old_tickers text[], new_tickers text[], days date[], ciks text[]
 ) returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
 )
--- Nested loops are disabled because PostgreSQL does not know the length of the arrays. A nested loop over 5,000 changes
--- would take seconds.
+-- Nested loops are disabled because PostgreSQL does not know the length of the arrays. A nested loop over 5,000 ticker
+-- changes would take seconds.
 language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
   with recursive changes as materialized (
     -- Changes with the same symbols and day count as one change if they contain at most one CIK (D20).
@@ -22,30 +25,38 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
     group by old_ticker, new_ticker, day
   ),
-  -- The successor of each change: a later change that gives up its new symbol. If there are several, it does not matter
-  -- which of them is used, because a symbol that is given up twice cannot be part of a chain.
+  -- The successor of each change: a later change that gives up the symbol to which this one leads. If there are
+  -- several, it does not matter which of them is used, because a symbol that is given up twice cannot be part of a
+  -- chain.
   links as materialized (
     select former.id, next.id as next_id
     from changes as former join changes as next on next.old_ticker = former.new_ticker and next.day > former.day
     where not next.is_forked
   ),
+  -- For each change without a predecessor (`first`), the changes that follow it one after the other. `hops` numbers
+  -- them from 1. A path ends at its thirteenth change, which is enough to recognize that it is too long.
   paths (first, id, hops) as (
     select id, id, 1 from changes where not exists (select from links where next_id = changes.id)
     union all
     select first, next_id, hops + 1 from paths join links using (id) where hops <= 12
   ),
+  -- The changes of each path, once with their old and once with their new symbol as `ticker`.
   visits as materialized (
     select first, hops, ticker, changes.*
     from paths join changes using (id) cross join lateral (values (old_ticker), (new_ticker)) as both_sides (ticker)
   ),
+  -- The symbols that a change connects directly with a symbol.
   neighbours as materialized (
     select old_ticker as ticker, new_ticker as neighbour from changes
     union select new_ticker, old_ticker from changes
   ),
-  -- The symbols of all components that are not chains. A component is a chain if it is a single path of at most twelve
-  -- changes, all of one issuer, in which no symbol is given up twice.
+  -- The symbols of all components, which are sets of changes connected through shared symbols, that are not chains. A
+  -- component is a chain if it is a single path of at most twelve changes, all of one issuer, in which no symbol is
+  -- given up twice.
   spreading (ticker) as (
     (
+      -- Symbols that are given up twice, symbols on several paths, and the symbols of paths that are too long or have
+      -- changes of several issuers.
       select old_ticker from changes where is_forked
       union select ticker from visits group by ticker having min(first) < max(first)
       union (
@@ -56,22 +67,29 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
       )
     )
     union
+    -- All other symbols of the same component.
     select neighbour from spreading join neighbours using (ticker)
   ),
-  -- The symbols are already distinct, but without `distinct` PostgreSQL would expect millions of rows.
+  -- The symbols are already distinct, but without `distinct` PostgreSQL would expect millions of rows and plan the next
+  -- joins for them.
   ambiguous as materialized (select distinct ticker from spreading),
+  -- The rows of `visits` that belong to chains.
   clear as materialized (
     select visits.* from visits where not exists (select from ambiguous where ambiguous.ticker = visits.ticker)
   ),
+  -- The issuer and the name of the security of each chain: the last symbol, and the day on which it was adopted.
   chains as (
     select first, max(cik) as cik,
       (array_agg(new_ticker || '@' || to_char(day, 'YYYY-MM-DD') order by day desc))[1] as security
     from clear group by first
   ),
+  -- The start of each period that belongs to a chain: the day on which the symbol was adopted or, for the first symbol
+  -- of the chain (`hops = 1`), minus infinity.
   linked as (
     select security, chains.cik, ticker, case when ticker = new_ticker then day else '-infinity' end as starts
     from chains join clear using (first) where ticker = new_ticker or hops = 1
   ),
+  -- All periods. Each begins where a change involves the symbol, and ends where the next one begins.
   periods as (
     select ticker, starts, lead(starts, 1, 'infinity') over (partition by ticker order by starts) as ends
     from (
@@ -86,13 +104,14 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   from periods left join linked using (ticker, starts) left join ambiguous on ambiguous.ticker = periods.ticker
 $$;
 
--- Returns the periods of the symbols, and of all symbols that are connected to them by ticker changes that are eligible
--- on the given day.
+-- Returns the periods of the given symbols, and of all symbols that are connected to them by ticker changes that are
+-- eligible on the day `today`, as `trace_securities` does for given changes.
 create function security_periods(symbols text[], today date)
 returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
+  -- The given symbols, and all symbols that changes connect with them.
   with recursive reached (ticker) as (
     select unnest(symbols)
     union
@@ -111,14 +130,16 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ) as found cross join lateral public.trace_securities(symbols, old_tickers, new_tickers, days, ciks) as periods
 $$;
 
--- Returns the splits of the securities that used the symbols. The status `applied` means that the split took place on
--- this day. `repeated` means that the record is about a split that took place on another day. `contradicted` means that
--- the record disagrees with other records or with price bars, so prices before and after the day cannot be compared. A
--- contradicted split may also be returned for a day that no record contains, if bars show the split on that day.
+-- Returns the splits of the securities that used the symbols, with one row per security and day. The status `applied`
+-- means that the split took place on this day. `repeated` means that the record is about a split that took place on
+-- another day. `contradicted` means that the record disagrees with other records or with price bars, so prices before
+-- and after the day cannot be compared. A contradicted split may also be returned for a day that no record contains, if
+-- bars show the split on that day.
 create function security_splits(symbols text[], today date)
 returns table (security text, effective_date date, split_from numeric, split_to numeric, status text)
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
+  -- The records of splits that have taken effect, each with the period of the symbol that contains its day.
   listed as (
     select split.ticker, split.effective_date, split.split_from, split.split_to, split.filed_at, split.id,
       period.security, period.starts, period.ends, period.is_linked
@@ -127,8 +148,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     where split.executed and split.action_type = 'split_effective'
       and coalesce(split.split_from <> split.split_to, true)
   ),
-  -- A split may be recorded under a symbol that the security adopted later, or gave up a few days before. If bars show
-  -- that the symbol was traded around that day, the split belongs to the company that used the symbol then.
+  -- The records that belong to another security than the one that used the symbol on the recorded day: a split may be
+  -- recorded under a symbol that the security adopted later, or gave up a few days before. If bars or closes show that
+  -- the symbol was traded around that day, the split belongs to the company that used the symbol then.
   moved as (
     select distinct listed.id, chain.security
     from listed join (select * from periods where is_linked) as chain on chain.ticker = listed.ticker
@@ -147,15 +169,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         where traded.ticker = listed.ticker and traded.date between first and last
       )
   ),
+  -- The records with the security to which they belong. `ratio` is the factor by which the number of shares decreases
+  -- and the price rises: 100 for a 1-for-100 split.
   owned as (
     select coalesce(moved.security, listed.security) as security, listed.effective_date, listed.split_from,
       listed.split_to, listed.filed_at, round(listed.split_from / listed.split_to, 12) as ratio
     from listed left join moved using (id)
   ),
+  -- One row for all records of a security and day.
   by_day as (
     select security, effective_date, (array_agg(split_from order by split_from))[1] as split_from,
       (array_agg(split_to order by split_from))[1] as split_to, max(filed_at) as filed_at, ln(min(ratio)) as change,
-      -- The ratio is unknown, or rows contradict each other.
+      -- True if no record states the ratio, or if the records for this day state different ratios.
       count(ratio) = 0 or min(ratio) < max(ratio) as is_contradicted
     from owned group by security, effective_date
   ),
@@ -167,22 +192,25 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         > case when change = lag(change) over same then 30 else 5 end as is_new
     from by_day window same as (partition by security, is_contradicted, sign(change) order by effective_date)
   ),
+  -- `number` identifies the split among the splits of the security in the same direction.
   numbered as (
     select *, count(*) filter (where is_new) over same as number
     from spaced window same as (partition by security, is_contradicted, sign(change) order by effective_date)
   ),
+  -- Each record with the changes that all records about the same split imply (`changes`).
   grouped as (
     select *, min(change) over same < max(change) over same as has_several_ratios,
       array_agg(change) over same as changes
     from numbered window same as (partition by security, is_contradicted, sign(change), number)
   ),
-  -- Collects each security's periods in arrays, because a join with `periods` would read all of it for every split.
+  -- Each security's periods, collected in arrays, because a join with `periods` would read all of it for every split.
   used as (
     select security, array_agg(ticker) as tickers, array_agg(starts) as starts, array_agg(ends) as ends
     from periods group by security
   ),
-  -- `seen` is the observed price change on the day, as a logarithm like `change`. It is null if there are no bars for
-  -- the day or for the 30 days before it.
+  -- `seen` is the price change that bars show for the day, from the last close before to the open, as a logarithm like
+  -- `change`, which is the change that the split's ratio implies. It is null if there are no bars for the day or for
+  -- the 30 days before it.
   observed as (
     select grouped.*, tickers, starts, ends, ln(today.open / before.close) as seen
     from grouped join used using (security) left join lateral (
@@ -203,13 +231,15 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       order by bar.date desc, bar.period limit 1
     ) as before on not is_contradicted
   ),
-  -- Bars confirm a split if the price changed by more than half of what the ratio implies, and no other ratio among the
-  -- split's records fits better.
+  -- Whether bars confirm the split (`is_shown`): the price changed by an amount closer to what the ratio implies than
+  -- to no change, and no other ratio among the split's records fits better.
   judged as (
     select *, abs(seen - change) < abs(change) / 2
         and abs(seen - change) <= (select min(abs(seen - other)) from unnest(changes) as other) as is_shown,
-      -- If the price hardly changed on the recorded day, these are the nearby days on which it changed as the ratio
-      -- implies. If the price changed in the opposite direction on the recorded day, it is that day.
+      -- The days on which bars show the split instead. If the price hardly changed on the recorded day, these are the
+      -- days nearby on which it changed as the ratio implies. If the price changed in the opposite direction on the
+      -- recorded day, as for a ratio that was written upside down, it is that day. Null if bars do not contradict the
+      -- record.
       case
         when abs(seen) < abs(change) / 5 then (
           select array_agg(date)
@@ -230,6 +260,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       end as right_days
     from observed
   ),
+  -- The status of each record. If bars confirm any of the records about a split, it took place on those days, and the
+  -- other records are repetitions. Otherwise, the most plausible record counts, unless the records state several
+  -- ratios, or bars contradict all of them.
   resolved as (
     select *, case
         when is_contradicted then 'contradicted'
@@ -237,7 +270,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         when has_several_ratios or bool_and(right_days is not null) over same then 'contradicted'
         when row_number() over (
           partition by security, is_contradicted, sign(change), number
-          -- False sorts before true, so the days that bars do not rule out come first.
+          -- Of several records, the first one in this order counts as the day of the split. False sorts before true, so
+          -- the days on which the price may have changed come before those on which bars show that it hardly did.
           order by coalesce(abs(seen) < abs(change) / 5, false), filed_at desc, effective_date desc
         ) = 1 then 'applied'
         else 'repeated'
@@ -252,9 +286,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   )
 $$;
 
--- The first day on which a row of `screener` or `float_outstanding` had its current `outstanding`. It dates a share
--- count for which no filing gives a date (D44). `last_updated` cannot be used, because price ingests change it. The
--- record stays when the row is removed, because the row may return, or the company may have changed its symbol.
+-- The first day on which a row of `screener` or `float_outstanding` had the `outstanding` that it has now. A market
+-- capitalization needs a date for each share count, and uses this one if no filing gives a date (D44). `last_updated`
+-- cannot be used, because price ingests change it. The record stays when the row is removed, because the row may
+-- return, or the company may have changed its symbol.
 create table share_counts (
   -- Uses the same collation as `tg_table_name`, so that lookups by `tg_table_name` can use the index.
   dataset     text collate "C" not null,
@@ -266,8 +301,9 @@ create table share_counts (
 
 select keep_spellings('share_counts');
 
--- Sequential scans are disabled because PostgreSQL keeps a statement's plan for a whole load. A plan made while the
--- table was empty would scan the table for each row.
+-- A trigger function for `screener` and `float_outstanding`. Records in `share_counts` the count of a new or changed
+-- row. Sequential scans are disabled because PostgreSQL keeps a statement's plan for a whole load. A plan made while
+-- the table was empty would scan the table for each row.
 create function note_share_count() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
@@ -280,6 +316,7 @@ begin
   return null;
 end $$;
 
+-- A trigger function. Deletes the records about a dataset whose table has been truncated.
 create function forget_share_counts() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -305,13 +342,13 @@ end $$;
 
 revoke execute on function note_share_count, forget_share_counts from public;
 
--- Returns the share counts from the symbols' rows in `screener` and `float_outstanding`. If a count is the sum of
--- several share classes, there is one row for each class. `shares` is null if there are, or may be, several classes
--- that do not add up to the count: if an operator corrected the count, if the count was loaded or comes from a balance
--- sheet, or if the cover page cannot be read. `counted_on` is the date of the count. If `is_receipt` is true, `symbol`
--- denotes depositary receipts, and each receipt has represented `ads_ratio` shares since `ratio_on` or earlier. Counts
--- and ratios are looked up under all symbols of the security, because rows from filings keep the symbol of their date
--- (D38).
+-- Returns the share counts from the symbols' rows in `screener` and `float_outstanding` (`dataset`, `ticker`), with the
+-- symbol of the shares that they count (`symbol`). If a count is the sum of several share classes, there is one row for
+-- each class. `shares` is null if there are, or may be, several classes that do not add up to the count: if an operator
+-- corrected the count, if the count was loaded or comes from a balance sheet, or if the cover page cannot be read.
+-- `counted_on` is the date of the count. If `is_receipt` is true, `symbol` denotes depositary receipts, and each
+-- receipt has represented `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all
+-- symbols of the security, because rows from filings keep the symbol of their date (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
   dataset text, ticker text, symbol text, shares numeric, counted_on date, is_receipt boolean, ads_ratio numeric,
@@ -332,6 +369,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
       join periods as former using (security)
   ),
+  -- The rows of the two datasets that belong to the securities. `is_own` marks the row under the requested symbol. The
+  -- date and `is_whole` are taken from all rows with the same count.
   present_rows as (
     select used.symbol, used.ticker = used.symbol and used.ends = 'infinity' as is_own, listed.dataset,
       listed.outstanding, listed.cik,
@@ -352,6 +391,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       and coalesce(stated_on, last_updated::date) < used.ends
     window same_count as (partition by used.symbol, listed.outstanding)
   ),
+  -- The rows under the requested symbols, with the symbols that the security has used collected in arrays.
   counted as materialized (
     select dataset, symbol, outstanding, cik, is_receipt, stated_on, is_whole, tickers, starts, ends,
       owned_from
@@ -362,7 +402,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as histories using (symbol)
     where is_own and outstanding is not null
   ),
-  -- The cover page whose classes add up to the count or, if there is none, the company's newest cover page.
+  -- For each count, the cover page of a filing whose share classes add up to the count or, if there is none, the
+  -- company's newest cover page. `are_classes_unknown` means that the count may be the total of several classes whose
+  -- numbers are not known.
   covered as materialized (
     select counted.*, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
         when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) then false
@@ -433,7 +475,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- Returns the newest close of the security that now uses each symbol, even if the security was traded under another
--- symbol on that day.
+-- symbol on the day of that close. If both bars and `daily_prices` have a close for the day, the bar's is returned.
 create function find_newest_closes(symbols text[], today date)
 returns table (symbol text, security text, date date, close numeric)
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -472,13 +514,14 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where known.alias = any (symbols)
     ), today) as counted
   ),
+  -- The counts with the newest close of their security. The close is null if there is none.
   priced as materialized (
     select counts.*, newest.security, newest.date, newest.close
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
       using (symbol)
   ),
-  -- Restates the count as of the day of the close: applies the splits between the two days, or reverses them if the
-  -- count is newer than the close.
+  -- What is needed to restate the count as of the day of the close: the product of the ratios of the splits between the
+  -- two days, or of the reverse ratios if the count is newer than the close.
   restated as (
     select id, min(split.effective_date) filter (where is_receipt) as split_on,
       min(split.effective_date) filter (where status = 'contradicted') as contradicted_on,
@@ -490,6 +533,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       and split.effective_date <= greatest(counted_on, ratio_on, date)
     group by id
   ),
+  -- One row for each row of the datasets: the sum over its share classes, and the reason why it cannot be computed.
   capped as (
     select dataset, ticker,
       round(sum(close * shares * coalesce(multiplier, 1) / coalesce(divisor, 1)
@@ -500,7 +544,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           then 'a split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD') || ' whose ratio is unknown or contradicted'
         when bool_or(shares is null) then 'an unknown number of shares of each class'
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
-        -- This can be a split of the shares, or a change in the number of shares per receipt.
+        -- The split can be one of the shares, or a change in the number of shares per receipt. Records do not tell
+        -- which, so the number of shares per receipt is unknown.
         when min(split_on) is not null then 'a split of receipts on ' || to_char(min(split_on), 'YYYY-MM-DD')
         when count(close) < count(*) or min(date) < max(date) - 30
           then 'a class of shares without a close'
@@ -513,7 +558,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   where reason is distinct from 'no close' and (reason is not null or amount < 1e18)
 $$;
 
--- Stores market capitalizations returned by `find_market_caps`.
+-- Writes market capitalizations returned by `find_market_caps` to the rows of `float_outstanding` and `screener` that
+-- have another value.
 create function store_market_caps(caps jsonb) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -561,12 +607,13 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   periods as materialized (
     select * from public.trace_securities('{}', old_tickers, new_tickers, days, ciks)
   ),
-  -- The security's symbols, each with the day on which the security gave it up.
+  -- The symbols of each security whose changes form a chain, each with the day on which the security gave it up.
   members as materialized (
     select distinct ticker as symbol, security, cik, given_up
     from (select *, max(ends) over (partition by ticker, security) as given_up from periods) as periods
     where is_linked
   ),
+  -- The changes of components that are not chains.
   unclear as materialized (
     select changes.* from changes
     where exists (select from periods where is_ambiguous and periods.ticker = changes.old_ticker)
@@ -597,11 +644,13 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
       union select new_ticker, old_ticker from unclear
     ) as connected using (symbol)
   ),
+  -- The periods of the chains of single issuers, in components with candidates.
   candidates as materialized (
     select cik, ticker, starts, ends, security
     from issued where is_linked and not exists (select from without_candidates where symbol = issued.ticker)
   ),
-  -- Shortens the periods, because another company may have used the symbol before, or from a later day on.
+  -- The periods of the candidates' symbols. They are shortened at changes of other issuers, because another company may
+  -- have used the symbol before, or from a later day on.
   candidate_periods as (
     select candidates.security, candidates.cik, candidates.ticker,
       greatest(starts, max(day) filter (where old_ticker = candidates.ticker and day < ends)) as starts,
@@ -611,11 +660,12 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     ) as change on change.symbol = candidates.ticker and change.cik <> candidates.cik
     group by candidates.security, candidates.cik, candidates.ticker, candidates.starts, candidates.ends
   )
+  -- A row with the CIK of the security's issuer gets the closes of the whole security.
   select symbol, members.cik, 'same', date '-infinity', date 'infinity', ticker, starts, ends
   from members join (select security, ticker, starts, ends from periods) as own using (security)
   where members.cik is not null
   union all
-  -- Filings from before the company adopted the symbol may be listed under the symbol.
+  -- For rows without a CIK: filings from before the company adopted the symbol may be listed under the symbol.
   select symbol, members.cik, case when used.is_linked then 'unknown' else 'untraded' end, used.starts, used.ends,
     own.ticker, own.starts, own.ends
   from members join periods as used on used.ticker = symbol and used.starts < given_up
@@ -626,14 +676,16 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   from members join periods on periods.ticker = symbol and not is_linked
   where starts >= given_up
   union all
+  -- A row with another CIK gets the closes under its symbol from periods in which the security did not use the symbol.
   select symbol, members.cik, 'other', starts, ends, symbol, starts, ends
   from members join periods on periods.ticker = symbol and not is_linked
   where members.cik is not null
   union all
+  -- Where lineage is ambiguous, a row with the CIK of a candidate gets the closes of the candidate's chain.
   select symbol, cik, 'same', '-infinity', 'infinity', ticker, starts, ends
   from (select distinct ticker as symbol, security from candidates) as listed join candidate_periods using (security)
   union all
-  -- Only the company of the last change is known to have used the symbol since then.
+  -- Only the company of the last change is known to have used the symbol since that change.
   select periods.ticker, newest.cik, 'same or unknown', starts, ends, periods.ticker, starts, ends
   from periods join (
     select new_ticker as ticker, day as starts, min(cik) as cik from changes group by 1, 2 having count(*) = 1
@@ -641,11 +693,12 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   where is_ambiguous and ends = 'infinity'
 $$;
 
--- Changes made since the last price ingest by anything other than a price ingest. The next price ingest deletes these
--- rows and recomputes everything that depends on the changes. For `ticker_changes` and `split_status`, that is all
--- sessions of the securities. For `daily_prices`, it is the sessions from `day` until some time after `last_day`. For
--- `screener` and `float_outstanding`, it is the values in their rows. The table has no key. With a key, a writer would
--- wait for an ingest that is deleting a row with the same symbol, and could deadlock.
+-- Changes to ticker changes, splits, closes and share counts since the last price ingest, unless a price ingest made
+-- them. The next price ingest deletes these rows and recomputes everything that depends on the changes. For
+-- `ticker_changes` and `split_status`, that is all sessions of the securities. For `daily_prices`, it is the sessions
+-- from `day` until some time after `last_day`. For `screener` and `float_outstanding`, it is the values that are
+-- computed from prices in their rows. The table has no key. With a key, a writer would wait for an ingest that is
+-- deleting a row with the same symbol, and could deadlock.
 create table price_corrections (
   dataset     text not null,
   ticker      ticker not null,
@@ -656,11 +709,14 @@ create table price_corrections (
   counterpart ticker
 );
 
+-- A trigger function for `ticker_changes` and `split_status`. Records in `price_corrections` the symbol and day of each
+-- row that a statement has added, changed or removed.
 create function note_price_corrections() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  -- A row of `ticker_changes` has two symbols. Only the branch for truncation uses dynamic SQL, which is planned on
-  -- every call: a truncation has no transition table, so the statement must name the dataset's table.
+  -- A row of `ticker_changes` has two symbols, and so adds two rows here, each with the other symbol as `counterpart`;
+  -- a row of `split_status` adds one. Only the branch for truncation uses dynamic SQL, which is planned on every call:
+  -- a truncation has no transition table, so the statement must name the dataset's table.
   if tg_op = 'TRUNCATE' then
     execute format($sql$
       insert into public.price_corrections (dataset, ticker, day, counterpart)
@@ -681,15 +737,17 @@ begin
   return null;
 end $$;
 
--- Returns whether changes to closes and counts must be recorded in `price_corrections`. Without bars, nothing depends
--- on closes or counts. A price ingest recomputes everything that depends on its changes, so it sets
--- `tickerline.ingests_prices` in its transaction.
+-- Returns whether a statement's changes to closes and counts must be recorded in `price_corrections`. Without bars,
+-- nothing depends on closes or counts. A price ingest recomputes everything that depends on its own changes, so it sets
+-- `tickerline.ingests_prices` in its transaction, and nothing is recorded.
 create function are_closes_noted() returns boolean
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select current_setting('tickerline.ingests_prices', true) is distinct from 'on'
     and exists (select from public.price_periods)
 $$;
 
+-- A trigger function for `daily_prices`. Records in `price_corrections` the symbols whose closes a statement has added,
+-- changed or removed, each with the first and the last day.
 create function note_changed_closes() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -714,8 +772,8 @@ begin
   return null;
 end $$;
 
--- Records each row of `screener` or `float_outstanding` that is new or has a new count, because it may lack values that
--- are computed from prices.
+-- A trigger function. Records in `price_corrections` each row of `screener` or `float_outstanding` that is new or has a
+-- new count, because it may lack values that are computed from prices.
 create function note_changed_counts() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -730,8 +788,8 @@ begin
   return null;
 end $$;
 
--- For `ticker_changes` and `split_status`, an update has two triggers, one for the old and one for the new rows,
--- because it may change the symbols.
+-- `changed` contains the rows that a statement wrote. For `ticker_changes` and `split_status`, an update has two
+-- triggers, for the rows before and after it, because it may change the symbols.
 do $$
 declare
   dataset text;

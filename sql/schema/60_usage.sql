@@ -2,9 +2,9 @@
 -- numbers (decision 0160). Usage tables have no foreign keys, because usage is kept after its account is deleted.
 -- Partitions are calendar months in UTC, so that old months can be dropped.
 
--- Counts of requests that a process rejected with 429, with one row per account, endpoint and minute. Only the first
--- columns and `request_count` vary between rows. The other columns exist so that the view `usage_requests` can combine
--- these rows with other requests.
+-- Counts of requests that a process rejected with 429 because of a rate limit, with one row per account, endpoint and
+-- minute. Only the first columns and `request_count` vary between rows. The other columns exist so that the view
+-- `usage_requests` can combine these rows with other requests.
 create table usage (
   usage_id          uuid not null,
   requested_at      timestamptz(3) not null,
@@ -27,6 +27,7 @@ create table usage (
 -- Prevents duplicates, and provides the sort order of /v1/usage.
 create unique index usage_key on usage (account_id, requested_at, usage_id);
 
+-- The processes that have written batches.
 create table usage_writers (
   writer     integer generated always as identity primary key,
   -- The common suffix of all request ids that this process assigns.
@@ -36,7 +37,8 @@ create table usage_writers (
   written    integer not null default 0
 );
 
--- The properties that many requests share. The price is 0 for requests that cost nothing.
+-- The properties that many requests have in common, stored once (a kind). The price is 0 for requests that cost
+-- nothing.
 create table usage_request_kinds (
   kind_id                   integer generated always as identity primary key,
   endpoint                  text not null,
@@ -59,7 +61,7 @@ create table usage_batches (
   sequence   integer not null,
   part       smallint not null,
   requests   smallint not null,
-  -- Milliseconds from the oldest to the newest request.
+  -- The milliseconds from the oldest to the newest request of the batch.
   span_ms    integer not null,
   -- The requests in a batch are grouped by kind and key. The `group_` columns contain one number per group.
   group_kinds    bytea not null,
@@ -68,7 +70,7 @@ create table usage_batches (
   group_bytes    bytea not null,
   group_costs    bytea not null,
   -- The following columns contain one number per request, in the order in which the requests ended. This one contains
-  -- the position of the request's group.
+  -- the position of the request's group among the groups, starting at 0.
   groups     bytea not null,
   -- The time from the request to `moment`, in milliseconds.
   ages       bytea not null,
@@ -141,7 +143,8 @@ create table usage_daily_prices (
   primary key (account_id, usage_date, endpoint, kind, price_per_gb_microdollars)
 ) with (fillfactor = 50);
 
--- The service role may not create or drop tables, so these functions create and drop partitions on its behalf.
+-- The service role may not create or drop tables, so this function and the next one create and drop partitions on its
+-- behalf.
 create function create_usage_partition(moment timestamptz) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -171,8 +174,9 @@ begin
   return next 'usage' || to_char(month, '_YYYY_MM');
 end $$;
 
--- Anonymizes request counts that are recorded after their account was erased. No count can be missed: a writer locks
--- the account before it adds rows, and `erase_account` waits for that lock.
+-- A trigger function for `usage`. Removes the data that identifies the customer from request counts that are recorded
+-- after their account was erased. No count can be missed: a writer locks the account before it adds rows, and
+-- `erase_account` waits for that lock.
 create function anonymize_late_usage() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -185,9 +189,9 @@ end $$;
 
 create trigger anonymize_late_usage before insert on usage for each row execute function anonymize_late_usage();
 
--- Returns the packed number at a position, starting at 0. The first byte contains the width of the numbers in bytes; if
--- it is 0, all numbers are 0. The function is not marked parallel safe: PostgreSQL expects 1,000 numbers per batch, and
--- would start parallel workers for a single one.
+-- Returns the number at a position, starting at 0, of a column of packed numbers. The first byte contains the width of
+-- the numbers in bytes; if it is 0, all numbers are 0. The function is not marked parallel safe: PostgreSQL expects
+-- 1,000 numbers per batch, and would start parallel workers for a single one.
 create function packed_number(packed bytea, place integer) returns bigint
 language sql immutable
 return case get_byte(packed, 0)
@@ -203,17 +207,19 @@ return case get_byte(packed, 0)
     + (get_byte(packed, 5 + 7 * place) << 16) + (get_byte(packed, 6 + 7 * place) << 8) + get_byte(packed, 7 + 7 * place)
 end;
 
--- Returns the start of the five-second window that contains a time. All requests in a batch fall within the same
--- window.
+-- Returns the start of the five-second window that contains a time. All requests in a row of `usage_batches` fall
+-- within the same window.
 create function usage_window(moment timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin(interval '5 seconds', moment, timestamptz '1970-01-01 00:00:00Z');
 
--- Returns how many numbers are packed. Cannot be used if all of them are 0, because they then have a width of 0.
+-- Returns how many numbers a column of packed numbers contains. Cannot be used if all of them are 0, because they then
+-- have a width of 0.
 create function count_packed_numbers(packed bytea) returns integer
 language sql immutable parallel safe
 return (octet_length(packed) - 1) / get_byte(packed, 0);
 
+-- The groups of requests in the batches, with one row per group and its numbers unpacked.
 create view usage_batch_groups as
 select account_id, moment, writer, sequence, part,
   packed_number(group_kinds, place)::integer as kind_id, packed_number(group_keys, place) as key_id,
@@ -334,7 +340,7 @@ begin
   where account_id = account and batch.moment >= oldest;
 end $$;
 
--- The amounts that `settle_usage` has not added to the daily sums yet.
+-- The requests, bytes and costs that `settle_usage` has not added to the daily sums yet.
 create view unsettled_usage_totals as
 select account_id, (moment at time zone 'America/New_York')::date as usage_date, endpoint,
   sum(requests)::bigint as requests,
@@ -344,8 +350,8 @@ from usage_batch_groups join unsettled_usage using (writer, sequence) join usage
 where moment >= (select min(first_at) from unsettled_usage)
 group by 1, 2, 3;
 
--- `usage_daily`, including usage that `settle_usage` has not processed yet. The view uses a join, because grouping
--- would read all rows of an account for every page.
+-- `usage_daily`, including usage that `settle_usage` has not processed yet. The view joins the two, because grouping
+-- their union would read all rows of an account for every page.
 create view usage_totals as
 select account_id, usage_date, endpoint, daily.requests + coalesce(unsettled.requests, 0) as requests,
   daily.errors + coalesce(unsettled.errors, 0) as errors, daily.bytes + coalesce(unsettled.bytes, 0) as bytes,

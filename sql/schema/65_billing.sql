@@ -8,6 +8,8 @@ return case when (account).balance_microdollars is not null then (account).balan
   (select sum(cost_microdollars) from unsettled_usage_of((account).account_id)), 0
 )::bigint end;
 
+-- Returns the time of the account's newest usage that cost something, including usage that has not been charged yet.
+-- Null if there is none.
 create function newest_charge(account accounts) returns timestamptz
 language sql stable parallel safe
 return greatest((account).last_charged_at, (
@@ -49,16 +51,18 @@ create table balance_reservations (
 
 create index on balance_reservations (account_id);
 
--- Creates or updates a reservation. Reserves `wanted`. If the account cannot spend that much, reserves the amount that
--- it can spend, provided that this is at least `needed`. Otherwise, `granted` is null and nothing changes. For an
--- account without a limit, all of `wanted` is granted. `balance` is the amount that the account can spend, and
--- `unrecorded` is the amount that the caller has not charged yet. The call can be repeated with the same effect.
+-- Creates or updates a reservation for an export. Reserves the amount `wanted`. If the account cannot spend that much,
+-- reserves the amount that it can spend, provided that this is at least `needed`. Otherwise, `granted` is null and
+-- nothing changes. For an account without a limit, all of `wanted` is granted. `balance` is the amount that the account
+-- can spend, and `unrecorded` is the amount that the caller has not charged yet. The call can be repeated with the same
+-- effect.
 create function reserve_balance(
   account bigint, reservation uuid, needed bigint, wanted bigint, unrecorded bigint, lease interval,
   out granted bigint, out balance bigint, out reserved_elsewhere bigint
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  -- Serializes reservations of the same account. The statements below see earlier reservations.
+  -- Serializes reservations of the same account, so that two cannot reserve the same amount. The statements below see
+  -- the reservations that were made before.
   perform from public.accounts where account_id = account for no key update;
   if not found then return; end if;
   delete from public.balance_reservations where reservation_id in (
@@ -77,9 +81,9 @@ begin
   set amount_microdollars = excluded.amount_microdollars, expires_at = excluded.expires_at;
 end $$;
 
--- Sets an account's budget, or removes it if `budget` is null. This is a function for two reasons: the columns must
--- change together, and two snapshots are needed, because the sum must include all usage that was settled before the
--- lock was granted.
+-- Sets an account's monthly budget, or removes it if `budget` is null. This is a function for two reasons: the budget
+-- columns must change together, and the spent amount must be read in a snapshot that starts after the lock on the
+-- account was granted, so that it includes all usage that was settled before.
 create function set_budget(account bigint, budget bigint, stops boolean) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -160,16 +164,18 @@ create trigger budget_alerts after update of budget_spent_microdollars on accoun
   for each row when (new.budget_spent_microdollars * 100 >= new.budget_microdollars * 75)
   execute function record_budget_alerts();
 
+-- Usage to be added to the daily sums, as passed to `add_daily_sums`.
 create type usage_sum as (
   account_id bigint, usage_date date, endpoint text, kind text, price bigint, requests bigint, errors bigint,
   bytes bigint, cost bigint
 );
 
--- Adds amounts to the daily sums, which are kept forever. The caller must have locked the accounts.
+-- Adds the amounts to `usage_daily` and `usage_daily_prices`, which are kept forever. The caller must have locked the
+-- accounts.
 create function add_daily_sums(sums usage_sum[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  -- `merge` is cheaper here than `on conflict` for all rows.
+  -- `merge` is cheaper here than an insert of all rows with `on conflict`.
   merge into public.usage_daily as daily
   using (
     select account_id, usage_date, endpoint, sum(requests) as requests, sum(errors) as errors, sum(bytes) as bytes,
@@ -230,8 +236,8 @@ begin
     from touched cross join lateral (
       select * from public.usage_batch_groups as batch
       where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
-        -- `is true` keeps PostgreSQL from turning this into a join, which might hash the batches again for each
-        -- account.
+        -- Selects the batches that are being settled. `is true` keeps PostgreSQL from turning the condition into a
+        -- join, which might hash the batches again for each account.
         and ((batch.writer, batch.sequence) in (select writer, sequence from due)) is true
       offset 0
     ) as batch
@@ -251,7 +257,8 @@ begin
       max(charged_at) as charged_at
     from daily group by 1, 2 having sum(cost) > 0
   ), charged as (
-    -- Finds the latest month of each account. Costs in earlier months no longer count toward the budget.
+    -- Finds the latest month of each account. A budget applies to one month, so costs in earlier months no longer count
+    -- toward it.
     select account_id, max(month) as month, sum(cost)::bigint as cost, max(charged_at) as charged_at,
       (array_agg(cost order by month desc))[1] as month_cost
     from monthly group by account_id
@@ -286,8 +293,8 @@ begin
   return cardinality(settling);
 end $$;
 
--- Records a credit and adds it to the balance. Returns the new balance, or null if the account already has a credit
--- with this reference.
+-- Records a credit, such as a payment, and adds it to the account's balance. Returns the new balance, or null if the
+-- account already has a credit with this reference.
 create function add_credit(account bigint, amount bigint, payment text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -317,6 +324,7 @@ create table invoices (
   primary key (account_id, month)
 );
 
+-- The lines of invoices: sums by day, endpoint, kind of request and price.
 create table invoice_lines (
   account_id                bigint not null,
   month                     text not null,
@@ -337,7 +345,7 @@ create table invoice_lines (
 -- never change, because the digests of closed invoices would no longer match.
 create function invoice_csv(account bigint, closed_month text) returns text
 language sql stable set search_path = pg_catalog, pg_temp as $$
-  -- The text starts with a byte order mark. `concat` omits nulls.
+  -- The text starts with a byte order mark, as the export does. `concat` omits nulls.
   select chr(65279) || 'month,line,usage_date,endpoint,kind,requests,bytes,price_per_gb_microdollars,cost_microdollars'
     || E'\r\n' || coalesce(string_agg(
       concat(month, ',', line, ',', to_char(usage_date, 'YYYY-MM-DD'), ',', endpoint, ',', kind, ',', requests, ',',
@@ -359,7 +367,8 @@ begin
   if next_month > (clock_timestamp() at time zone 'America/New_York')::date then
     raise 'The month % is not over in New York.', closing;
   end if;
-  -- `settle_usage` takes the same lock. The statements below see everything that was settled before.
+  -- `settle_usage` takes the same lock, so it cannot add to the closed month now. The statements below see everything
+  -- that was settled before.
   perform from public.accounts where account_id = account for no key update;
   select * into latest from public.invoices where account_id = account order by month desc limit 1;
   if latest.month >= closing then return false; end if;
@@ -395,7 +404,8 @@ begin
   return true;
 end $$;
 
--- Rejects changes to closed invoices. Lines can still be inserted before their invoice is.
+-- A trigger function. Rejects changes to closed invoices and their lines. Lines can still be inserted before their
+-- invoice is.
 create function refuse_invoice_change() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

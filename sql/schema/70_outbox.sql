@@ -18,7 +18,7 @@ create table announcements (
   account_id   bigint
 );
 
--- Notices do not change the service's data, so they are not audited.
+-- Notices, which are emails to single accounts, do not change the service's data, so they are not audited.
 create trigger audit after insert or update on announcements
   for each row when (new.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
 create trigger audit_removal after delete on announcements
@@ -109,14 +109,15 @@ create table webhook_endpoints (
   disabled_reason       text,
   -- Whether the endpoint was disabled by the service rather than by an operator.
   disabled_by_service   boolean not null default false,
-  -- The number of consecutive messages that were given up since the last successful delivery.
+  -- The number of messages in a row that were given up, after all of their attempts, since the last successful
+  -- delivery.
   dead_letters_in_a_row int not null default 0,
   check ((disabled_at is null) = (disabled_reason is null))
 );
 
 create index on webhook_endpoints (account_id);
 
--- Changes to `dead_letters_in_a_row` are not audited, because the service makes them.
+-- The service itself counts `dead_letters_in_a_row`, so changes to it are not audited.
 create trigger audit after insert or delete
   or update of account_id, url, events, datasets, tickers, previous_secret_until, disabled_at, disabled_reason
   on webhook_endpoints
@@ -134,14 +135,16 @@ create table webhook_messages (
   type            text not null,
   -- The bytes that are signed and sent. They are the same in every attempt.
   body            text not null,
-  -- Events with the same key produce only one message per endpoint.
+  -- Identifies the event. An event that is queued again with the same key does not produce a second message for an
+  -- endpoint.
   event_key       text,
   status          text not null default 'pending' check (status in ('pending', 'delivered', 'dead')),
   attempts        int not null default 0,
   -- The number of attempts that were made before the message was last requeued. Requeuing restarts the delays between
   -- attempts, but not the count of attempts, because the count identifies an attempt.
   attempts_before int not null default 0,
-  -- During an attempt, the time after which other processes assume that its sender has died.
+  -- The time of the next attempt. During an attempt, the time after which other processes assume that the process that
+  -- made it has died, and try again.
   next_attempt_at timestamptz(3) not null default now(),
   created_at      timestamptz(3) not null default now(),
   last_attempt_at timestamptz(3),
@@ -223,7 +226,8 @@ create function enqueue_key_event(
   )
 $$;
 
--- Queues an event whenever a key changes, in the transaction of the change and regardless of who makes it.
+-- A trigger function for `api_keys`. Queues an event whenever a key changes, in the transaction of the change and
+-- regardless of who makes it.
 create function queue_key_event() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -248,8 +252,8 @@ end $$;
 create trigger queue_key_event after insert or update of revoked_at, disabled_at on api_keys
   for each row execute function queue_key_event();
 
--- Sets the webhooks' position in the change feed to the present if no enabled endpoint subscribes to dataset changes.
--- Must be called before the first such endpoint is enabled.
+-- Moves the webhooks' position in the change feed (`webhook_feed`) to the present, if no enabled endpoint subscribes to
+-- dataset changes. Must be called before the first such endpoint is enabled, so that it does not receive older changes.
 create function begin_webhook_feed() returns void language sql set search_path = pg_catalog, pg_temp as $$
   update public.webhook_feed
   set cursor = public.precise_time(now())
@@ -259,7 +263,7 @@ create function begin_webhook_feed() returns void language sql set search_path =
   )
 $$;
 
--- Enables an endpoint. Its waiting messages are sent immediately, with the same number of attempts as new messages.
+-- Enables an endpoint. Its waiting messages are sent immediately, and each gets as many attempts as a new message.
 -- Returns false if the endpoint does not exist or its account has been erased.
 create function enable_webhook_endpoint(endpoint bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -309,8 +313,9 @@ create function replay_webhook_messages(
   from recorded
 $$;
 
--- Queues the emails about a changelog entry, but only to addresses that belong to an account. If the entry is announced
--- for the first time and is about a deprecation, also queues the webhooks. Returns the number of emails.
+-- Queues the emails about a changelog entry, but only to those `recipients` that are the address of an account. If the
+-- entry is announced for the first time and is about a deprecation, also queues the webhook messages. Returns the
+-- number of emails.
 create function announce_entry(entry text, is_operational boolean, recipients json, deprecation json) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -349,7 +354,7 @@ insert into role_privileges values
   ('service', 'update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)',
     'public.webhook_endpoints'),
   ('service', 'update (cursor)', 'public.webhook_feed'),
-  -- The granted columns exclude the secrets. If the admin API reads a new column, it must be added to this list.
+  -- The granted columns exclude the secrets. A new column that the admin API reads must be added to this list.
   ('admin', 'no select', 'public.webhook_endpoints'),
   ('admin', 'select (endpoint_id, account_id, url, events, datasets, tickers, created_at, disabled_at, disabled_reason,
     disabled_by_service, dead_letters_in_a_row)', 'public.webhook_endpoints'),

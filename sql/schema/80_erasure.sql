@@ -3,17 +3,17 @@
 create table account_erasures (
   account_id    bigint primary key references accounts,
   erased_at     timestamptz(3) not null default now(),
-  -- Usage up to these times has been anonymized, in `usage` and in `usage_batches`.
+  -- The times up to which the account's usage has been anonymized, in `usage` and in `usage_batches`.
   usage_until   timestamptz(3) not null default '-infinity',
   batches_until timestamptz(3) not null default '-infinity',
   -- Null until `continue_erasure` has finished.
   finished_at   timestamptz(3)
 );
 
--- Rejects changes to an erased account. This trigger runs after the change. By then, a foreign key or the change itself
--- has locked the account or the row, so the trigger sees any erasure that the change had to wait for. The triggers of
--- foreign keys run first, because their names start with an upper-case letter. Taking a lock here would cause deadlocks
--- with the writers of usage.
+-- A trigger function. Rejects changes to an erased account and to rows that belong to it. It runs after the change. By
+-- then, a foreign key or the change itself has locked the account or the row, so the trigger sees any erasure that the
+-- change had to wait for. The triggers of foreign keys run first, because their names start with an upper-case letter.
+-- Taking a lock here would cause deadlocks with the writers of usage.
 create function refuse_erased_account() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -32,8 +32,9 @@ create trigger refuse_erased_account after insert or update of account_id, url, 
 create trigger refuse_erased_account after update of name, contact_email, tier, news on accounts
   for each row execute function refuse_erased_account();
 
--- Drops notices to an erased account. This is not an error, because accounts without an email address receive no
--- notices either. The trigger waits for an erasure in progress, because there is no foreign key that would do so.
+-- A trigger function for `announcements`. Drops notices to an erased account. This is not an error, because accounts
+-- without an email address receive no notices either. The trigger waits for an erasure in progress, because there is no
+-- foreign key that would do so.
 create function skip_notice_to_erased_account() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -106,8 +107,8 @@ begin
     disabled_at = coalesce(disabled_at, now()), disabled_reason = 'The account is erased.'
   where account_id = account;
   get diagnostics webhooks = row_count;
-  -- Skips rows that another request is deleting because of their age, because that request may be waiting for this
-  -- account.
+  -- The responses to admin requests that the service has stored contain customer data. Skips responses that another
+  -- request is deleting because of their age, because that request may be waiting for this account.
   update public.admin_requests set body = public.redact_customer_data(body::jsonb)::text
   where ctid = any (array(
     select ctid from public.admin_requests

@@ -4,7 +4,7 @@
 create schema loading;
 
 -- Leases, which ensure that each background job runs in only one process at a time. A process inserts a row for each
--- job that it can run.
+-- job that it can run. The process in `holder` runs the job until the time `until`, which it keeps moving forward.
 create table leases (
   name   text primary key check (name <> ''),
   holder uuid, -- null after the lease was released
@@ -15,10 +15,11 @@ create table leases (
 -- therefore empty after a crash or failover, which means that every bucket is full.
 create unlogged table rate_limit_buckets (
   account_id  bigint primary key,
-  -- Tokens that had been taken from the bucket and not yet refilled at `refilled_at`.
+  -- Tokens that had been taken from the bucket, and not yet refilled, at the time `refilled_at`.
   used        double precision not null check (used >= 0),
   refilled_at timestamptz not null,
-  -- The number of tokens that the last upsert granted. It is stored so that the upsert can return it.
+  -- The number of tokens that the last upsert granted. It is stored, because the upsert's `returning` clause sees only
+  -- the new row, not how many tokens it took.
   granted     bigint not null
 ) with (fillfactor = 50);
 
@@ -53,15 +54,15 @@ create table admin_tokens (
   check (kind = 'token' or expires_at is not null)
 );
 
--- The audit log refers to tokens by name, so two usable tokens cannot have the same name.
+-- The audit log refers to admin tokens by name, so two usable tokens cannot have the same name.
 create unique index on admin_tokens (name) where kind = 'token' and revoked_at is null;
 
 create trigger audit after insert or delete
   or update of kind, name, scope, token_hint, expires_at, revoked_at, opened_with on admin_tokens
   for each row execute function audit_row('admin_token', 'name', 'token_hash', 'last_used_at');
 
--- Responses to write requests with an `Idempotency-Key`. A repeated request gets the stored response instead of writing
--- again. Only the SHA-256 hash of the key is stored, and the response is stored without its secrets.
+-- Responses to write requests to the admin API with an `Idempotency-Key`. A repeated request gets the stored response
+-- instead of writing again. Only the SHA-256 hash of the key is stored, and the response is stored without its secrets.
 create table admin_requests (
   admin        text not null,
   key_hash     bytea not null,

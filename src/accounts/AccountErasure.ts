@@ -1,6 +1,6 @@
 /**
- * Erases accounts (docs/operations/erasure.md). Previews what an erasure would remove, erases most of the data
- * immediately, and leaves the rest to a background job.
+ * Erases customer accounts (docs/operations/erasure.md): counts what an erasure would remove, erases most of an
+ * account's data immediately, and leaves its rows of usage, webhooks and the audit log to a background job.
  */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,7 @@ import type { Job } from "../postgres/jobs/Job.ts"
 import { OperationProgress } from "../postgres/metrics/Progress.ts"
 import { noSuchAccount } from "./Accounts.ts"
 
-/** What an erasure would change or, for an account that is already erased, what remains to be erased. */
+/** What erasing an account would change or, if the account is already erased, what remains to be erased. */
 export const ErasureState = Schema.Struct({
   account: Schema.String,
   erased_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: the account is not erased." }),
@@ -93,7 +93,10 @@ export const eraseAccount = Effect.fnUntraced(function* (name: string) {
   return erased?.name ?? (yield* noSuchAccount(name))
 })
 
-/** Rows per batch. A batch locks its rows, so this limits how long other transactions wait for them. */
+/**
+ * Maximum number of rows that one transaction erases. The transaction locks these rows, so this limits how long other
+ * transactions wait for them.
+ */
 const batchRows = 5_000
 
 const minPause = Duration.millis(50)
@@ -101,8 +104,8 @@ const minPause = Duration.millis(50)
 const Batch = Schema.Struct({ rows: Schema.NullOr(Schema.Int) })
 
 /**
- * Erases the remaining rows of an erased account in batches. It can be interrupted and run again, and concurrent runs
- * are allowed.
+ * Erases the rows of usage, webhooks and the audit log that `eraseAccount` has left, in batches. It can be interrupted
+ * and run again, and concurrent runs are allowed.
  */
 export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -115,7 +118,7 @@ export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
     if (batch === undefined || batch.rows === null) return
     progress.count += batch.rows
     progress.done += batch.rows
-    // Pause for as long as the batch took, so that the erasure keeps the server busy at most half of the time.
+    // Pause for as long as the batch took, so that the erasure keeps the database busy at most half of the time.
     yield* Effect.sleep(Duration.max(duration, minPause))
   }
 })
@@ -138,7 +141,10 @@ const finishErasures = Effect.gen(function* () {
   }
 })
 
-/** The background job that finishes erasures started by the admin API, or by a command that could not complete them. */
+/**
+ * The background job that finishes erasures. It finds erasures begun by the admin API, and those begun by a command
+ * that was interrupted.
+ */
 export const erasureJob = {
   name: "erasure",
   every: Duration.seconds(15),

@@ -1,6 +1,6 @@
 /**
- * Creates, changes, credits and lists accounts for the command line and the admin API. Numbers are exchanged with
- * PostgreSQL as `float8`, which matches JavaScript's number type, because the driver would return a `bigint` as a
+ * Creates, changes, credits and lists accounts for the command line and the admin API. Numbers are sent to PostgreSQL
+ * and selected as `float8`, which matches JavaScript's number type, because the driver would return a `bigint` as a
  * BigInt.
  */
 import { Data, Effect, Schema } from "effect"
@@ -20,7 +20,7 @@ class AccountExists extends Data.TaggedError("AccountExists")<{ readonly message
 
 class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
-/** The account already exists with a different tier or email address. */
+/** An account with this name exists, but its tier or email address differs from the one given for a new key. */
 class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly message: string }> {}
 
 /** The credit would turn a postpaid account into a prepaid one, but `--prepaid` was not given. */
@@ -62,7 +62,10 @@ export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
   }
 })
 
-/** Creates an account unless one with this name exists. An existing account is left unchanged. */
+/**
+ * Creates an account unless an account with this name exists. An existing account is left unchanged, even if its
+ * properties differ.
+ */
 export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccount(account))
 
 const accountErased = (name: string) =>
@@ -77,8 +80,9 @@ const requireNotErased = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Returns a function that runs a write only if the account has not been erased. If an erasure commits between the check
- * and the write, a database trigger rejects the write, and the caller gets the same `AccountErased` error.
+ * Returns a function that runs a write, such as creating a key, only if the named account has not been erased. If an
+ * erasure commits between this check and the write, a database trigger rejects the write, and the caller gets the same
+ * `AccountErased` error.
  */
 export const failIfErased = (name: string) => <A, E, R>(write: Effect.Effect<A, E, R>) =>
   Effect.andThen(requireNotErased(name), write).pipe(
@@ -100,8 +104,8 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Ensures that the account for a new key exists. Creates a missing account if a tier is given. Never changes an
- * existing account: fails if its tier or email address differs from the given one.
+ * Ensures that the account for a new key exists. Creates a missing account if a tier is given, and fails if none is
+ * given. Never changes an existing account: fails if a given tier or email address differs from the account's.
  */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   const isCreatable = tier !== null && isNewAccountName(name)
@@ -173,8 +177,8 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     ) as credited
     where balance is not null
   `)
-  // The lock is taken by a separate statement. A statement that waits for a lock does not see what was committed during
-  // the wait, so `add_credit` would otherwise miss usage charged to the balance in that time.
+  // The row is locked by a separate statement. A statement that waits for a lock does not see what was committed during
+  // the wait. If `add_credit` itself waited, it would miss usage charged to the balance in that time.
   const lock = sql`select from accounts where name = ${name} for no key update`
   const [credited] = yield* sql.withTransaction(Effect.andThen(lock, addCredit))
   if (credited !== undefined) return credited

@@ -19,8 +19,8 @@ export class AddressSet {
   }
 
   /**
-   * Adds an address such as `10.0.0.1`, or a network without host bits such as `10.0.0.0/8`. Returns false if the text
-   * is not a valid address or network.
+   * Adds an address such as `10.0.0.1`, or a network such as `10.0.0.0/8`. Returns false if the text is neither, or if
+   * bits after the prefix are set, as in `10.0.0.1/8`.
    */
   add(text: string) {
     const parsed = parseNetwork(text)
@@ -31,7 +31,7 @@ export class AddressSet {
     return true
   }
 
-  /** Returns whether an address is in the set, either as an entry or as part of a network. */
+  /** Returns whether an IP address is one of the entries or belongs to a network among them. */
   has(address: string) {
     const family = isIP(address)
     return (family === 4 || family === 6) && this.#families[family].check(address, family === 4 ? "ipv4" : "ipv6")

@@ -1,7 +1,7 @@
 /**
- * Decides whether a request is admitted. Checks the key (D2), the rate limit (D18), the client's address (D2), the tier
- * and the paths that the key may use (D3), and the balance (D13). Usually everything that the checks need is in memory,
- * and no database query is necessary.
+ * Decides whether a request is admitted. Checks the API key (D2), the rate limit (D18), the client's address (D2), the
+ * account's tier and the paths that the key may use (D3), and the account's balance (D13). Usually everything that the
+ * checks need is in memory, so that no database query is necessary.
  */
 import { Effect, Exit } from "effect"
 import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
@@ -64,8 +64,9 @@ const makeAddressError = (address: string | undefined) => {
 }
 
 /**
- * Creates the error for an account that has nothing left to spend. With `isReserved`, the account still has money, but
- * its exports have reserved all of it.
+ * Creates the 402 error for an account that has nothing left to spend. `remaining` is what is left in microdollars,
+ * possibly negative. With `isReserved`, the account still has money, but its exports in progress have reserved all of
+ * it.
  */
 const makeNoCreditError = ({ is_limited_by_budget }: Account, remaining: number, isReserved: boolean) => {
   const [limit, advice] = is_limited_by_budget
@@ -81,7 +82,10 @@ const makeNoCreditError = ({ is_limited_by_budget }: Account, remaining: number,
   })
 }
 
-/** Builds a function that returns an error if the account currently has nothing left to spend. */
+/**
+ * Builds a function that returns a 402 error if an account has nothing left to spend, or undefined if it can spend
+ * more.
+ */
 export const makeCreditCheck = Effect.map(PrepaidBalances, ({ getRemaining, isReserved }) => (account: Account) => {
   const remaining = account.spendable_microdollars === null ? Infinity : getRemaining(account)
   return remaining > 0 ? undefined : makeNoCreditError(account, remaining, isReserved(account))
@@ -152,9 +156,9 @@ export const makeAdmit = Effect.gen(function* () {
   }
 
   /**
-   * Runs the remaining checks once the account is known. The request counts toward the rate limit, with two exceptions:
-   * estimates are never counted, and neither are requests sent by a tool of `/mcp`, because the message to `/mcp` has
-   * already been counted.
+   * Runs all checks after the key check. The request counts toward the rate limit, with two exceptions: estimates are
+   * never counted, and neither are requests sent by a tool of `/mcp`, because the message to `/mcp` has already been
+   * counted.
    */
   const admitAccount = (
     { address, purpose, via }: ApiRequest,
@@ -181,8 +185,8 @@ export const makeAdmit = Effect.gen(function* () {
   }
 
   /**
-   * Checks a request. Returns an `Exit`, which needs no fiber, if everything that the checks need is in memory.
-   * Otherwise returns an effect, which counts the request when it runs.
+   * Checks a request. If everything that the checks need is in memory, checks and counts it immediately and returns an
+   * `Exit`, which needs no fiber. Otherwise returns an effect that does so when it runs.
    */
   return (request: ApiRequest, rules: AdmissionRules): Effect.Effect<Admission> => {
     const authentication = authenticate(request)

@@ -12,7 +12,10 @@ export const BaseUrlConfig = Config.option(Config.schema(WebUrl, "BASE_URL")).pi
   Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
 )
 
-/** The URL that is prepended to paths in `Link` headers, or an empty string if `BASE_URL` is not set. */
+/**
+ * The service's public URL, which is prepended to paths in `Link` headers. An empty string if `BASE_URL` is not set, so
+ * that the headers contain only paths.
+ */
 export const BaseUrl = Context.Reference<string>("tickerline/api/BaseUrl", { defaultValue: () => "" })
 
 /** Returns the path of the base URL without a trailing slash, or an empty string if it has no path. */

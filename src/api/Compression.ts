@@ -25,14 +25,14 @@ const algorithms = ["zstd", "br", "gzip"] as const
 type Algorithm = typeof algorithms[number]
 
 /**
- * Compression levels for dynamic bodies. For rows encoded as JSON, low levels save the most bytes per millisecond of
- * CPU time.
+ * Compression levels for bodies that are built per request. For rows encoded as JSON, low levels save the most bytes
+ * per millisecond of CPU time.
  */
 const levels: Readonly<Record<Algorithm, number>> = { zstd: 1, br: 3, gzip: 4 }
 
 const minBytes = 1024
 
-/** Declares the option `preferred`, which the published types lack. */
+/** The part of the package `negotiator` that is used here. Its published types lack the option `preferred`. */
 interface EncodingNegotiator {
   readonly encodings: (
     available: ReadonlyArray<string>,
@@ -54,7 +54,10 @@ const negotiateEncodings = (acceptEncoding: string, available: ReadonlyArray<str
  */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
-/** Compression levels for static bodies. The levels are high, because each body is compressed only once. */
+/**
+ * Compression levels for static bodies, which are the same for every client. The levels are high, because each body is
+ * compressed only once.
+ */
 const staticLevels: Readonly<Record<Algorithm, number>> = { zstd: 12, br: 7, gzip: 9 }
 
 /**
@@ -62,13 +65,16 @@ const staticLevels: Readonly<Record<Algorithm, number>> = { zstd: 12, br: 7, gzi
  */
 const compressedBodies = new WeakMap<Uint8Array, Map<string, Promise<HttpBody.HttpBody>>>()
 
-/** Marks a static body, so that it is compressed only once per algorithm. Returns the same bytes. */
+/** Marks the body of a static page, so that it is compressed only once per algorithm. Returns the same bytes. */
 export const cacheCompressedBodies = (bytes: Uint8Array) => {
   compressedBodies.set(bytes, new Map())
   return bytes
 }
 
-/** Returns the body compressed with the given algorithm. If compression fails, the next request tries again. */
+/**
+ * Returns a static body compressed with the given algorithm, from `bodies` if it was compressed before. If compression
+ * fails, the next request tries again.
+ */
 export const getCompressedBody = <Body>(
   bodies: Map<string, Promise<Body>>,
   algorithm: string,
@@ -83,7 +89,7 @@ export const getCompressedBody = <Body>(
 }
 
 interface Negotiated {
-  /** Undefined if the body must not be compressed. */
+  /** The algorithm with which to compress the body. Undefined if it must not be compressed. */
   readonly algorithm: Algorithm | undefined
   readonly minBytes: number
 }
@@ -97,7 +103,7 @@ const maxRememberedHeaders = 200
 
 /** Builds the function that compresses responses. */
 export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
-  // Older Node.js versions do not support zstd.
+  // The runtime may not support all of them.
   const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
   const negotiated = new LRUCache<string, Negotiated>({ max: maxRememberedHeaders })
 
@@ -108,7 +114,7 @@ export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression
     const accepted = negotiateEncodings(acceptEncoding, available)
     const found = {
       algorithm: available.find((algorithm) => algorithm === accepted[0]),
-      // If the client refuses uncompressed bodies, even small ones are compressed.
+      // If the client refuses uncompressed bodies (`identity;q=0`), even small ones are compressed.
       minBytes: accepted.includes("identity") || accepted.length === 0 ? minBytes : 0,
     }
     negotiated.set(acceptEncoding, found)
@@ -129,8 +135,8 @@ export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression
   }
 
   /**
-   * Compresses the body unless it is too small or the client accepts no supported algorithm. Updates the ETag and the
-   * content length to match.
+   * Compresses the body unless it is too small, already compressed, or the client accepts no supported algorithm.
+   * Updates the ETag and the content length to match.
    */
   return (request: ApiRequest, response: FinishedResponse): Effect.Effect<FinishedResponse> | FinishedResponse => {
     const { body, headers } = response

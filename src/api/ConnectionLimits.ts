@@ -18,25 +18,23 @@ import {
 } from "./ProtocolErrors.ts"
 import { decodePath, mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
 
-/** Time limits for a connection. */
+/** Time limits for a connection to the HTTP server. */
 export interface ConnectionTimeouts {
   /** Time limit for receiving all headers of a request. */
   readonly headers: Duration.Duration
   /** Time limit for receiving a complete request. */
   readonly request: Duration.Duration
   /**
-   * Time limit for delivering a response to the client. It is more than twice as long as the slowest query takes. It
-   * starts again if the response is still being written and the client has received at least `minProgressBytes`.
+   * Time limit for delivering a response to the client, more than twice as long as the slowest query takes. When it
+   * ends, the client gets the same time again if the response is still being written and the client has received at
+   * least `minProgressBytes` in that time.
    */
   readonly response: Duration.Duration
-  /**
-   * Time between the start of a shutdown and the point when the remaining requests are aborted and their connections
-   * closed.
-   */
+  /** Time from the start of a shutdown until the remaining requests are aborted and their connections closed. */
   readonly shutdown: Duration.Duration
 }
 
-/** Determines which request bodies the handler reads itself. All others are discarded. */
+/** Determines which request bodies the request's handler reads. All others are discarded as they arrive. */
 export interface RequestBodies {
   readonly isRead: (request: IncomingMessage) => boolean
   readonly maxBytes: number
@@ -50,13 +48,16 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
   shutdown: Duration.seconds(20),
 }
 
-/** A client that receives fewer bytes than this within the response time limit is disconnected. */
+/** A client that receives fewer bytes of a response than this within the response time limit is disconnected. */
 const minProgressBytes = 65_536
 
-/** How long after the start of a shutdown incomplete request bodies may continue to arrive. */
+/**
+ * For how long after the start of a shutdown clients may complete request bodies that they are sending, in
+ * milliseconds.
+ */
 const bodyDelayMillis = 1000
 
-/** How long responses may still be sent after a shutdown has aborted the remaining requests. */
+/** For how long responses may still be sent after a shutdown has aborted the remaining requests, in milliseconds. */
 const lastResponsesMillis = 1000
 
 const endlessResponses = new WeakSet<object>()
@@ -70,8 +71,8 @@ export const exemptFromResponseTimeout = (response: object) => {
 }
 
 /**
- * Maximum number of queued requests per connection. When it is exceeded, the service stops reading from the connection
- * until some requests have been handled.
+ * Maximum number of requests waiting on one connection, which a client can send without waiting for responses. When it
+ * is exceeded, the service stops reading from the connection until some requests have been handled.
  */
 const maxQueuedRequests = 32
 
@@ -94,8 +95,8 @@ const hasSupportedVersion = ({ httpVersion }: IncomingMessage) => httpVersion ==
 const isValidHost = (host = "") => /^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host)
 
 /**
- * Returns whether a proxy could have interpreted the request differently, which would allow request smuggling (RFC
- * 9112, 11.2).
+ * Returns whether a proxy in front of the service could have interpreted the request differently, which would allow
+ * request smuggling (RFC 9112, 11.2).
  */
 const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   let hostCount = 0
@@ -114,10 +115,11 @@ const mcpBodies: RequestBodies = {
 }
 
 /**
- * Discards the request body unless the handler reads it, and then calls `proceed`. Calls `rejectTooLong` if the body is
- * too long.
+ * Calls `proceed` once the request's body no longer stands in the way of the response. A body that the handler reads is
+ * left to it, and any other body is first received and discarded. Calls `rejectTooLong` instead if the body is longer
+ * than `bodies.maxBytes`.
  */
-const discardBody = (
+const receiveBody = (
   request: IncomingMessage,
   response: ServerResponse,
   bodies: RequestBodies,
@@ -126,9 +128,13 @@ const discardBody = (
 ) => {
   const { "content-length": contentLength = "0", expect } = request.headers
   if (!hasBody(request)) return proceed()
+  // Refuse a body that announces its length without receiving it.
   if (Number(contentLength) > bodies.maxBytes) return rejectTooLong()
+  // A client that sends `Expect: 100-continue` waits for this before it sends the body.
   if (expect !== undefined) response.writeContinue()
+  // The handler checks the length itself while it reads.
   if (bodies.isRead(request)) return proceed()
+  // A chunked body does not announce its length. The listener also makes Node.js read the body.
   let remaining = bodies.maxBytes
   request.on("data", ({ length }: Buffer) => {
     remaining -= length
@@ -144,9 +150,9 @@ interface QueueEntry {
 }
 
 interface Connection {
-  /** Requests and protocol errors in order of arrival. The first entry is in progress. */
+  /** Requests and protocol errors in order of arrival. The first entry is the one being handled. */
   readonly queue: Array<QueueEntry>
-  /** Closes the connection if the current response takes too long. */
+  /** Closes the connection if the current response takes longer than the response time limit. */
   readonly timer: NodeJS.Timeout
   /** The current response, or the most recent one. Undefined before the first request. */
   response: ServerResponse | undefined
@@ -164,8 +170,8 @@ const exposePackets = (socket: Duplex) => {
 }
 
 /**
- * When there are more packets than this, they are joined into one. A client could otherwise send every byte as a
- * separate packet.
+ * When a connection has more stored packets than this, they are joined into one. A client could otherwise send every
+ * byte as a separate packet, and each would take the memory of a buffer.
  */
 const maxReceivedPackets = 64
 
@@ -202,7 +208,7 @@ class ReceivedPackets {
   }
 }
 
-/** Adds an entry to the queue. Begins it immediately if the queue was empty. */
+/** Adds an entry to a connection's queue. Begins it immediately if the queue was empty. */
 const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
   queue.push(entry)
   if (queue.length === 1) entry.begin()
@@ -215,13 +221,15 @@ const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): 
 
 /**
  * Tracks a new connection in `connections` until it closes. Closes the connection if a response takes longer than
- * `timeoutMillis`, unless the client is still receiving enough of it.
+ * `timeoutMillis`, unless the client is still receiving enough of the response.
  */
 const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, timeoutMillis: number) => {
   const queue: Array<QueueEntry> = []
   let receivedBytes = 0
   /**
-   * Returns whether the response is still being written and the client has received enough of it since the last check.
+   * Returns whether the response is still being written and the client has received enough of it since the last call.
+   * An endless response may send very little. For it, it is enough that the client has read everything sent, or has
+   * read more since the last call.
    */
   const isProgressing = (response: ServerResponse | undefined) => {
     const before = receivedBytes
@@ -251,8 +259,9 @@ const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, t
 }
 
 /**
- * Creates a server that calls `handle` for each valid request. Requests on the same connection are handled in order and
- * one at a time.
+ * Creates the HTTP server, which calls `handle` for each valid request. Requests on the same connection are handled in
+ * order and one at a time. `bodies` determines which request bodies `handle` reads. Returns the server, and a function
+ * that shuts it down.
  */
 export const makeHttpServer = (
   timeouts: ConnectionTimeouts,
@@ -275,12 +284,15 @@ export const makeHttpServer = (
   })
 
   /**
-   * Queues a protocol error after the earlier responses, instead of a response to the request that could not be parsed.
+   * Queues a protocol error, which is sent after the responses to earlier requests on the connection, in place of a
+   * response to the request that could not be parsed.
    */
   const reject = (socket: Duplex, rejection: Rejection) => {
     const queue = connections.get(socket)?.queue ?? []
     const last = queue.at(-1)
+    // Only one error is sent per connection, because it closes the connection.
     if (last !== undefined && last.request === undefined) return
+    // If the error is in the body of the last request, it replaces the response to that request.
     const incomplete = last?.request?.complete === false ? last.request : undefined
     if (incomplete !== undefined) queue.pop()
     const known = incomplete === undefined ? rejection : { ...rejection, request: toPartialRequest(incomplete) }
@@ -308,7 +320,7 @@ export const makeHttpServer = (
       if (socket.writable) queue[0]?.begin()
       if (isShuttingDown) closeUnlessBusy(socket, connection)
     }
-    /** Sends an error instead of the response, and discards all later requests on the connection. */
+    /** Sends an error in place of this request's response, and discards all later requests on the connection. */
     const rejectAndClose = (status: Rejection["status"]) => {
       if (queue[0] !== entry) return
       queue.length = 0
@@ -329,7 +341,7 @@ export const makeHttpServer = (
         // After an upgrade request, Node.js ignores all further bytes, so the connection must be closed.
         if (isShuttingDown || isEnding() || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
-        return discardBody(request, response, bodies, proceed, () => rejectAndClose(413))
+        return receiveBody(request, response, bodies, proceed, () => rejectAndClose(413))
       },
     }
     enqueue(queue, entry)
@@ -360,7 +372,7 @@ export const makeHttpServer = (
     if (error.code === "ECONNRESET") socket.destroy()
     else reject(socket, getRejection(error, connections.get(socket)?.received.packets ?? []))
   })
-  // This listener must run before the one that Node.js itself registered, which starts the parser.
+  // `exposePackets` must run before the listener that Node.js itself registered, which starts the parser.
   server.prependListener("connection", exposePackets)
   server.on("connection", (socket) => trackConnection(connections, socket, Duration.toMillis(timeouts.response)))
 

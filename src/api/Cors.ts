@@ -30,7 +30,7 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
   Config.map(parseOrigins),
 )
 
-/** Adds header names to a `Vary` value. */
+/** Adds names of request headers to the value of a `Vary` header. */
 export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
 
 const sharedHeaders = {

@@ -1,6 +1,6 @@
 /**
- * Runs the steps of a request to an endpoint: admits the request, decodes its query, runs the handler, and reserves the
- * cost if the result is an export.
+ * Runs the steps of a request to an endpoint: checks the endpoint's removal date, admits the request, decodes its
+ * query, runs the handler, and reserves the cost if the result is an export.
  */
 import { Effect, Exit, Scope } from "effect"
 import type { Admission, AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
@@ -20,14 +20,18 @@ import { makeUsageRecorder } from "./UsageRecorder.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 import type { AnyHandler, EndpointRoute } from "./Routes.ts"
 
-type AdmittedPart = Omit<AdmittedRequest, keyof ReceivedRequest>
+/** What a handler receives only if the endpoint needs a key. */
+type AdmittedProperties = Omit<AdmittedRequest, keyof ReceivedRequest>
 
 type RunHandler = (
   received: ReceivedRequest,
-  admitted: AdmittedPart | undefined,
+  admitted: AdmittedProperties | undefined,
 ) => Effect.Effect<EndpointResult, ApiFailure>
 
-/** Decodes a request's query. Returns a function that runs the handler with the decoded query. */
+/**
+ * Decodes a request's query. Returns a function that runs the handler with the decoded query, or fails if the query is
+ * invalid. `now` is the time of the request or, with `as_of`, the time as of which the data is returned.
+ */
 const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: number) =>
   handler.needsKey
     ? Exit.map(
@@ -39,22 +43,28 @@ const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: numbe
     )
     : Exit.map(handler.decode(parameters, now), (run): RunHandler => run)
 
-/** What the steps need to know about a request's endpoint and environment. */
+/**
+ * What the steps need to know besides the request: the endpoint's route, the scope of the request's resources, and the
+ * function that runs further requests within this process.
+ */
 export interface EndpointContext {
   readonly route: EndpointRoute
   readonly scope: () => Scope.Scope
   readonly run: AdmittedRequest["run"]
 }
 
-/** Builds the function that runs the steps of a request to an endpoint. Called once, at startup. */
+/**
+ * Builds the function that runs the steps of a request to an endpoint and returns the result with its billing. Called
+ * once, at startup.
+ */
 export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const pastReader = yield* PastReader
   const billExport = yield* makeExportBilling
   const { makeStreamUsageRecorder } = yield* makeUsageRecorder
 
   /**
-   * Runs the steps. `admission` is set if the response cache has already admitted or refused the request, so that the
-   * request is counted only once.
+   * Runs the steps of a request. `sentParameters` is the query before decoding. `admission` is set if the response
+   * cache has already admitted or refused the request; the request is then not counted a second time.
    */
   const takeSteps = (
     progress: RequestInProgress,
@@ -67,6 +77,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
       ? undefined
       : findSunsetError(deprecation, path, progress.request.startedAt)
     if (removed !== undefined) return Exit.fail(removed)
+    // An endpoint without rules needs no key, so there is nothing to check or count.
     const admitting = rules === undefined ? Exit.void : admitOnce(progress, rules, admission)
     return flatMapSync(
       admitting,
@@ -75,8 +86,8 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
           replaceNow(progress, context, sentParameters),
           (parameters) =>
             flatMapSync(decodeAndRun(progress, context, parameters), (result) => {
-              // With `as_of=now`, an identical request gets a different response a moment later, so this response must
-              // not be cached.
+              // With `as_of=now`, an identical request gets different data a moment later, so this response must not be
+              // cached.
               if (parameters !== sentParameters && result._tag === "Page") {
                 progress.addHeader("cache-control", noCache)
               }
@@ -86,14 +97,18 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
     )
   }
 
+  /**
+   * Admits or refuses the request, unless the response cache has already done so. Stores the decision in `progress`,
+   * and fails with the error of a refusal.
+   */
   const admitOnce = (
     progress: RequestInProgress,
     rules: AdmissionRules,
     admission: Admission | undefined,
   ): Effect.Effect<void, ApiFailure> =>
-    flatMapSync(admission === undefined ? admit(progress.request, rules) : Exit.succeed(admission), (admission) => {
-      progress.admit(admission)
-      return admission.error === undefined ? Exit.void : Exit.fail(admission.error)
+    flatMapSync(admission === undefined ? admit(progress.request, rules) : Exit.succeed(admission), (decision) => {
+      progress.admit(decision)
+      return decision.error === undefined ? Exit.void : Exit.fail(decision.error)
     })
 
   /**
@@ -113,20 +128,25 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
       })
       : Exit.succeed(parameters)
 
+  /**
+   * Decodes the query, opens the past state of the data if the request has `as_of`, and runs the handler. Adds the
+   * headers for dropped symbols and for the timestamp.
+   */
   const decodeAndRun = (
     progress: RequestInProgress,
     { route: { handler, path, tables }, run, scope }: EndpointContext,
     parameters: RawSearchParameters,
   ): Effect.Effect<EndpointResult, ApiFailure> => {
-    const moment = handler.hasMoment ? readAsOfParameter(parameters) : undefined
-    const now = moment === undefined ? progress.request.startedAt : Date.parse(moment)
+    const asOf = handler.hasMoment ? readAsOfParameter(parameters) : undefined
+    const now = asOf === undefined ? progress.request.startedAt : Date.parse(asOf)
     const decoded = decode(handler, parameters, now)
     const { ticker } = parameters
     const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
     if (dropped !== undefined) progress.addHeader("x-dropped-tickers", dropped)
+    // Adds to the error of an invalid query which parameter is wrong and why.
     const valid = Exit.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
     return flatMapSync(valid, (runHandler) =>
-      flatMapSync(openPast(progress, moment, tables), (past) => {
+      flatMapSync(openPast(progress, asOf, tables), (past) => {
         const { account, request } = progress
         return runHandler(
           { request, now },
@@ -142,12 +162,13 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
       }))
   }
 
+  /** Opens the tables as they were at `asOf`. Returns undefined if the request reads the current data. */
   const openPast = (
     progress: RequestInProgress,
-    moment: string | undefined,
+    asOf: string | undefined,
     tables: ReadonlyArray<string>,
   ): Effect.Effect<PastSource | undefined, ApiFailure> =>
-    moment === undefined ? Exit.succeed(undefined) : Effect.map(pastReader.open(moment, tables), (past) => {
+    asOf === undefined ? Exit.succeed(undefined) : Effect.map(pastReader.open(asOf, tables), (past) => {
       progress.addHeader("x-as-of", past.moment)
       return past
     })

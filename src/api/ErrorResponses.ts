@@ -58,7 +58,10 @@ export interface ErrorResult {
 
 const noHeaders = {}
 
-/** The errors with which the steps of a request can fail. A `Refusal` contains an error and additional headers. */
+/**
+ * The errors with which the steps of a request can fail. A `Refusal` consists of an error and additional response
+ * headers.
+ */
 export type ApiFailure = ApiError | AccountErrors.Refusal
 
 /** Converts a failure to a request result. */

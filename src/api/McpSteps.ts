@@ -1,6 +1,6 @@
 /**
  * Runs the steps of a message to the MCP server. A message may call a tool, which makes an API request. Only one of the
- * two is listed in usage, so that the customer does not see the same call twice.
+ * two is recorded as usage, so that the customer does not see the same call twice.
  */
 import { Effect } from "effect"
 import type { AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
@@ -15,8 +15,8 @@ import type { RequestInProgress } from "./RequestInProgress.ts"
 export const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
 /**
- * Returns a function that decides whether the message or the tool's request is listed in usage. Each of them calls it
- * when it ends. The function returns true to the first caller, which is then listed, and false to the other.
+ * Returns a function that decides whether the message or the tool's request is recorded as usage. Both call it when
+ * they end. It returns true to the first of them, which is then recorded, and false to the other.
  */
 const makeUsageClaim = () => {
   let owner: "message" | "tool" | undefined
@@ -59,7 +59,8 @@ export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<t
       run({
         ...toolRequest,
         claimUsage: (cost) => {
-          // The message's response states the cost of the tool's request, but the message is no longer listed in usage.
+          // The message's response states the cost of the tool's request, but only the tool's request is recorded as
+          // usage.
           progress.isRecorded = false
           progress.addHeader(costHeader, String(cost))
           return claim("tool")

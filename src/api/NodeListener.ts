@@ -11,7 +11,10 @@ import { RequestPipeline } from "./RequestPipeline.ts"
 import { makeClientAddressResolver } from "./TrustedProxies.ts"
 import { makeProtocolErrorDescriber } from "./UnroutedResponses.ts"
 
-/** Reads a request body as text. */
+/**
+ * Reads a request body as text. Fails with the status of the error response: 413 if the body is too long, or 400 if the
+ * connection breaks.
+ */
 const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
   Effect.callback<string, 400 | 413>((resume) => {
     const chunks: Array<Buffer> = []
@@ -25,12 +28,15 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
     request.once("error", () => resume(Effect.fail(400)))
   })
 
-/** Bodies shorter than this are passed to Node.js as a string, for the reason given in `send`. */
+/**
+ * Bodies shorter than this many bytes are passed to Node.js as a string, because it sends a short string and the
+ * headers in a single write.
+ */
 const maxTextBytes = 2_048
 
 const toBuffer = ({ buffer, byteLength, byteOffset }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
 
-/** Waits until the client has read enough of the response for more to be written. */
+/** Waits until Node.js accepts more of the response, which is when the client has read most of what was written. */
 const waitForDrain = (response: ServerResponse) =>
   Effect.callback<void>((resume) => {
     const proceed = () => resume(Effect.void)
@@ -39,8 +45,8 @@ const waitForDrain = (response: ServerResponse) =>
   })
 
 /**
- * Sends a streamed body, followed by its trailers. If the body fails, closes the connection, so that the client notices
- * the failure.
+ * Sends a streamed body, followed by its trailers. If producing the body fails, closes the connection, so that the
+ * client notices that the body is incomplete.
  */
 const sendStream = (
   response: ServerResponse,
@@ -57,16 +63,19 @@ const sendStream = (
     Effect.interruptible,
   )
 
-/** Sends a response. Returns an effect only if the body is a stream, because streaming takes time. */
+/**
+ * Sends a response. Returns an effect only if the body is a stream, which is sent while that effect runs. Everything
+ * else is sent immediately.
+ */
 const send = (
   request: ApiRequest,
   response: ServerResponse,
   { body, headers, isEndless, status, trailers }: FinishedResponse,
 ): Effect.Effect<void> | undefined => {
-  // The client has disconnected.
+  // The client has disconnected, so there is no one to send to.
   if (response.destroyed) return undefined
   if (body !== undefined && request.method === "HEAD") {
-    // Node.js adds `transfer-encoding` only if it sends the body.
+    // For a HEAD request, Node.js does not add the `transfer-encoding` that a GET request would get.
     const isChunked = !(body instanceof Uint8Array) && request.httpVersion !== "1.0"
     response.writeHead(status, isChunked ? { ...headers, "transfer-encoding": "chunked" } : headers)
     response.end()
@@ -119,8 +128,8 @@ class NodeConnection implements ClientConnection {
 }
 
 /**
- * A request received over HTTP. It is a class rather than an object literal for the reason given at
- * `RequestInProgress`.
+ * A request received over HTTP. It is a class rather than an object literal, because V8 would allocate an object
+ * literal directly in the old generation (see `RequestInProgress`).
  */
 class NodeRequest implements ApiRequest {
   readonly id: string
@@ -182,8 +191,8 @@ export class NodeListener extends Context.Service<NodeListener, {
       }
 
       /**
-       * Runs the rest of a request in a fiber. Interrupts the fiber if the client disconnects, and closes the
-       * connection on errors.
+       * Runs the effect that is left of a request in a fiber. Interrupts the fiber if the client disconnects, and
+       * closes the connection on errors.
        */
       const run = (response: ServerResponse, id: string | undefined, rest: Effect.Effect<void>) => {
         const guarded = Effect.onError(rest, (cause) => {
@@ -208,7 +217,8 @@ export class NodeListener extends Context.Service<NodeListener, {
           id = request.id
           const responding = respond(request, getScope)
           if (!Effect.isEffect(responding)) return send(request, response, responding)
-          // Uninterruptible, because even an interrupted request gets a response.
+          // Uninterruptible, because even an interrupted request gets a response. The steps of the pipeline are made
+          // interruptible individually.
           return Effect.uninterruptible(
             Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void),
           )

@@ -15,14 +15,14 @@ export const maxRequestBodyBytes = 65_536
 export const maxHeaderCount = 1000
 
 /**
- * How long the client has to read the error before the socket is destroyed. Without this delay, the error could be
- * lost.
+ * How many milliseconds the client has to read the error before the socket is destroyed. Without this delay, the error
+ * could be lost.
  */
 const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
 
-/** Protocol error messages, by status. */
+/** The messages of responses to requests that Node.js rejects, by status. */
 export const protocolErrorMessages = {
   400: "The request is not valid HTTP.",
   408: "The request did not arrive in time. Send it without pauses.",
@@ -46,8 +46,8 @@ export interface PartialRequest {
 }
 
 /**
- * The reason for rejecting a request: one of the statuses in `protocolErrorMessages`, or a method that Node.js does not
- * know.
+ * The reason for rejecting a request: one of the statuses in `protocolErrorMessages`, or `unknown method` for a method
+ * that Node.js does not know.
  */
 export interface Rejection {
   readonly status: ProtocolErrorStatus | "unknown method"
@@ -64,28 +64,31 @@ export interface ProtocolError {
 }
 
 /**
- * Matches a request line. Accepts any HTTP version, even an invalid one, so that the error can still mention the path.
+ * Matches a request line. Accepts any HTTP version, even an invalid one, so that the error can still announce the
+ * deprecation of the path.
  */
 const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\/\S*|https?:\S+|\*)(?: (.*))?$/i
 
 const isSupportedVersion = (version: string) => /^HTTP\/1\.[01]$/.test(version)
 
 /**
- * Finds the request that Node.js could not parse. `received` contains the last bytes received on the connection, which
- * may begin with earlier requests.
+ * Finds the method, the target and the request id of a request that Node.js could not parse. `received` contains the
+ * last packets received on the connection, which may begin with earlier requests. Returns undefined if they do not
+ * contain a plausible request line.
  */
 const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>) => {
   const text = Buffer.concat(received).toString("latin1")
-  // The parser reports how much of the last packet it parsed before the error. A timeout does not report a packet.
+  // The parser reports how many bytes of the last packet it had parsed before the error. A timeout does not report a
+  // packet: everything was parsed.
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
   const inPacket = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
   const parsed = Buffer.isBuffer(packet) ? text.length - packet.length + inPacket : text.length
   // Ignore everything after the line with the invalid byte. The parser checks the HTTP version only after the end of
-  // the line. In that case, the search has to start before the line end.
+  // the request line, so for that error the search has to start before the line end.
   const end = text.indexOf("\n", error.code === "HPE_INVALID_VERSION" ? parsed - 2 : parsed)
   const lines = text.slice(0, end < 0 ? text.length : end).split("\n").map((line) => line.replace(/\r$/, ""))
-  // The request begins after the last empty line, which ends the previous request head. The last line is excluded,
-  // because the parser rejected it.
+  // The request begins after the last empty line, which ends the previous request's head. The last line is excluded
+  // from this search, because it is the one that the parser rejected.
   const first = lines.slice(0, -1).lastIndexOf("") + 1
   for (const [index, line] of Array.from(lines.entries()).slice(first).toReversed()) {
     const [, method = "", target = "", version = ""] = requestLine.exec(line) ?? []
@@ -102,7 +105,7 @@ const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArra
 const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", "HPE_INVALID_VERSION", "HPE_ERROR"])
 
 /**
- * Returns why a request that Node.js cannot parse is rejected. `received` contains the last bytes received on the
+ * Returns why Node.js rejected a request, and what is known of it. `received` contains the last packets received on the
  * connection.
  */
 export const getRejection = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>): Rejection => {

@@ -21,7 +21,9 @@ interface PathAnnouncements {
  * There, the object would keep the request and its connection in memory until the next full garbage collection.
  */
 export class RequestInProgress {
-  /** The request. If it has `as_of=now`, a step replaces it with an identical request that has an exact timestamp. */
+  /**
+   * The request. If its query has `as_of=now`, a step replaces it with a request that has an exact timestamp instead.
+   */
   request: ApiRequest
   /** The path as declared in the contract. Undefined if the path does not belong to an endpoint. */
   readonly route: string | undefined
@@ -64,7 +66,8 @@ export class RequestInProgress {
 }
 
 /**
- * Builds two functions that create the state of a request: one for paths in the contract, and one for all other paths.
+ * Builds two functions that create the state of a request: `beginAtRoute` for paths in the contract and the MCP server,
+ * whose deprecation headers are cached, and `beginUnrouted` for all other paths.
  */
 export const makeBeginRequest = Effect.gen(function* () {
   const directory = yield* EndpointDirectory

@@ -49,7 +49,8 @@ const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
 export class RequestPipeline extends Context.Service<RequestPipeline, {
   /**
    * Responds to a request and records it. Returns the response itself instead of an effect if the response is available
-   * immediately. The caller must close the scope after the body has been sent.
+   * immediately. `scope` creates the scope of the request's resources when it is first called. The caller must close
+   * that scope after the body has been sent.
    */
   readonly respond: (request: ApiRequest, scope: () => Scope.Scope) => EventualResponse
 }>()("tickerline/api/RequestPipeline") {
@@ -75,12 +76,12 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           const cached = responseCache.find(request)
           if (cached === undefined) return respondFromRoute(request, scope, undefined)
           const admitting = admit(request, cached.rules)
-          // If the admission check has to wait or fails unexpectedly, nothing has been counted yet, so it can be
-          // repeated for the route.
+          // If the admission check has to wait, or fails with a defect, it has not counted the request yet. It can
+          // therefore be repeated for the route.
           if (!isSettled(admitting) || Exit.isFailure(admitting)) return respondFromRoute(request, scope, undefined)
           const admission = admitting.value
           const { account, error } = admission
-          // The route's steps determine the reason for the refusal and respond with it.
+          // The steps of the route find out why the request is refused, and respond with that error.
           if (account === undefined || error !== undefined || !canGetResponse(account, cached)) {
             return respondFromRoute(request, scope, admission)
           }
@@ -128,8 +129,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           )
 
         /**
-         * Runs the steps, and then finishes and records the request, however the steps end. Only the steps can be
-         * interrupted. This ensures that an interrupted request still gets a response, and that its span ends.
+         * Runs the steps of a request, and then finishes and records the request, however the steps end. Only the steps
+         * can be interrupted, so that an interrupted request still gets a response, and its span ends.
          */
         const complete = (
           progress: RequestInProgress,
@@ -158,8 +159,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         }
 
         /**
-         * Builds the response for a result, and records it. If building fails, responds with 500. If the account can no
-         * longer pay, responds with the error returned by `recordFinished`.
+         * Builds the response for a result, compresses it, and records it. If building fails, responds with 500. If the
+         * account can no longer pay for the response, responds with the error returned by `recordFinished`.
          */
         const finishResult = (
           progress: RequestInProgress,

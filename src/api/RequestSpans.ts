@@ -7,7 +7,10 @@ import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 
 const serverError = Exit.fail("The response has a status of 500 or above")
 
-/** Builds the function that records a request's span. It returns the response unchanged. */
+/**
+ * Builds the function that records a span for a request. It returns the response unchanged, or the effect of the
+ * response with the span around it.
+ */
 export const makeSpanRecorder = Effect.gen(function* () {
   const isEnabled = yield* References.TracerEnabled
   const clock = yield* Clock.Clock

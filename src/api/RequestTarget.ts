@@ -9,8 +9,9 @@ const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.canParse(`http://${text}`)
 
 /**
- * Returns the unchanged path and query, and the host if the target is in absolute form (RFC 9112, 3.2). Returns
- * undefined if the target is malformed, or if its form is not valid for the method.
+ * Parses the target of a request line. Returns its path and query unchanged, and the host if the target is a whole URL,
+ * which is called absolute form (RFC 9112, 3.2). Returns undefined if the target is malformed, or if its form is not
+ * valid for the method.
  */
 export const parseTarget = (method: string, target: string) => {
   if (target.startsWith("/")) return { target, host: undefined }
@@ -21,8 +22,8 @@ export const parseTarget = (method: string, target: string) => {
 }
 
 /**
- * Rewrites an absolute-form target to origin form, and sets `Host` to the target's host (RFC 9112, 3.2.2). Returns
- * false if the target is malformed.
+ * Rewrites a target that is a whole URL (absolute form) to its path and query, and sets `Host` to the URL's host (RFC
+ * 9112, 3.2.2). Returns false if the target is malformed.
  */
 export const normalizeRequestTarget = (request: IncomingMessage) => {
   const { headers, method = "GET", url = "" } = request
@@ -65,7 +66,7 @@ export const legacyPathPrefix = "/enterprise/v1/"
 export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
 
 /**
- * Maximum length of a path segment for routers. With the default of 100 characters, the admin API's routes would not
- * match accounts with long names, and long unknown paths would not reach the 404 route.
+ * Maximum length of a path segment that a router matches. With the router's default of 100 characters, the admin API's
+ * routes would not match accounts with long names, and long unknown paths would not reach the 404 route.
  */
 export const maxParamLength = 1_000_000

@@ -1,6 +1,7 @@
 /**
  * Builds the response for a result: status, headers (D14) and cost (D27). Cached responses are built by
- * `ResponseCache.ts` instead. They keep their headers, except those that differ for each request.
+ * `ResponseCache.ts` instead. They have the headers of the original response, except those that differ for each
+ * request.
  */
 import { Effect } from "effect"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
@@ -34,9 +35,9 @@ const entityTag = /(?:W\/)?"([^"]*)"/g
 const encodingSuffix = /-(br|gzip|zstd)$/
 
 /**
- * Returns the first tag in `If-None-Match` that matches the ETag. A `W/` prefix and a content encoding suffix are
- * ignored in the comparison. The returned tag has no `W/` prefix. Returns the ETag itself for `*`, or undefined if no
- * tag matches.
+ * Returns the first tag in `If-None-Match` that matches the response's ETag, or undefined if none does. The comparison
+ * ignores a `W/` prefix and the suffix of a content encoding: `W/"abc-gzip"` matches `"abc"`, and `"abc-gzip"` is
+ * returned. Returns the ETag itself for `*`.
  */
 export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string): string | undefined => {
   if (ifNoneMatch === undefined) return undefined
@@ -56,22 +57,31 @@ const noHeaders: Headers = {}
 interface Head {
   readonly status: number
   readonly contentType: string | undefined
-  /** Undefined for streams and for some responses without a body. */
+  /** Size of the body in bytes. Undefined for streams and for some responses without a body. */
   readonly contentLength: number | undefined
   readonly cacheControl: string | undefined
   readonly etag: string | undefined
   readonly headers: Headers
+  /** Headers that describe the body. A 304 omits them. */
   readonly bodyHeaders: Headers
+  /** Set if there are further results, to which a `Link` header refers. */
   readonly nextPage: NextPage | undefined
-  /** Undefined if the cost is not known yet when the response begins. */
+  /** Cost of the response in microdollars. Undefined if it is not known yet when the response begins. */
   readonly cost: number | undefined
 }
 
-/** Builds the functions that create responses. Called once, at startup. */
+/**
+ * Builds two functions: `finishPage`, which creates the response for a page of rows or a document, and `finishPlain`,
+ * which creates all other responses. Called once, at startup.
+ */
 export const makeResponseBuilder = Effect.gen(function* () {
   const base = yield* BaseUrl
   const addCorsHeaders = yield* makeCorsHeaders
 
+  /**
+   * Builds the headers of a response. If several sources define the same header, the last of these wins: the body's
+   * properties, the result, the status, and the headers that are added to every response to the request.
+   */
   const makeHeaders = (progress: RequestInProgress, head: Head): Headers => {
     const { account, headers: common, isRecorded, links, request } = progress
     const { bodyHeaders, cacheControl, contentLength, contentType, cost, etag, nextPage, status } = head
@@ -90,9 +100,11 @@ export const makeResponseBuilder = Effect.gen(function* () {
     headers["x-api-version"] = "v1"
     headers["x-request-id"] = request.id
     addCorsHeaders(request, headers)
+    // Both kinds of responses depend on the accepted encodings: the body may be compressed, and the ETag then differs.
     if (etag !== undefined || (contentType !== undefined && isCompressible(contentType))) {
       headers["vary"] = addAcceptEncodingToVary(headers["vary"])
     }
+    // A request that is not recorded as usage is not charged, so it has no cost to state.
     if (isRecorded && cost !== undefined) headers[costHeader] = String(cost)
     return headers
   }
@@ -100,6 +112,7 @@ export const makeResponseBuilder = Effect.gen(function* () {
   /** Builds the response for a page, either with the full body or as a 304 if the client already has the same body. */
   const finishPage = (progress: RequestInProgress, page: Page): FinishedResponse => {
     const { price, request } = progress
+    // An estimate always needs the full body, whose size determines the cost.
     const match = page.etag === undefined || request.purpose === "estimate"
       ? undefined
       : matchIfNoneMatch(getHeader(request, "if-none-match"), page.etag)
@@ -129,11 +142,15 @@ export const makeResponseBuilder = Effect.gen(function* () {
       cost,
       price,
       total: page.total,
+      // For the metrics. The client has a 304's body in its own cache.
       isCached: page.isCached || !isFull,
     }
   }
 
-  /** Builds a response without an `ETag`: an error, a redirect, or a body of unknown size. */
+  /**
+   * Builds a response without an `ETag`: an error, a redirect, or a body of unknown size. `stream` is set if the body
+   * is a stream.
+   */
   const finishPlain = (
     progress: RequestInProgress,
     { body, contentType, headers, status }: Pick<FinishedResponse, "status" | "headers" | "body"> & {
@@ -154,6 +171,7 @@ export const makeResponseBuilder = Effect.gen(function* () {
         headers,
         bodyHeaders: stream?.trailers === undefined ? noHeaders : { trailer: trailerNames },
         nextPage: undefined,
+        // The cost of a stream is known only when it ends.
         cost: stream === undefined ? 0 : undefined,
       }),
       body,
@@ -170,5 +188,5 @@ export const makeResponseBuilder = Effect.gen(function* () {
   return { finishPage, finishPlain }
 })
 
-/** The names of an export's trailers (RFC 9110, 6.5). */
+/** The names of the trailers that follow the body of an export (RFC 9110, 6.5). */
 const trailerNames = "Unencoded-Digest, X-Cost-Microdollars"

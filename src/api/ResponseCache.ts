@@ -26,9 +26,12 @@ type Headers = Readonly<Record<string, string>>
 interface StoredResponse {
   readonly route: string
   readonly rules: AdmissionRules
-  /** Other endpoints whose rows are in the response. Only accounts that may use all of these endpoints may get it. */
+  /**
+   * Access rules of other endpoints whose rows are in the response. Only accounts that may use all of these endpoints
+   * may get the response.
+   */
   readonly sources: Page["sources"]
-  /** The response is valid only while these versions are unchanged. */
+  /** Versions of the data from which the response was built. The response is valid only while they are unchanged. */
   readonly dependencies: ReadonlyArray<VersionDependency>
   /** The next midnight in New York or Chicago, whichever is earlier (Unix time in milliseconds). */
   readonly expiresAt: number
@@ -47,8 +50,8 @@ interface StoredResponse {
 }
 
 /**
- * Estimated memory per entry in bytes, excluding the key, body and header values. All entries share the same header
- * names.
+ * Estimated memory of a cached response in bytes, excluding its key, body and header values. All entries share the same
+ * header names.
  */
 const entryOverheadBytes = 800
 
@@ -70,7 +73,7 @@ export const canGetResponse = (account: typeof CurrentAccount.Service, { sources
 const isStorable = (headers: Headers) =>
   Object.keys(headers).every((name) => accountIndependentHeaderNames.has(name) || perRequestHeaderNames.has(name))
 
-/** Headers that a 304 omits. */
+/** Headers of a full response that a 304 omits. */
 const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
 
 /**
@@ -84,7 +87,10 @@ const selectHeaders = (headers: Headers, isIncluded: (name: string) => boolean):
     ),
   )
 
-/** Returns the cache key, which consists of the accepted encodings, the negotiated format, and the exact target. */
+/**
+ * Returns a request's cache key, which consists of the accepted encodings, the negotiated format, and the exact request
+ * target.
+ */
 const makeKey = (request: ApiRequest) => {
   const format = negotiatePageFormat(getHeader(request, "accept"))
   return `${getHeader(request, "accept-encoding") ?? ""} ${format === "json" ? "" : format}${request.target}`

@@ -20,10 +20,10 @@ import type { RequestInProgress } from "./RequestInProgress.ts"
 import { type CachedResponse, finishCached } from "./ResponseCache.ts"
 import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
-/** A request's result, and the information needed to charge and record it. */
+/** The result of a request's steps, and the information needed to charge and record it. */
 export interface BilledResult {
   readonly result: EndpointResult | ErrorResult | CachedResponse
-  /** Set if the result is an export. */
+  /** The billing of the export. Set if the result is an export. */
   readonly billed?: BilledExport
   readonly recording?: RecordOptions
 }
@@ -34,6 +34,7 @@ export const makeResponseRecorder = Effect.gen(function* () {
   const { finishPage, finishPlain } = yield* makeResponseBuilder
   const { record, recordMetrics } = yield* makeUsageRecorder
 
+  /** Builds the response for a result. It is recorded later, by `recordFinished` or at the end of the body. */
   const finish = (progress: RequestInProgress, { result, billed }: BilledResult): FinishedResponse => {
     switch (result._tag) {
       case "Page":
@@ -60,8 +61,8 @@ export const makeResponseRecorder = Effect.gen(function* () {
 
   /**
    * Records a response that is about to be sent. If other requests have spent the account's balance in the meantime,
-   * records nothing and returns the error to send instead. Exports are recorded when their body ends, and streams in
-   * installments.
+   * records nothing and returns the error to send instead. Exports are recorded when their body ends, and streams once
+   * a minute while they are sent.
    */
   const recordFinished = (
     progress: RequestInProgress,
@@ -72,6 +73,7 @@ export const makeResponseRecorder = Effect.gen(function* () {
     const { account, request } = progress
     switch (result._tag) {
       case "EventStream":
+        // The number of bytes is not known when the stream begins.
         return recordMetrics(progress, { ...response, bytes: undefined })
       case "Export":
         return request.method === "HEAD" ? record(progress, response) : undefined
@@ -80,6 +82,7 @@ export const makeResponseRecorder = Effect.gen(function* () {
           request.method !== "HEAD"
         const unpaid = isCharged && account !== undefined ? findCreditError(account) : undefined
         if (unpaid !== undefined) return unpaid
+        // A page that can be paid for is recorded like all other results, below.
       }
     }
     return record(progress, response, recording)
@@ -90,6 +93,10 @@ export const makeResponseRecorder = Effect.gen(function* () {
     return finishPlain(progress, { status, headers, body, contentType: "application/json" })
   }
 
+  /**
+   * Builds the response whose body is an export. The export's size and cost are known only when the body ends. It is
+   * then recorded, and its digest and cost are sent as trailers.
+   */
   const beginExport = (
     progress: RequestInProgress,
     { contentType, headers, makeBody }: ExportResult,
@@ -98,6 +105,7 @@ export const makeResponseRecorder = Effect.gen(function* () {
     const trailers: Record<string, string> = {}
     const body = makeBody({
       checkChunk,
+      // `status` is only recorded, because the response has begun with 200. An export that ends with a 5xx is free.
       onEnd: (status, { bytes, records }, digest) => {
         const cost = status < 500 ? computeDataCost(bytes, progress.price) : 0
         if (digest !== undefined) trailers["unencoded-digest"] = formatDigestHeader(digest)

@@ -67,7 +67,8 @@ export interface EndpointRoute {
 }
 
 /**
- * A route outside the contract that does not need a key, such as a documentation page or the 404 for an unknown path.
+ * A route outside the contract that does not need a key. Examples are a documentation page and the 404 for an unknown
+ * path.
  */
 interface OpenRoute {
   readonly _tag: "Open"
@@ -85,7 +86,10 @@ export type Route = EndpointRoute | OpenRoute | McpRoute
 /** The route for a request, and the query parameters before they are decoded. */
 export type Match = Pick<FindMyWay.FindResult<Route>, "handler" | "searchParams">
 
-/** Lists the contract's endpoints with their handlers. */
+/**
+ * Lists a route for each of the contract's endpoints, with its handler and its admission rules. Throws if an endpoint
+ * has no handler, or if its handler needs a key although the endpoint does not.
+ */
 const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
   handlers: Handlers,
@@ -116,7 +120,7 @@ const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
   return routes
 }
 
-/** Creates a match with a fixed result. */
+/** Creates a match that responds with a fixed result, without a route in the router. */
 const makeOpenMatch = (result: Effect.Effect<EndpointResult | ErrorResult, ApiFailure>): Match => ({
   handler: { _tag: "Open", respond: () => result },
   searchParams: {},
@@ -126,6 +130,7 @@ const mcpMatch: Match = { handler: { _tag: "Mcp" }, searchParams: {} }
 
 /**
  * Builds the function that finds the route for a request. `handlers` contains the handlers of all endpoints of `api`.
+ * Called once, at startup.
  */
 export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,

@@ -1,4 +1,4 @@
-/** Creates pages that are the same for every client. */
+/** Creates pages that are the same for every client and change only between releases. */
 import { computeEtag } from "../query/rows/Etag.ts"
 import { makePage, type Page } from "../contract/rules/EndpointResult.ts"
 

@@ -24,7 +24,10 @@ const NetworkList = Schema.String.pipe(Schema.decodeTo(
 /** The setting `TRUSTED_PROXIES`, which lists the networks of proxies whose `X-Forwarded-For` header is trusted. */
 export const TrustedProxiesConfig = Config.schema(NetworkList, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
-/** Parses an address from `X-Forwarded-For`. Some proxies add a port or brackets. */
+/**
+ * Parses an entry of `X-Forwarded-For`, which is an IP address. Some proxies add a port or brackets. Returns undefined
+ * if the entry is invalid.
+ */
 const parseForwardedAddress = (text: string) => {
   const ip = NetAddress.ipFromString(text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text)
   if (Result.isSuccess(ip)) return NetAddress.toCanonical(ip.success)
@@ -33,9 +36,10 @@ const parseForwardedAddress = (text: string) => {
 }
 
 /**
- * Builds a function that returns the client's address. Normally, this is the peer's address. If the peer is a trusted
- * proxy, it is the last address in `X-Forwarded-For` that does not belong to a trusted proxy. Returns undefined if
- * there is no such address. Using the proxy's address instead would apply limits per address to all of the proxy's
+ * Builds a function that returns a client's address, given the peer's address and the `X-Forwarded-For` header.
+ * Normally, the peer is the client. If the peer is a trusted proxy, the client's address is the last one in the header
+ * that does not belong to a trusted proxy: addresses before it may have been invented by the client. Returns undefined
+ * if there is no such address. Using the proxy's address instead would apply limits per address to all of the proxy's
  * clients together.
  */
 export const makeClientAddressResolver = Effect.map(TrustedProxiesConfig, (trustedProxies) => {

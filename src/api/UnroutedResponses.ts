@@ -96,8 +96,8 @@ const mcpMethods: ReadonlySet<string> = new Set(["DELETE", "GET", "HEAD", "OPTIO
 export const isMcpRequest = ({ method }: ApiRequest, path: string) => path === mcpPath && mcpMethods.has(method)
 
 /**
- * Returns the response to a request that must not be routed, such as one whose URL cannot be decoded. Otherwise returns
- * undefined. `pages` contains the documentation paths.
+ * Returns the response to a request that must not be routed, such as one whose URL cannot be decoded. Returns undefined
+ * for all others. `path` is the request's decoded path, and `pages` contains the documentation paths.
  */
 export const respondBeforeRouting = (
   directory: Directory,
@@ -118,7 +118,8 @@ export const respondBeforeRouting = (
 }
 
 /**
- * Permanently redirects a legacy path to `/v1/` under the path of `BASE_URL`. The query is preserved (§9.1, redirects).
+ * Permanently redirects a path with the former prefix `/enterprise/v1/` to `/v1/` under the path of `BASE_URL`. The
+ * query is preserved (§9.1, redirects).
  */
 export const redirectLegacyPath = (
   directory: Directory,

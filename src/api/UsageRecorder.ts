@@ -11,18 +11,21 @@ import { RequestMetrics } from "../postgres/metrics/RequestMetrics.ts"
 import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
-/** The outcome of a request. */
+/** What a response contributes to the record of its request. */
 type Outcome = Pick<FinishedResponse, "status" | "records" | "bytes" | "cost" | "isCached">
 
 /** What has to be recorded but does not follow from the response. */
 export interface RecordOptions {
   /** The status recorded in usage, if it differs from the response status. */
   readonly recordedStatus?: number | undefined
-  /** The reservation that covers an export. */
+  /** The reservation that covers the cost of an export. */
   readonly reservation_id?: string | null
 }
 
-/** Builds the functions that record requests. */
+/**
+ * Builds three functions: `record` records a completed request, `recordMetrics` records it only in the metrics, and
+ * `makeStreamUsageRecorder` creates the recorder for an endless stream.
+ */
 export const makeUsageRecorder = Effect.gen(function* () {
   const metering = yield* UsageMetering
   const { spend } = yield* PrepaidBalances
@@ -48,7 +51,7 @@ export const makeUsageRecorder = Effect.gen(function* () {
       bytes: request.method === "HEAD" ? 0 : bytes,
       cost_microdollars: cost,
       price_per_gb_microdollars: cost === 0 ? 0 : price,
-      // Negative if the clock was set back during the request.
+      // The difference is negative if the clock was set back during the request.
       duration_ms: Math.max(0, clock.currentTimeMillisUnsafe() - requested_at),
       // Only a 304 is recorded as cached. The cache is shared between accounts, so recording every hit would reveal
       // what other accounts have requested.
@@ -88,8 +91,9 @@ export const makeUsageRecorder = Effect.gen(function* () {
   }
 
   /**
-   * Creates the recorder for an endless stream. The costs of its installments add up exactly to the cost of all bytes
-   * sent.
+   * Creates the recorder for an endless stream, which is recorded as usage once a minute. The cost of each record is
+   * the difference between the costs of all bytes sent by its end and by its start. The records' costs, although
+   * rounded, therefore add up exactly to the cost of all bytes sent.
    */
   const makeStreamUsageRecorder = (progress: RequestInProgress): StreamUsageRecorder => {
     const { account, isRecorded, price } = progress
@@ -104,7 +108,7 @@ export const makeUsageRecorder = Effect.gen(function* () {
     return {
       countSent: (from, to) => hold(computeCost(from, to)),
       recordUsage: ({ from, startedAt, to }) => {
-        // Cancel what `countSent` has subtracted, because recording the usage subtracts it again.
+        // Cancel what `countSent` has subtracted from the balance, because recording the usage subtracts it again.
         hold(-heldCost)
         const [bytes, records] = [to.bytes - from.bytes, to.records - from.records]
         recordUsage(

@@ -36,19 +36,26 @@ export interface ChangeReader<Change, Error> {
 /** The number of changes per request when polling, which is the maximum that the API allows. */
 export const maxChangesPerPoll = 1000
 
-/** The service sends a heartbeat every 15 seconds, so a connection without data for this long must be broken. */
+/** The service sends a heartbeat every 15 seconds, so a connection on which no data arrives for this long is broken. */
 const maxSilence: Duration.Input = "45 seconds"
 
-/** Once a connection has been working for this long, the failure count is reset, even if no changes have arrived. */
+/**
+ * Once a connection has been open for this long, it counts as working, and previous failures to connect are forgotten,
+ * even if no changes have arrived.
+ */
 const stableMillis = 10_000
 
 /**
- * Fed to the parser before each event. Otherwise, Effect's parser would drop the id of an event that has neither a name
- * nor data, such as a heartbeat.
+ * A line of an event stream that gives the event a name, which a later line may replace. It is fed to Effect's parser
+ * before each event, because the parser drops events without a name and data. A heartbeat has neither, but its id must
+ * not be lost: it is the cursor from which to continue after the connection is lost.
  */
 const defaultEventName = "event: heartbeat\n"
 
-/** Returns a function that parses one line and returns the events completed by that line. */
+/**
+ * Returns a function that is called with each line of an event stream in turn. It returns the events that the line
+ * completes: none, unless the line is empty, because an empty line ends an event.
+ */
 const makeLineParser = () => {
   const events: Array<Sse.Event> = []
   const parser = Sse.makeParser((event) => {
@@ -58,11 +65,16 @@ const makeLineParser = () => {
   return (line: string) => {
     parser.feed(`${line}\n`)
     if (line === "") parser.feed(defaultEventName)
+    // Removes the events from the array and returns them.
     return events.splice(0)
   }
 }
 
-/** Reads events until an `end` event arrives, or the connection is closed, lost, or silent for too long. */
+/**
+ * Converts the bytes of an event stream to events. The stream of events ends with an `end` event, or when the
+ * connection is closed, lost, or silent for too long. It never fails, because all of these cases lead to a new
+ * connection.
+ */
 const readEvents = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
   bytes.pipe(
     Stream.timeout(maxSilence),
@@ -80,8 +92,11 @@ const toRawResponse = ({ body, headers, metadata }: EventsResponse): RawResponse
 })
 
 /**
- * Follows the changes after `query.after` indefinitely. The first connection is retried like any other request. Once it
- * has succeeded, a lost connection, a retryable error or an `end` event leads to a new connection.
+ * Returns an endless stream of the changes after `query.after`, received through `path` (the path of the change feed)
+ * or its event stream. The result opens one connection after the other, or requests one page after the other, and
+ * `after` always contains the cursor of the newest change received, so that the next connection continues there. The
+ * first connection is retried like any other request. Once it has succeeded, a lost connection, a retryable error or an
+ * `end` event leads to a new connection.
  */
 export const followChanges = <Change, Error>(
   { openEvents, retryPolicy: { delayBeforeReconnect, delayBeforeRetry } }: Pick<
@@ -96,11 +111,12 @@ export const followChanges = <Change, Error>(
   Stream.suspend(() => {
     let after = query["after"]
     let hasConnected = false
+    /** The number of consecutive attempts that have failed. */
     let failures = 0
 
     /**
-     * Waits before the next connection attempt. If the retry policy does not allow another attempt, fails with the
-     * error of the last one.
+     * Waits after a failed attempt until the next one. If the retry policy does not allow another attempt, fails with
+     * the error of the failed attempt: `NoAnswer`, or the error in the response.
      */
     const waitAfter = Effect.fnUntraced(function* (attempt: Result.Result<EventsResponse, NoAnswer>) {
       failures += 1
@@ -111,15 +127,16 @@ export const followChanges = <Change, Error>(
     })
 
     /**
-     * Returns the change that an event contains, if any, and advances the cursor. If the cursor advances, the failure
-     * count is reset, because the connection is evidently working.
+     * Returns the change that an event contains, if any. If the event has a new id, which is a cursor, the next
+     * connection will continue after it. The failure count is then reset, because the connection is evidently working.
      */
     const readEvent = Effect.fnUntraced(
       function* ({ data, event, id }: Sse.Event, { headers, metadata }: EventsResponse, openedAt: number) {
-        const isMoved = id !== undefined && id !== "" && id !== after
-        if (isMoved) after = id
-        if (isMoved || (yield* Clock.currentTimeMillis) - openedAt >= stableMillis) failures = 0
-        // A `gap` event means that changes are missing. Polling reports the same condition with status 410.
+        const hasNewId = id !== undefined && id !== "" && id !== after
+        if (hasNewId) after = id
+        if (hasNewId || (yield* Clock.currentTimeMillis) - openedAt >= stableMillis) failures = 0
+        // A `gap` event means that the changes after the cursor are no longer available. When polling, a response with
+        // status 410 reports this. The event's data is the body of that response, so it is read in the same way.
         if (event === "gap") {
           return yield* reader.readError({ text: data, headers, metadata: { ...metadata, status: 410 } })
         }
@@ -128,9 +145,13 @@ export const followChanges = <Change, Error>(
       },
     )
 
-    /** The changes received over one connection. When the connection ends, waits before the next attempt. */
-    const stream = Effect.gen(function* () {
+    /**
+     * Opens the event stream and returns the changes received over this connection. When it ends, waits before the next
+     * attempt. If it cannot be opened, waits and returns no changes.
+     */
+    const openStream = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(`${path}/stream`, { ...query, after }))
+      // A body that is a string is not an event stream, but an error response.
       if (Result.isFailure(attempt) || typeof attempt.success.body === "string") {
         yield* waitAfter(attempt)
         return Stream.empty
@@ -152,8 +173,11 @@ export const followChanges = <Change, Error>(
       )
     })
 
-    /** The changes on one page. If there are no more changes, waits before the next request. */
-    const poll = Effect.gen(function* () {
+    /**
+     * Requests the next page and returns its changes. After the last available change, waits before the next request.
+     * If the request fails, waits and returns no changes.
+     */
+    const requestPage = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(path, { ...query, after, limit: maxChangesPerPoll }))
       if (Result.isFailure(attempt) || attempt.success.metadata.status !== 200) {
         yield* waitAfter(attempt)
@@ -167,24 +191,26 @@ export const followChanges = <Change, Error>(
       return Stream.concat(Stream.fromIterable(results), Stream.fromEffectDrain(pause))
     })
 
-    return Stream.forever(Stream.unwrap(via === "stream" ? stream : poll))
+    return Stream.forever(Stream.unwrap(via === "stream" ? openStream : requestPage))
   })
 
 const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
 /**
- * Returns a reader that decodes responses according to the contract. `toError` converts every error that the reader
- * fails with.
+ * Returns a reader that decodes the responses of the change feed according to the contract. `toError` converts every
+ * error that the reader fails with; the Promise client uses it to create its own kind of error.
  *
- * `decode` fails for any status other than 200. A response that is decoded successfully but contains no changes
- * therefore did not come from this API, and `readError` fails with `UnreadableAnswer`.
+ * `readError` is called with responses that contain no changes. For any status other than 200, it fails with the error
+ * that the response contains. A response with status 200 but without changes did not come from this API, so it fails
+ * with `UnreadableAnswer`.
  */
 export const makeDecodingChangeReader = (
   endpoint: EndpointDecoder,
   via: FollowOptions["via"],
   toError: (failure: unknown, metadata: RawResponse["metadata"]) => unknown = (failure) => failure,
 ): ChangeReader<unknown, unknown> => {
+  // The event stream is an endpoint of its own, which declares other errors than the endpoint for polling.
   const { decode, path } = via === "polling" ? endpoint : endpoint.eventStream ?? endpoint
   const convert = <Value>(read: (response: RawResponse) => Effect.Effect<Value, unknown>) => (response: RawResponse) =>
     Effect.mapError(read(response), (failure) => toError(failure, response.metadata))
@@ -192,6 +218,7 @@ export const makeDecodingChangeReader = (
     const { metadata: { request_id, status }, text } = response
     const message = `${path} returned neither changes nor an error. Does baseUrl point to Tickerline?`
     const unreadable = new UnreadableAnswer({ message, status, request_id, body: text.slice(0, 1000) })
+    // `decode` always fails here, so `unreadable` is only used for status 200.
     return Effect.andThen(status === 200 ? Effect.void : decode(response), Effect.fail(unreadable))
   }
   return {

@@ -117,7 +117,7 @@ export type Client = {
 export type Row<Name extends keyof Client> = Effect.Success<ReturnType<Client[Name]["get"]>> extends
   { readonly results: ReadonlyArray<infer Element> } ? Element : never
 
-/** The methods of any endpoint, without query and body types. */
+/** The methods of any endpoint, in a form that does not know the endpoint's query and body types. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithMetadata: (
@@ -132,8 +132,8 @@ interface UntypedResource {
 }
 
 /**
- * Creates the methods of an endpoint. The change feed also gets `follow`; lists also get `pages`, `rows` and
- * `download`.
+ * Creates the methods of an endpoint. All endpoints get `get` and `getWithMetadata`. The change feed also gets
+ * `follow`, and lists with pages also get `pages`, `rows` and `download`.
  */
 const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): UntypedResource => {
   const { call, openFile } = caller
@@ -151,11 +151,12 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
   const pages = (query: AnyQuery = {}) =>
     Stream.paginate(
       query,
-      (query) =>
-        Effect.map(
-          getWithMetadata(query),
-          ({ body, metadata }) => [[body], Option.fromUndefinedOr(makeNextPageQuery(query, body, metadata))] as const,
-        ),
+      // Returns the elements to emit, here a single page, and the query for the next page or `None` after the last one.
+      (pageQuery) =>
+        Effect.map(getWithMetadata(pageQuery), ({ body, metadata }) => {
+          const nextQuery = makeNextPageQuery(pageQuery, body, metadata)
+          return [[body], Option.fromUndefinedOr(nextQuery)] as const
+        }),
     )
   const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getRowsOfPage))
   const download = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {

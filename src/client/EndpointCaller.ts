@@ -57,7 +57,10 @@ const parseBaseUrl = (address: string | URL) => {
  */
 const headerValue = /^[\x20-\x7e]*$/
 
-/** Returns the headers sent with every request. Fails if a value is not allowed in a header. */
+/**
+ * Returns the headers sent with every request: those from the options, the API key and the user agent. Fails with
+ * `InvalidOptions` if a value is not allowed in a header.
+ */
 const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
   const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
@@ -88,6 +91,7 @@ const encodeQuery = (query: AnyQuery) => {
   return search.size === 0 ? "" : `?${search}`
 }
 
+/** The reason why one attempt to send a request received no complete response. */
 class AttemptFailure extends Data.TaggedError("AttemptFailure")<Pick<NoAnswer, "cause" | "reason">> {}
 
 const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
@@ -103,12 +107,14 @@ const eventStreamType = "text/event-stream"
 
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
-/**
- * Checks whether the bytes added so far may form a complete file. `rows` is the row count announced in a response
- * header. CSV and NDJSON files are compared with it.
- */
+/** Checks whether a downloaded file is complete. */
 interface FileEndChecker {
+  /** Takes the next bytes of the file. */
   readonly add: (chunk: Uint8Array) => void
+  /**
+   * Returns whether the bytes added so far may be a complete file. `rows` is the number of rows that a response header
+   * announced, or null if it is unknown. CSV and NDJSON files must have exactly this number.
+   */
   readonly hasEnd: (rows: number | null) => boolean
 }
 
@@ -119,6 +125,7 @@ const makeParquetEndChecker = (): FileEndChecker => {
   let end = ""
   return {
     add: (chunk) => {
+      // Keeps the last four bytes, which may be spread over several short chunks.
       end = (end + String.fromCharCode(...chunk.slice(-parquetEnd.length))).slice(-parquetEnd.length)
     },
     hasEnd: () => end === parquetEnd,
@@ -127,26 +134,32 @@ const makeParquetEndChecker = (): FileEndChecker => {
 
 const [newline, quote] = [10, 34]
 
-/** Counts lines. In CSV, the first line is the header, and a line break within quotes belongs to a cell. */
+/**
+ * Counts the lines of a CSV or NDJSON file. The file is complete if it ends with a line break and has the announced
+ * number of rows. In CSV, the first line is the header, and a line break within quotes belongs to a cell.
+ */
 const makeLineEndChecker = (isCsv: boolean): FileEndChecker => {
   let lines = 0
+  // A doubled quote, which stands for a quote within a cell, changes this twice and so has no effect.
   let isQuoted = false
-  let last = newline
+  // An empty file, such as NDJSON without rows, is complete.
+  let lastByte = newline
   return {
     add: (chunk) => {
       for (const code of chunk) {
         if (code === quote && isCsv) isQuoted = !isQuoted
         else if (code === newline && !isQuoted) lines += 1
       }
-      last = chunk.at(-1) ?? last
+      lastByte = chunk.at(-1) ?? lastByte
     },
-    hasEnd: (rows) => last === newline && !isQuoted && (rows === null || rows === (isCsv ? lines - 1 : lines)),
+    hasEnd: (rows) => lastByte === newline && !isQuoted && (rows === null || rows === (isCsv ? lines - 1 : lines)),
   }
 }
 
 /**
- * Makes a byte stream fail at the end if the file is incomplete. HTTP alone does not always reveal this: a proxy may
- * hide that the response was aborted.
+ * Returns the byte stream of a file, but makes it fail at its end if the file is incomplete. HTTP alone does not always
+ * reveal this: a proxy may hide that the response was aborted. `rows` is the announced number of rows, and `makeError`
+ * creates the error.
  */
 const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, makeError: () => NoAnswer): FileBytes =>
   Stream.suspend(() => {
@@ -162,8 +175,31 @@ const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, m
 const parseRowCount = (header: string | undefined) => header === undefined ? null : Number(header)
 
 /**
- * Returns functions that send requests. All of them except `openEvents` retry failed requests. A query is either an
- * object or a raw query string that starts with `?`. Fails if the options are invalid.
+ * Returns a function that reads the body of a response. If the status is 200 and the media type is `type`, the result
+ * is a byte stream. Otherwise, it is the whole body as a string, which usually contains an error.
+ */
+const readBytesOf =
+  (type: string | undefined): Read<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
+    response.status === 200 && getMediaType(response.headers["content-type"]) === type
+      ? Effect.succeed(response.stream)
+      : response.text
+
+/** Returns a function that creates the error for a request that received no complete response within `timeout`. */
+const makeNoAnswerFactory =
+  (timeout: Duration.Input) =>
+  ({ cause, reason }: Pick<NoAnswer, "cause" | "reason">, path: string, request_id: string, attempts: number) => {
+    const problem = reason === "timeout"
+      ? `took longer than ${Duration.format(Duration.fromInputUnsafe(timeout))}`
+      : "got no response: the connection failed or was lost"
+    const suffix = attempts === 1 ? "" : ` (${attempts} attempts)`
+    return new NoAnswer({ message: `${path} ${problem}${suffix}`, reason, request_id, attempts, cause })
+  }
+
+/**
+ * Returns functions that send GET requests to the service: `send` for a response as text, `openFile` for a file as a
+ * byte stream, and `openEvents` for an event stream. The first two retry failed requests according to `retryPolicy`,
+ * which is also returned; callers of `openEvents` reconnect on their own. A query is either an object or a raw query
+ * string that starts with `?`. Fails with `InvalidOptions` if the options are invalid.
  */
 export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
   const client = yield* HttpClient.HttpClient
@@ -171,8 +207,12 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const headers = yield* makeHeaders(options)
   const timeout = options.timeout ?? "1 minute"
   const retryPolicy = makeRetryPolicy(options.retries ?? {})
+  const noAnswer = makeNoAnswerFactory(timeout)
 
-  /** Sends a request once. Reading the body counts toward the timeout. */
+  /**
+   * Sends a request once and reads the body with `read`, within the timeout. Returns a `Result`: the response and the
+   * body, or why no complete response arrived. If `read` returns a stream, the timeout only applies until it starts.
+   */
   const attempt = <Body>(url: string, sentHeaders: Readonly<Record<string, string>>, read: Read<Body>) =>
     client.execute(HttpClientRequest.get(url, { headers: { ...headers, ...sentHeaders } })).pipe(
       Effect.flatMap((response) => Effect.map(read(response), (body) => ({ response, body }))),
@@ -184,20 +224,10 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
       Effect.result,
     )
 
-  /** Creates the error for a request that received no complete response. */
-  const noAnswer = (
-    { cause, reason }: Pick<NoAnswer, "cause" | "reason">,
-    path: string,
-    request_id: string,
-    attempts: number,
-  ) => {
-    const problem = reason === "timeout"
-      ? `took longer than ${Duration.format(Duration.fromInputUnsafe(timeout))}`
-      : "got no response: the connection failed or was lost"
-    const suffix = attempts === 1 ? "" : ` (${attempts} attempts)`
-    return new NoAnswer({ message: `${path} ${problem}${suffix}`, reason, request_id, attempts, cause })
-  }
-
+  /**
+   * Sends a request once, with a new request id. Returns the body, the response headers and the metadata in them. Fails
+   * with `NoAnswer` if no complete response arrived. `attempts` is the number of this attempt.
+   */
   const sendOnce = Effect.fnUntraced(function* <Body>(
     path: string,
     query: AnyQuery | string,
@@ -223,16 +253,6 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
       yield* Effect.sleep(delay)
     }
   })
-
-  /**
-   * Returns a function that reads a response. If the status is 200 and the media type is `type`, the result is a byte
-   * stream. Otherwise, the result is the body as a string, which contains an error.
-   */
-  const readBytesOf =
-    (type: string | undefined): Read<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
-      response.status === 200 && getMediaType(response.headers["content-type"]) === type
-        ? Effect.succeed(response.stream)
-        : response.text
 
   /** Sends a request with retries and returns the response body as a string. */
   const send = (path: string, query: AnyQuery | string): Effect.Effect<RawResponse, NoAnswer> =>
@@ -279,8 +299,9 @@ export const formatDeprecationWarning = (path: string, { documentation, successo
   ].join(" ")
 
 /**
- * Returns functions that call endpoints and decode the responses. They pass each response to the callbacks in
- * `ClientOptions`.
+ * Returns the functions on which all methods of the clients are based: `call` for JSON, `openFile` for exports and
+ * `openEvents` for the event stream. They send requests as described at `makeRequestSender`, and report each response
+ * to the callbacks in `ClientOptions`. `call` and `openFile` also decode the response.
  */
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
   const { openEvents, openFile, retryPolicy, send } = yield* makeRequestSender(options)
@@ -315,6 +336,8 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
       const file: DownloadedFile = { rows: parseRowCount(headers["x-row-count"]), bytes: body }
       return { result: Result.succeed(file), metadata }
     }
+    // The body is text, so it is not the requested file. Decoding fails with the error that it contains. If the
+    // response is not an error but, for example, a login page with status 200, the result is `UnreadableAnswer`.
     const { request_id, status } = metadata
     const message = `${path} returned no ${format} file. Does baseUrl point to Tickerline?`
     const unreadable = new UnreadableAnswer({ message, status, request_id, body: body.slice(0, 1000) })
@@ -342,8 +365,10 @@ export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
 /**
- * Returns the query for the next page, or undefined after the last page. With `as_of=now`, every page shows the data as
- * of the first page's timestamp. If the link to the next page contains `after`, the next page starts there.
+ * Returns the query for the next page, or undefined after the last page. `query` is the query for the current page,
+ * `body` its body, and the third argument contains two of its headers: `as_of` is the time that the data reflects, and
+ * `next_page` is the link to the next page. If the query has `as_of=now`, the next query has that exact time instead,
+ * so that all pages reflect the same time. If the link contains the parameter `after`, the next query has it too.
  */
 export const makeNextPageQuery = (
   query: AnyQuery,

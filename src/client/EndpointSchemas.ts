@@ -13,8 +13,9 @@ export interface EndpointSchemas {
 }
 
 /**
- * Replaces every leaf of a schema, that is, every nested schema other than an object, array or union. The object and
- * array schemas are rebuilt without their checks.
+ * Returns a schema in which every leaf, that is, every nested schema other than an object, array or union, has been
+ * replaced with the result of `replace`. A schema with an encoding, such as a time that is sent as a string, is also a
+ * leaf. The object and array schemas are rebuilt, without their checks. A field that is optional remains optional.
  */
 export const replaceLeaves = (
   ast: SchemaAST.AST,
@@ -26,6 +27,7 @@ export const replaceLeaves = (
     : replaced
 }
 
+/** Like `replaceLeaves`, but the result may no longer be marked as an optional field. */
 const replaceLeavesInside = (
   ast: SchemaAST.AST,
   replace: (leaf: SchemaAST.AST) => SchemaAST.AST,
@@ -47,7 +49,10 @@ const replaceLeavesInside = (
 const openEnum = (ast: SchemaAST.AST) =>
   ast.encoding === undefined && SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal) ? SchemaAST.string : ast
 
-/** Collects the schemas of all endpoints from the contract. */
+/**
+ * Collects the schemas of all endpoints from the contract. In 200 responses, enum values are replaced with any string.
+ * If an endpoint declares several errors with the same status, their schemas are combined into one.
+ */
 const readEndpointSchemas = () => {
   const all: Array<EndpointSchemas> = []
   HttpApi.reflect(Api, {

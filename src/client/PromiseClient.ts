@@ -69,7 +69,7 @@ export interface PromiseClientOptions {
 /** Makes a call use the `fetch` function from the options and send no trace headers. */
 type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.Effect<Outcome, NoAnswer>
 
-/** The methods of any endpoint, without query and body types. */
+/** The methods of any endpoint, in a form that does not know the endpoint's query and body types. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithMetadata: (
@@ -82,6 +82,7 @@ interface UntypedResource {
   readonly follow?: (query: never, options?: FollowOptions) => AsyncIterable<unknown>
 }
 
+/** What a call that received a response returns: the decoded body or the decoded error, and the metadata. */
 interface Outcome<Success> {
   readonly result: Result.Result<Success, unknown>
   readonly metadata: ResponseMetadata
@@ -100,11 +101,14 @@ async function* readBytes(bytes: FileBytes, metadata: ResponseMetadata, signal: 
   }
 }
 
-/** Yields changes. If the signal is aborted, stops waiting for the next change and throws the signal's reason. */
+/**
+ * Yields the changes of a stream. If the signal is aborted, stops waiting for the next change and throws the signal's
+ * reason, no matter how the stream ends as a consequence. Other errors are converted to `TickerlineError`.
+ */
 async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: AbortSignal | undefined) {
   signal?.throwIfAborted()
   const iterator = Stream.toAsyncIterable(changes)[Symbol.asyncIterator]()
-  // `return` also ends a pending read.
+  // `return` also ends the read that the loop below is waiting for.
   const stop = () => void iterator.return?.()
   signal?.addEventListener("abort", stop, { once: true })
   try {
@@ -122,15 +126,20 @@ async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: Ab
 }
 
 /**
- * Creates the methods of an endpoint. The change feed also gets `follow`; lists also get `pages`, `rows` and
- * `download`.
+ * Creates the methods of an endpoint, which run the effects of `EndpointCaller` as promises. All endpoints get `get`
+ * and
+ * `getWithMetadata`. The change feed also gets `follow`, and lists with pages also get `pages`, `rows` and `download`.
  */
 const makeResource = (
   endpoint: EndpointDecoder,
   { call, openEvents, openFile, retryPolicy }: EndpointCaller,
   prepare: PrepareCall,
 ): UntypedResource => {
-  /** Runs a call. Rejects with the abort signal's reason, a `TickerlineError`, or a defect. */
+  /**
+   * Runs a call and returns the decoded body or the file (`success`), and the metadata. If the signal is aborted,
+   * rejects with the signal's reason. If the call fails, rejects with a `TickerlineError`. Unexpected errors are
+   * rethrown as they are.
+   */
   const run = async <Success>(call: Effect.Effect<Outcome<Success>, NoAnswer>, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
     const exit = await Effect.runPromiseExit(prepare(call), signal === undefined ? {} : { signal })

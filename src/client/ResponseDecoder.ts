@@ -6,17 +6,18 @@ import type { EndpointSchemas } from "./EndpointSchemas.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 /**
- * Matches a body that may contain numbers of 16 or more characters. Shorter numbers can be represented exactly as
- * doubles.
+ * Matches a response body that may contain numbers of 16 or more characters. Shorter numbers can be represented exactly
+ * as doubles, so a body without long numbers is parsed by `JSON.parse` alone.
  */
 const longNumber = /[\d.]{16}/
 
-/** Matches long numbers, and the quotes and escape sequences needed to find where strings start and end. */
+/** Matches long numbers in JSON, and the quotes and escape sequences needed to find where strings start and end. */
 const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
 
 /**
- * Encloses numbers in quotes if a double cannot represent them exactly, so that no digits are lost (D16, decimals). The
- * schemas accept decimals as strings.
+ * Encloses numbers in JSON in quotes if a double cannot represent them exactly, so that no digits are lost when the
+ * JSON is parsed (D16, decimals). The schemas accept decimals as strings. Numbers within strings, numbers with an
+ * exponent, and numbers that a double represents exactly stay unchanged.
  */
 const quoteLongNumbers = (json: string) => {
   let isInString = false
@@ -60,6 +61,7 @@ const ErrorBody = Schema.Struct({
 
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
+/** Returns the error for a response that no declared error matches: `UnknownCode` or `UnreadableAnswer`. */
 const unknownError = (response: RawResponse, path: string, body: unknown) => {
   const { status } = response.metadata
   return Option.match(decodeErrorBody(body), {
@@ -76,20 +78,26 @@ export interface EndpointDecoder {
   /** Decodes a single change from the event stream. Undefined if the endpoint does not list changes. */
   readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
   /**
-   * Returns the decoded body of a 200 response. For any other response, fails with an error from the contract,
-   * `UnknownCode` or `UnreadableAnswer`.
+   * Returns the decoded body of a 200 response. For any other response, fails with the error from the contract that the
+   * body contains, with `UnknownCode` if this client does not know the error, or with `UnreadableAnswer` if the
+   * response does not come from the service.
    */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
   /** Decodes error responses of the endpoint's event stream, if it has one. */
   readonly eventStream: EndpointDecoder | undefined
 }
 
-/** Returns the decoder for a single change, or undefined if the schema is not that of the change feed. */
+/**
+ * Returns the function that decodes the data of a `change` event. Its schema is that of the elements of `results` in
+ * `success`, the schema of the endpoint's 200 response. Returns undefined if the endpoint is not the change feed, which
+ * is the only one whose response has a `cursor`.
+ */
 const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
   const results = fieldOf(success, "results")
   if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {
     return undefined
   }
+  // `rest` contains the schema of the elements of an array whose length is not fixed.
   const [change = SchemaAST.unknown] = results.rest
   const decodeChange = Schema.decodeUnknownEffect(codecOf(change))
   return (response) =>
@@ -103,6 +111,7 @@ const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChang
     })
 }
 
+/** Creates the decoder for an endpoint. `eventStream` is the decoder for the endpoint's event stream, if it has one. */
 const makeEndpointDecoder = (
   { errors, path, success }: EndpointSchemas,
   eventStream: EndpointDecoder | undefined,
@@ -124,8 +133,11 @@ const makeEndpointDecoder = (
         ({ message }) => unreadableAnswer(response, `The response of ${path} does not match this client: ${message}`),
       )
     }
-    const declared = Option.flatMap(Option.fromUndefinedOr(decodeErrors.get(status)), (decode) => decode(body.value))
-    return Effect.fail(Option.getOrElse(declared, () => unknownError(response, path, body.value)))
+    const declaredError = Option.flatMap(
+      Option.fromUndefinedOr(decodeErrors.get(status)),
+      (decodeError) => decodeError(body.value),
+    )
+    return Effect.fail(Option.getOrElse(declaredError, () => unknownError(response, path, body.value)))
   }
   const hasPages = fieldOf(success, "page") !== undefined
   return { path, hasPages, decodeChange: makeChangeDecoder(success), decode, eventStream }

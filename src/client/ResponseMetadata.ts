@@ -101,11 +101,14 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
 }
 
 /**
- * Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. An entry without a date is a company's
- * current symbol and therefore the last of that company's entries.
+ * Parses the header `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. The example describes two
+ * companies. The first used OSTK before 2023-11-06 and has used BYON since; 3 of its rows were omitted. The second has
+ * always used AAPL. 7 more companies are not listed. An entry without a date is a company's current symbol and
+ * therefore the last of that company's entries.
  */
 const parseLineages = (header: string | undefined): Pick<ResponseMetadata, "lineages" | "more_lineages"> => {
   const lineages: Array<FollowedLineage> = []
+  /** Returns the value of a parameter such as `outside=3`, or 0 if it is missing. `100+` means 100 or more. */
   const readCount = (parameters: ReadonlyArray<string>, name: string) => {
     const found = parameters.find((parameter) => parameter.startsWith(`${name}=`))
     return parseInteger(found?.slice(name.length + 1).replace("+", "")) ?? 0
@@ -117,6 +120,7 @@ const parseLineages = (header: string | undefined): Pick<ResponseMetadata, "line
     const [, ticker = symbol, until = null] = /^(.+)\.\.(\d{4}-\d\d-\d\d)$/.exec(symbol) ?? []
     periods.push({ ticker, until })
     if (until !== null) continue
+    // The entry is the last one of its company.
     lineages.push({ periods, omitted_rows: readCount(parameters, "outside") })
     more_lineages += readCount(parameters, "more")
     periods = []

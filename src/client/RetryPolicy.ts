@@ -35,22 +35,28 @@ const retryableStatuses = new Set([429, 502, 503, 504])
 
 const initialDelayMillis = 250
 
-/** The size of a client's retry budget. Each retry uses up 1, and each response that requires no retry restores 0.1. */
+/**
+ * The number of retries that a client may send in quick succession. Each retry uses up 1 of this budget, and each
+ * response that requires no retry restores 0.1. So in the long run, there is at most about one retry for every ten
+ * requests.
+ */
 const maxRetryBudget = 10
 
 /**
- * The maximum number of consecutive failures before a client stops following the changes. The delays add up to more
- * than a minute.
+ * The maximum number of consecutive failed connections before a client stops following the change feed. The delays
+ * between them add up to more than a minute, so that a restart of the service does not end the following.
  */
 const maxReconnectFailures = 10
 
 /**
- * Creates the retry policy that all calls of a client share. The calls also share one retry budget, so the client soon
- * stops retrying during an outage.
+ * Creates the retry policy that all calls of a client share: two functions that return how long to wait after a failed
+ * attempt, or undefined to give up. The calls also share one retry budget, so the client soon stops retrying during an
+ * outage.
  */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions) => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
+  /** Returns whether the response must not be retried, because it succeeded or would be the same again. */
   const isFinal = ({ status }: RequestAttemptResult) => status !== undefined && !retryableStatuses.has(status)
   /**
    * Returns the `Retry-After` delay or, if there is none, a delay that doubles with each attempt. Jitter is added in
@@ -61,8 +67,8 @@ export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: Retry
       // Jitter prevents many clients from retrying at the same time. It never makes the delay shorter than
       // `Retry-After`.
       const minDelay = retryAfterMillis ?? initialDelayMillis * 2 ** (attempts - 1) / 2
-      const jitter = retryAfterMillis === null ? minDelay : Math.max(initialDelayMillis, retryAfterMillis / 10)
-      return Math.max(retryAfterMillis ?? 0, Math.min(maxDelay, minDelay + random * jitter))
+      const maxJitter = retryAfterMillis === null ? minDelay : Math.max(initialDelayMillis, retryAfterMillis / 10)
+      return Math.max(retryAfterMillis ?? 0, Math.min(maxDelay, minDelay + random * maxJitter))
     })
   const giveUp = Effect.succeed(undefined)
   return {

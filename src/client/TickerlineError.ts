@@ -62,13 +62,16 @@ const clientCodes: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts an error of the contract or of the client to a `TickerlineError`. Returns any other value unchanged.
+ * Converts an error declared by the API or detected by the client itself, both of which have a `_tag`, to a
+ * `TickerlineError`. Returns any other value, such as an unexpected exception, unchanged.
  *
  * @internal
  */
 export const toTickerlineError = (failure: unknown, metadata: ResponseMetadata | null): unknown => {
   const tag = textOrNull(field(failure, "_tag"))
   if (tag === null) return failure
+  // Errors of the API have the fields of their JSON, `{ error: { code, message, details? }, request_id }`. Errors that
+  // the client detects have no `error`; their fields are those of the classes in `ClientErrors.ts`.
   const error = field(failure, "error") ?? failure
   const bodyStart = field(failure, "body")
   return new TickerlineError({

@@ -36,7 +36,10 @@ export class CurrentAccount extends Context.Service<CurrentAccount, {
  */
 export const estimatePath = "/estimate"
 
-/** Returns whether the key may access the path. */
+/**
+ * Returns whether the API key may access the path. Keys may be restricted to certain paths; cost estimates are always
+ * allowed.
+ */
 export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, path: string) =>
   endpoints === null || endpoints.includes(path) || path === estimatePath
 

@@ -3,7 +3,10 @@ import { Schema } from "effect"
 import { CalendarDate } from "./rules/Dates.ts"
 import { documentationPath } from "./rules/Deprecation.ts"
 
-/** The path of the documentation page that lists all entries. Each entry's id is its anchor on that page. */
+/**
+ * The path of the documentation page that lists all changelog entries. On that page, each entry has its id as its
+ * anchor.
+ */
 export const changelogPagePath = `${documentationPath}/changelog`
 
 /** The change types of changelog entries. */

@@ -39,7 +39,7 @@ export interface LoadableDataset {
   /** The table name. It is also the dataset's name on the command line, where `-` may be used instead of `_`. */
   readonly table: string
   readonly model: RowModel
-  /** Models of endpoints that return a different selection of the table's columns than `model`. */
+  /** The row models of endpoints that read the same table but return other columns than `model`. */
   readonly otherModels?: ReadonlyArray<RowModels>
   readonly row: Schema.Codec<RowCells, RowCells> & {
     readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
@@ -52,11 +52,13 @@ export interface LoadableDataset {
   /** Checks rules that involve more than one cell, which a column's own schema cannot express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
   /**
-   * Columns that `validateRow` reads in addition to the key columns. If one is missing from a file, its cells are set
-   * to null, even with `keepOmitted`.
+   * Columns that `validateRow` reads in addition to the key columns. A file that lacks one of them sets it to null in
+   * every row. That is true even with `keepOmitted`, which otherwise keeps the stored values of missing columns.
    */
   readonly combinedColumns?: ReadonlyArray<string>
-  /** Computed columns: they appear in responses, but neither in the table nor in `model`. */
+  /**
+   * Columns that responses contain although neither the table nor `model` has them, because the query computes them.
+   */
   readonly computedColumns?: ReadonlyArray<string>
   /**
    * Columns that hold past dates but have no filter. `load` rejects dates after tomorrow in these columns (D42). For
@@ -89,7 +91,8 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
       toSymbolKey(String(old_ticker)) === toSymbolKey(String(new_ticker))
         ? { column: "new_ticker", reason: "must differ from old_ticker" }
         : undefined,
-    // Without this, ingesting the same data again would reset reviewed ticker changes to `estimated`.
+    // Without this, loading the same file again would turn ticker changes that someone has confirmed back into
+    // estimates.
     provisional: { column: "status", values: ["estimated", "backfill"] },
     findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },

@@ -1,6 +1,7 @@
 /**
- * Sends the messages in an outbox, whatever their channel: claims the next message, tries to deliver it, and stores
- * either the result or the time of the next attempt. A `Channel` defines how emails and webhooks differ.
+ * Sends the messages that are queued in a table of the database (an outbox), either emails or webhooks: claims the next
+ * message, tries to deliver it, and stores either the result or the time of the next attempt. A `Channel` defines how
+ * emails and webhooks differ.
  */
 import { Duration, Effect, Fiber, Metric, Result, Schedule } from "effect"
 import type { JobLease } from "../postgres/jobs/Job.ts"
@@ -11,7 +12,7 @@ import { initializeCounters, registerGauge } from "../postgres/metrics/CallbackM
 /** How long a process that is shutting down waits for the results of delivery attempts in progress. */
 const shutdownTimeout = Duration.seconds(8)
 
-/** A fiber that sends messages. */
+/** The state of a fiber that sends messages. */
 export interface Sending {
   /**
    * Whether a process that is shutting down waits for this fiber. If not, the fiber is interrupted. That is safe,
@@ -20,9 +21,15 @@ export interface Sending {
   isAwaited: boolean
 }
 
-/** Defines how the messages in one channel are claimed, delivered and recorded. */
+/**
+ * The functions with which emails, or webhooks, are claimed, delivered and recorded. A receiver has its own queue of
+ * messages.
+ */
 export interface Channel<Receiver, Message, Delivered, Failure, E> {
-  /** Claims a receiver's next message if the message is due and this process holds the job's lease. */
+  /**
+   * Claims a receiver's next message if the message is due and this process holds the lease of the sending job. Returns
+   * no message otherwise.
+   */
   readonly claimNext: (receiver: Receiver) => Effect.Effect<ReadonlyArray<Message>, E>
   /** Makes one attempt to deliver the message. */
   readonly deliver: (message: Message, sending: Sending) => Effect.Effect<Delivered, Failure>
@@ -30,16 +37,22 @@ export interface Channel<Receiver, Message, Delivered, Failure, E> {
   /** Returns the delay before the next attempt, or undefined if there will be none. */
   readonly computeDelay: (message: Message, failure: Failure) => Effect.Effect<Duration.Duration | undefined>
   readonly postpone: (message: Message, failure: Failure, delay: Duration.Duration) => Effect.Effect<unknown, E>
-  /** Records that there will be no further attempts. Returns the text to log after the message's name. */
+  /**
+   * Records that there will be no further attempts to deliver the message. Returns the text to log after the message's
+   * name.
+   */
   readonly giveUp: (message: Message, failure: Failure) => Effect.Effect<string, E>
-  /** Returns a message's name for logs. */
+  /** Returns a name that identifies a message in logs. */
   readonly nameOf: (message: Message) => string
   /** For a message that will be retried, returns the text to log after the message's name. */
   readonly describeAttempt: (message: Message, failure: Failure) => string
   readonly logRetry: (text: string) => Effect.Effect<void>
   readonly deliveredCounter: Metric.Metric<number, unknown>
   readonly failureCounter: (failure: Failure) => Metric.Metric<number, unknown>
-  /** All counters used by the channel. They are initialized to 0, so that they are reported before they first count. */
+  /**
+   * All counters used by the channel. They are initialized to 0, so that the metrics contain them before they first
+   * count.
+   */
   readonly counters: ReadonlyArray<Metric.Metric<number, unknown>>
   /**
    * Gauges with the last state seen by the sending process. A process that no longer holds the job's lease reports 0,
@@ -48,7 +61,10 @@ export interface Channel<Receiver, Message, Delivered, Failure, E> {
   readonly gauges: ReadonlyArray<Parameters<typeof registerGauge>[0]>
 }
 
-/** Creates a channel's sender. When the scope ends, the sender waits for the results of its attempts. */
+/**
+ * Creates the sender for emails or webhooks. When the scope ends, the sender waits for the results of its attempts for
+ * up to `shutdownTimeout`, and then interrupts them.
+ */
 export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, Delivered, Failure, E>(
   channel: Channel<Receiver, Message, Delivered, Failure, E>,
   { isHeld }: Pick<JobLease, "isHeld">,
@@ -58,7 +74,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
   const running = new Map<Fiber.Fiber<unknown, unknown>, Sending>()
   let isStopping = false
 
-  /** Stores a result, and retries until it is stored, because no other process knows the result. */
+  /** Stores the result of an attempt, and retries until it is stored, because no other process knows the result. */
   const record = <A, R>(message: Message, statement: Effect.Effect<A, E, R>) =>
     statement.pipe(
       Effect.tapError((error) =>
@@ -93,7 +109,10 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
   }))
 
   return {
-    /** Sends the receiver's next message if one is due. */
+    /**
+     * Sends the receiver's next message if one is due. Returns `NoneDue`, `Delivered`, or `Failed` with the failure and
+     * the delay before the next attempt.
+     */
     sendNext: Effect.fnUntraced(function* (receiver: Receiver, sending: Sending) {
       const [message] = yield* channel.claimNext(receiver)
       if (message === undefined) return { _tag: "NoneDue" as const }
@@ -105,8 +124,8 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
       return { _tag: "Delivered" as const }
     }),
     /**
-     * Runs an effect that sends messages in a separate fiber. Neither the end of the job's run nor the end of its lease
-     * interrupts the fiber.
+     * Runs an effect that sends messages in a separate fiber, and returns the fiber. Neither the end of the job's run
+     * nor the end of its lease interrupts the fiber.
      */
     begin: <A, E2, R>(isAwaited: boolean, send: (sending: Sending) => Effect.Effect<A, E2, R>) =>
       Effect.uninterruptible(Effect.gen(function* () {

@@ -13,7 +13,10 @@ import { formatTime, makeHistoryTimestampSql, printedOffset, PrintedTime } from 
 /** How long audit log entries are kept. `None` means forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
 
-/** The types of subject that Tickerline records, such as `account`. Other programs may record other types. */
+/**
+ * The types of subject that Tickerline records in the audit log, such as `account`: what a change affected. Other
+ * programs may record other types.
+ */
 export const auditSubjectTypes = [
   "account",
   "admin_token",
@@ -53,7 +56,7 @@ export const AuditRow = Schema.Struct({
 /** A decoded audit log entry. */
 export type AuditRow = typeof AuditRow.Type
 
-/** A date, which stands for midnight at UTC-05:00, or a timestamp with a UTC offset. */
+/** A time in a request or command: a date, which stands for midnight at UTC-05:00, or a timestamp with a UTC offset. */
 export const AuditTime = Schema.String.check(
   Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
     message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
@@ -64,11 +67,11 @@ export const AuditTime = Schema.String.check(
 }))
 const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00${printedOffset.text}`)
 
-/** Which changes to read. A missing field does not restrict the result. */
+/** Which audit log entries to read. A missing field does not restrict the result. */
 export interface AuditFilter {
-  /** Only changes at or after this time, as text that PostgreSQL accepts for a `timestamptz`. */
+  /** Only entries for changes at or after this time, as text that PostgreSQL accepts for a `timestamptz`. */
   readonly since?: string | undefined
-  /** Only changes before this time. */
+  /** Only entries for changes before this time, in the same format as `since`. */
   readonly until?: string | undefined
   readonly actor?: string | undefined
   readonly account?: string | undefined
@@ -105,7 +108,8 @@ const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
   )
 
 /**
- * Returns the matching changes. With `after`, returns those with a higher id, oldest first; without it, newest first.
+ * Returns at most `limit` audit log entries that match the filter. `after` and `before` are entry ids, and restrict the
+ * result to higher or lower ids. With `after`, the entries are ordered oldest first; without it, newest first.
  */
 export const readChanges = Effect.fnUntraced(
   function* (
@@ -114,6 +118,7 @@ export const readChanges = Effect.fnUntraced(
   ) {
     const sql = yield* SqlClient.SqlClient
     const conditions = yield* makeConditions(filter)
+    // The condition `true` matches all entries. It stands in for an omitted `after` or `before`.
     const rows = yield* decodeRows(AuditRow)(sql`
       select audit_id::float8, ${
       sql.literal(makeHistoryTimestampSql("recorded_at"))
@@ -166,7 +171,10 @@ export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject
   `
 })
 
-/** Records the settings that affect customers, such as prices, if they differ from the last recorded settings. */
+/**
+ * Records the settings that affect customers, such as prices, in the audit log if they differ from the last recorded
+ * settings.
+ */
 export const recordSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select record_settings(${JSON.stringify(settings)}::text::jsonb)`

@@ -53,6 +53,7 @@ export class BinaryRecord {
     this.decode = decode
   }
 
+  /** Returns the offset of a field, which depends on the sizes of all fields before it. */
   findField(index: number): number {
     let offset = firstFieldOffset
     for (let passed = 0; passed < index; passed += 1) {
@@ -65,6 +66,7 @@ export class BinaryRecord {
     return isMissingValue(getFieldSize(this.view, offset), getFieldType(this.view, offset))
   }
 
+  /** Returns whether a field is missing (`isMissingValue`). */
   isNull(index: number): boolean {
     return this.isMissing(this.findField(index))
   }

@@ -10,10 +10,10 @@ import { describeSqlError } from "./FailureText.ts"
 import { makeMonotonicClock } from "./metrics/MonotonicTime.ts"
 import { isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
 
-/** Maximum time to wait for a connection. */
+/** Maximum time that a request waits for a connection from the pool. */
 export const poolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
-/** Maximum time that a read may hold a connection. */
+/** Maximum time that a read may hold a connection from the pool. */
 export const readTimeout = Duration.seconds(30)
 
 /**
@@ -22,7 +22,7 @@ export const readTimeout = Duration.seconds(30)
  */
 export const cursorTimeout = Duration.seconds(36)
 
-/** Idle connections are closed after this long. */
+/** Time after which an idle connection of the pool is closed. */
 export const idleConnectionTimeout = Duration.seconds(60)
 
 /** Retries once, two seconds after a lock timeout or deadlock (§7.2). */
@@ -39,7 +39,10 @@ export const connectionRetrySchedule = Schedule.spaced("50 millis").pipe(Schedul
  */
 export const maxConnectionRetryAge = Duration.seconds(4)
 
-/** Creates a counter of retried reads, labeled with the reason for the retry. */
+/**
+ * Creates a counter of retried reads, labeled with the reason for the retry: a lock, a lost connection, a failed
+ * replica, or a conflict with recovery on a standby.
+ */
 export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
   Metric.counter("tickerline_database_retries_total", {
     description: "Retried reads, by cause: a lock or a deadlock, a lost connection, a lost replica, or a conflict " +
@@ -102,7 +105,11 @@ const startWith = <A, E, R>(first: Effect.Effect<A, E, R>, others: Effect.Effect
 
 const maxRetryAgeMillis = Duration.toMillis(maxConnectionRetryAge)
 
-/** Returns a function that retries a failed read and converts its errors to API errors. */
+/**
+ * Creates the function that retries a failed read (the effect `attempt`) and converts its errors to API errors. A read
+ * that loses its connection is retried up to three times, and a read that fails because of a lock once, two seconds
+ * later. After the lock retry, a lost connection is retried again. Other errors are not retried.
+ */
 export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
   const retryLostConnection = <A, E, R>(startedAt: number, attempt: Effect.Effect<A, E, R>) =>
     withRetry({
@@ -112,19 +119,21 @@ export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
     }, attempt)
 
   /**
-   * Handles a failure of the first attempt. Retries are set up only here, so a successful attempt costs no more than an
-   * `Effect.catch`.
+   * Handles a failure of the first attempt, which began at `startedAt` and failed with `error`. Retries are set up only
+   * here, so a successful attempt costs no more than an `Effect.catch`.
    */
   const recover = <A, R>(
     attempt: Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>,
     error: DatabaseReadError | DataRefreshing | DatabasePoolTimeout,
     startedAt: number,
   ) => {
-    const first = retryLostConnection(startedAt, startWith(Effect.fail(error), attempt))
-    const others = Effect.suspend(() => retryLostConnection(now(), attempt))
+    // The first attempt has already failed, so the retry logic starts with its error instead of running it again.
+    // `firstRun` and `laterRuns` are what the lock retry repeats; each includes its own retries of lost connections.
+    const firstRun = retryLostConnection(startedAt, startWith(Effect.fail(error), attempt))
+    const laterRuns = Effect.suspend(() => retryLostConnection(now(), attempt))
     return withRetry(
       { counter: lockRetries, schedule: lockRetrySchedule, when: isLockError },
-      startWith(first, others),
+      startWith(firstRun, laterRuns),
     ).pipe(Effect.catch((failure) => isReadFailure(failure) ? toApiError(failure) : Effect.fail(failure)))
   }
 

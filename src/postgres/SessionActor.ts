@@ -4,12 +4,12 @@ import { SqlClient } from "effect/sql"
 
 /** Who makes the changes. Triggers on audited tables read it as JSON from the setting `tickerline.actor`. */
 export interface SessionActor {
-  /** An operating-system user, or an admin's name. */
+  /** Who makes the changes: an operating-system user, or the name of an admin. */
   readonly actor: string
   readonly via: "admin" | "command"
-  /** The host that the command runs on, or the admin's IP address. */
+  /** Where the changes come from: the host that the command runs on, or the admin's IP address. */
   readonly origin: string
-  /** The command, such as `keys rotate`, or the request, such as `POST /accounts`. */
+  /** What makes the changes: the command, such as `keys rotate`, or the request, such as `POST /accounts`. */
   readonly operation: string
 }
 

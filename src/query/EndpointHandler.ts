@@ -37,7 +37,7 @@ interface Handler<Request, E> {
   readonly query: Schema.Top
   /** Whether the parameter `ticker` is a list. Invalid entries are removed from a list (D5). */
   readonly hasTickerList: boolean
-  /** Whether the endpoint has the parameter `as_of`. */
+  /** Whether the endpoint has the parameter `as_of`, so that it can read past data. */
   readonly hasMoment: boolean
   /** Decodes a query. `now` is the current time for this request, in milliseconds since 1970. */
   readonly decode: (

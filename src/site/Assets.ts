@@ -17,8 +17,9 @@ const assetTypes: Readonly<Record<string, string>> = {
 const browserFolder = new URL("./browser/", import.meta.url)
 
 /**
- * The search library. Scripts in `browser/` import it by its package name, which works in Node. In the files sent to
- * browsers, the package name is replaced with a relative path.
+ * The library that the site search uses. Scripts in `browser/` import it by its package name, which works in Node,
+ * where tests run. Browsers cannot resolve package names, so in the files sent to them, the name is replaced with a
+ * relative path.
  */
 const searchLibrary = { packageName: "minisearch", asset: "minisearch.js" }
 
@@ -29,10 +30,11 @@ const loadSearchLibrary = Effect.gen(function* () {
   const script = new URL(import.meta.resolve(searchLibrary.packageName))
   const license = yield* fs.readFileString(yield* path.fromFileUrl(new URL("../../LICENSE.txt", script)))
   const code = yield* fs.readFileString(yield* path.fromFileUrl(script))
+  // The comment that refers to a source map is removed, because the source map is not served.
   return `/*!\n${license.trim()}\n*/\n${code.replace(/^\/\/# sourceMappingURL=.*$/m, "")}`
 })
 
-/** Loads all assets. */
+/** Loads the scripts and style sheets that pages refer to, including the search library. */
 export const loadAssets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

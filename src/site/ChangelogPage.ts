@@ -26,6 +26,7 @@ ${renderField("What to do", entry.migration)}${renderField("Takes effect", entry
   }
 <p class="paths">${joinMarkup(entry.paths.map(renderInlineCode), " ")}</p></section>`
 
+/** Renders the changelog page: a section for each release, with its entries. */
 const render = () => {
   const releases = Array.from(new Set(changelogEntries.map(({ release }) => release)), (release) => {
     const entries = changelogEntries.filter((entry) => entry.release === release)

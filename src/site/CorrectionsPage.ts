@@ -60,6 +60,7 @@ const renderTime = (time: string) =>
 
 const maxFields = 10
 
+/** Renders the table of the fields of a dataset that were corrected most often, and the number of all other fields. */
 const renderFields = ({ dataset, fields }: DatasetCounts) => {
   const others = fields.length - maxFields
   const table = renderTable(
@@ -99,7 +100,7 @@ ${total.corrected > 0 && [renderDelays(counts), renderFields(counts)]}
 <p class="quiet">The request for its corrections: ${renderInlineCode(query)}</p>`
 }
 
-/** Renders the overview and a section for each dataset. */
+/** Renders the part of the corrections page that contains counts: an overview, and a section for each dataset. */
 const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
   markup`<p>Changes have been counted since ${renderTime(since)}. ${
     counted_until === null
@@ -131,11 +132,11 @@ ${joinMarkup(results.map(renderDataset), "\n")}`
 /** Returns the corrections page. `counts` is undefined if the counts cannot be read from the database. */
 export const makeCorrectionsPageWithCounts = (counts: CorrectionCounts | undefined): SitePage => {
   const { body, description } = correctionsPageWithoutCounts.render()
-  const shown = counts === undefined
+  const countsOrNotice = counts === undefined
     ? markup`<div class="notice"><p>The counts cannot be read at the moment. Try again in a minute.</p></div>`
     : renderCounts(counts)
   return {
     ...correctionsPageWithoutCounts,
-    render: () => ({ description, body: markup`${body}${shown}` }),
+    render: () => ({ description, body: markup`${body}${countsOrNotice}` }),
   }
 }

@@ -10,7 +10,7 @@ import { describeResponseFields, resolveSchemaReference } from "./SchemaDescript
 export const getEndpointOperation = ({ row }: CatalogueEndpoint) =>
   getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
 
-/** Describes the fields of an OpenAPI operation's JSON response. */
+/** Describes the fields of the JSON body of an OpenAPI operation's 200 response. */
 export const describeEndpointFields = (operation: unknown) => {
   const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
   return describeResponseFields(getValueAt(success, "content", "application/json", "schema"))
@@ -18,7 +18,10 @@ export const describeEndpointFields = (operation: unknown) => {
 
 const plain = (text: string) => text.replaceAll("`", "")
 
-/** Returns an endpoint's search index entry, which contains its description, parameters and fields. */
+/**
+ * Returns the entry for an endpoint in the search index. Searches find it by words in the endpoint's description, and
+ * in the names and descriptions of its parameters and response fields.
+ */
 export const makeEndpointSearchEntry = (endpoint: CatalogueEndpoint): Entry => {
   const operation = getEndpointOperation(endpoint)
   const parameters = getListAt(operation, "parameters").map((parameter) => ({
@@ -26,6 +29,7 @@ export const makeEndpointSearchEntry = (endpoint: CatalogueEndpoint): Entry => {
     description: getTextAt(parameter, "description") ?? "",
   }))
   const fields = describeEndpointFields(operation).map(({ description, path }) => ({
+    // Only the field's own name, such as `ticker` for `results[].ticker`.
     name: path.split(".").at(-1) ?? "",
     description,
   }))

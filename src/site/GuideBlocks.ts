@@ -1,6 +1,6 @@
 /**
- * Renders special fenced blocks in guides. They insert values from the code, which guides would otherwise have to
- * repeat.
+ * Renders the fenced code blocks in guides whose language is a name such as `table` or `chain`. They stand for values
+ * from the code, such as the list of errors, which guides would otherwise have to repeat.
  */
 import { DateTime, Effect, Option } from "effect"
 import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
@@ -11,8 +11,8 @@ import { getPagePath } from "./Page.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
 
 /**
- * Returns the day on which to end a timeline: 200 days after the last change. The result must not depend on the date of
- * rendering.
+ * Returns the day at which the timeline of a figure ends: 200 days after the last change in the response. The current
+ * date is not used, because a guide must look the same whenever it is rendered.
  */
 const timelineEnd = (body: string) => {
   const dates = Array.from(body.matchAll(/"effective_date":\s*"(\d{4}-\d{2}-\d{2})"/g), ([, date = ""]) => date)
@@ -21,8 +21,9 @@ const timelineEnd = (body: string) => {
 }
 
 /**
- * Renders a block such as `chain META`, which contains a `/v1/ticker-changes` response, as a figure with details.
- * `chain META picture` renders only the figure.
+ * Renders a block such as `chain META`, whose text is the response of `/v1/ticker-changes?ticker=META`, as a figure of
+ * the symbols on a timeline, with details below it. `chain META picture` renders only the timeline. `argument` is the
+ * text after `chain`.
  */
 const renderLineageBlock = (body: string, argument: string) => {
   const [symbol = "", variant = ""] = argument.split(" ")
@@ -50,13 +51,14 @@ const timestampConverter = markup`<div id="converter" class="converter" hidden>
 <noscript><p>Enable JavaScript to use the timestamp converter here.</p></noscript>
 `
 
+/** The deprecations of all deprecated endpoints, each with the endpoint's path. */
 const deprecated = catalogueEndpoints.flatMap(({ deprecation, row }) =>
   Option.match(deprecation, { onNone: () => [], onSome: (details) => [{ path: row.path, ...details }] })
 )
 
 /**
- * Renders the deprecated endpoints (§9.4, D24). `deprecations short` renders them as notices, `deprecations list` as a
- * table.
+ * Renders the deprecated endpoints (§9.4, D24). In a guide, the block `deprecations short` renders a notice for each,
+ * and `deprecations list` renders a table.
  */
 const renderDeprecations = (variant: string) => {
   if (deprecated.length === 0) return markup`<p>No endpoint is deprecated.</p>\n`
@@ -85,7 +87,7 @@ const renderDeprecations = (variant: string) => {
   )
 }
 
-/** Returns the renderers for all special blocks. */
+/** Returns the renderers of the four special blocks, by the name that a fenced block begins with. */
 export const makeGuideBlockRenderers = Effect.map(
   makeReferenceTables,
   (renderReferenceTable): GuideBlockRenderers => ({

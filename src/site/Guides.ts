@@ -8,7 +8,7 @@ import { getPagePath, type SitePage } from "./Page.ts"
 
 const folder = new URL("../../docs/guides/", import.meta.url)
 
-/** The order of guides in the navigation. Guides not listed here come last, in alphabetical order. */
+/** The order of guides in the navigation, by file name. Guides not listed here come last, in alphabetical order. */
 const order = [
   "index",
   "first-steps",
@@ -45,7 +45,7 @@ const sections: Readonly<Record<string, SitePage["section"]>> = {
   operators: "Reference",
 }
 
-/** Scripts that particular guides load. */
+/** Scripts in `browser/` that only a particular guide loads, by the guide's name. */
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = { timestamps: ["timestamp-converter.js"] }
 
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
@@ -53,10 +53,10 @@ const rank = (name: string) => order.includes(name) ? order.indexOf(name) : orde
 /** A guide that has not been rendered. */
 export interface Guide {
   readonly name: string
-  /** The path relative to `docs`. */
+  /** The path of the file, relative to the folder `docs`. */
   readonly file: string
   readonly title: string
-  /** The Markdown source. The examples use this service's URL. */
+  /** The Markdown source, in whose examples the default URL has been replaced with this service's URL. */
   readonly source: string
 }
 
@@ -68,6 +68,7 @@ export const readGuides = Effect.gen(function* () {
   const baseUrl = yield* BaseUrl
   const names = (yield* fs.readDirectory(directory)).filter((file) => file.endsWith(".md"))
     .map((file) => file.slice(0, -".md".length))
+    // All names without a rank in `order` have the same rank, so these are sorted by name.
     .toSorted((left, right) => rank(left) - rank(right) || (left < right ? -1 : 1))
   return yield* Effect.forEach(
     names,

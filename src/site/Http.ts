@@ -54,7 +54,7 @@ const securityHeaders = {
   "x-frame-options": "DENY",
 }
 
-/** Creates all pages, in navigation order. */
+/** Creates all pages of the documentation, in the order in which the navigation lists them. */
 const loadPages = Effect.gen(function* () {
   const pages: ReadonlyArray<SitePage> = [
     ...(yield* makeGuidePages),
@@ -99,39 +99,52 @@ const makeTextPage = (text: string, { contentType, headers }: Pick<SiteFile, "co
   return makeStaticPage(cacheCompressedBodies(new TextEncoder().encode(text)), contentType, allHeaders)
 }
 
+/** Returns the route of a file. The file is rendered on the first request; later requests get the same response. */
 const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
   const page = yield* Effect.cached(Effect.map(file.render, (text) => makeTextPage(text, file)))
   return { path: file.path, respond: () => page }
 })
 
-/** Returns the route of the corrections page. The page is rendered again whenever newer counts have been read. */
+/**
+ * Returns the route of the corrections page. Each request reads the counts, which `CorrectionCountReader` itself caches
+ * for a while. The page is rendered only once per result: as long as the reader returns the same object, visitors get
+ * the same page. If the counts cannot be read, the page says so.
+ */
 const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
   const { read } = yield* CorrectionCountReader
   const render = (page: SitePage) =>
     makeTextPage(renderHtmlPage(page, pages), { contentType: htmlType, headers: securityHeaders })
-  const pageOf = Function.memoize((counts: Effect.Success<typeof read>) =>
+  const renderCounts = Function.memoize((counts: Effect.Success<typeof read>) =>
     render(makeCorrectionsPageWithCounts(counts))
   )
   const result = Effect.match(read, {
-    onSuccess: pageOf,
+    onSuccess: renderCounts,
     onFailure: () => render(makeCorrectionsPageWithCounts(undefined)),
   })
   return { path: correctionsPageWithoutCounts.path, respond: () => result }
 })
 
-/** Finds up to five pages with similar names. The closest match comes first. */
-const findSimilarPages = (path: string, pages: ReadonlyArray<SitePage>) => {
-  const nameOf = (path: string) => path.split("/").at(-1) ?? ""
-  const requested = nameOf(path.replace(/\/+$/, "")).replace(/\.(md|html?)$/, "").toLowerCase()
-  const nearest = Option.getOrUndefined(findNearestName(requested, pages.map(({ path }) => nameOf(path))))
-  const similar = pages.filter(({ path }) => {
-    const name = nameOf(path)
-    return requested.length > 2 && (name.includes(requested) || requested.includes(name))
+/**
+ * Finds up to five pages whose names are similar to that in an unknown path. The name is the last segment of a path,
+ * such as `lineage` in `/v1/docs/lineage`. The page with the most similar spelling comes first. It is followed by pages
+ * whose name contains the requested name or is contained in it, such as `errors` for `errors-and-retries`.
+ */
+const findSimilarPages = (unknownPath: string, pages: ReadonlyArray<SitePage>) => {
+  const getLastSegment = (path: string) => path.split("/").at(-1) ?? ""
+  const requestedName = getLastSegment(unknownPath.replace(/\/+$/, "")).replace(/\.(md|html?)$/, "").toLowerCase()
+  const nearestName = Option.getOrUndefined(
+    findNearestName(requestedName, pages.map(({ path }) => getLastSegment(path))),
+  )
+  const nearest = pages.filter(({ path }) => getLastSegment(path) === nearestName)
+  const overlapping = pages.filter(({ path }) => {
+    const name = getLastSegment(path)
+    // One or two letters would be contained in too many names.
+    return requestedName.length > 2 && (name.includes(requestedName) || requestedName.includes(name))
   })
-  return Array.from(new Set([...pages.filter(({ path }) => nameOf(path) === nearest), ...similar])).slice(0, 5)
+  return Array.from(new Set([...nearest, ...overlapping])).slice(0, 5)
 }
 
-/** Returns the page for an unknown path. It contains links to pages with similar names. */
+/** Returns the page to show with status 404 for an unknown path. It contains links to pages with similar names. */
 const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage => {
   const links = findSimilarPages(path, pages).map(({ path, title }) => markup`<li><a href="${path}">${title}</a></li>`)
   return {
@@ -152,6 +165,10 @@ ${links.length > 0 && markup`<p>Did you mean:</p><ul>${links}</ul>`}
 /** Returns whether the client accepts `text/html`. Browsers do when they follow a link, but API clients do not. */
 const acceptsHtml = (request: ApiRequest) => /\btext\/html\b/i.test(getHeader(request, "accept") ?? "")
 
+/**
+ * Returns the 404 response for an unknown path below `/v1/docs`: a page for browsers, and the API's usual JSON error
+ * for other clients.
+ */
 const makeUnknownPageResult = (
   directory: EndpointDirectory["Service"],
   request: ApiRequest,
@@ -182,7 +199,10 @@ const redirectToStart = (baseUrl: string) =>
     "cache-control": "no-cache",
   })
 
-/** Provides the documentation routes. */
+/**
+ * Provides the routes of the documentation: all pages, scripts and style sheets, the search index, the redirects, and a
+ * route that responds with 404 to every other path below `/v1/docs`.
+ */
 export const layer = Layer.effect(
   DocumentationPages,
   Effect.gen(function* () {

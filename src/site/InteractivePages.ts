@@ -146,7 +146,10 @@ ${state}
   }),
 }
 
-/** Renders the table of datasets. A script fills the column "Last changed". */
+/**
+ * Renders the table of datasets with the endpoints that read them. The column "Last changed" is empty: a script fills
+ * it with the help of the attribute `data-dataset` of its cells.
+ */
 const renderDatasetTable = () => {
   const labels = new Map(catalogueEndpoints.map(({ row }) => [row.path, row.label]))
   const link = (path: string) =>
@@ -189,5 +192,5 @@ ${state}
   }),
 }
 
-/** All interactive pages, in navigation order. */
+/** All pages whose scripts call the API with the visitor's key, in the order in which the navigation lists them. */
 export const interactivePages: ReadonlyArray<SitePage> = [explorer, account, invoices, datasets]

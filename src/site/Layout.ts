@@ -30,7 +30,7 @@ const renderSection = (section: string, links: Html, currentPath: string) => {
   return markup`<details class="endpoints"${open}><summary class="section">${section}</summary>${links}</details>`
 }
 
-/** Renders links to all pages, grouped by section. */
+/** Renders the navigation of the documentation: links to all pages, grouped by section. */
 const renderNavigation = (pages: ReadonlyArray<SitePage>, currentPath: string) =>
   navigationSections.map((section) => {
     const items = pages.filter((page) => page.section === section)
@@ -51,7 +51,10 @@ export const themeSwitch = markup`<label class="theme" hidden><span>Theme</span>
   ["System", "Light", "Dark"].map((theme) => markup`<option value="${theme.toLowerCase()}">${theme}</option>`)
 }</select></label>`
 
-/** Renders a table of contents, unless the page has fewer than two headings. */
+/**
+ * Renders the table of contents of a page: links to its second-level headings. Returns undefined if there are fewer
+ * than two. `body` is HTML, so the ids and titles found in it are already escaped and must not be escaped again.
+ */
 const renderTableOfContents = (body: Html) => {
   const headings = Array.from(body.toString().matchAll(/<h2 id="([^"]+)">([\s\S]*?)<\/h2>/g))
   if (headings.length < 2) return undefined
@@ -62,7 +65,11 @@ const renderTableOfContents = (body: Html) => {
   return markup`<nav class="contents" aria-label="On this page">${list}</nav>`
 }
 
-/** Makes each heading with an anchor link to itself, unless the heading already contains a link. */
+/**
+ * Turns the text of each second- and third-level heading that has an id into a link to the heading itself, so that
+ * visitors can copy its address. Headings that already contain a link are unchanged, because links must not be nested.
+ * As in `renderTableOfContents`, ids and titles are already escaped.
+ */
 const linkHeadings = (body: Html) => {
   const link = (heading: string, level: string, id: string, title: string) =>
     /<a /.test(title)
@@ -73,6 +80,10 @@ const linkHeadings = (body: Html) => {
   return new Html(body.toString().replace(/<h([23]) id="([^"]+)">([\s\S]*?)<\/h\1>/g, link))
 }
 
+/**
+ * Renders links to the pages before and after the current page, in the order of the navigation. Returns undefined for a
+ * page that is not in the navigation, such as the page for unknown paths.
+ */
 const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<SitePage>) => {
   const ordered = navigationSections.flatMap((section) => pages.filter((page) => page.section === section))
   const index = ordered.findIndex(({ path }) => path === currentPath)
@@ -85,7 +96,11 @@ const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<SitePag
   }${neighbour(ordered[index + 1], "next", "Next")}</nav>`
 }
 
-/** Renders a page as a complete HTML document. `pages` are the pages to list in the navigation. */
+/**
+ * Renders a page as a complete HTML document. `pages` are the pages to list in the navigation. Two scripts are not
+ * modules, so the browser runs them before it shows anything: `key-link.js` removes an API key from the address, and
+ * `theme.js` applies the chosen theme. The navigation occurs twice: beside the content, and in the menu for phones.
+ */
 export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) => {
   const { path, scripts, title } = page
   const { body, description } = getPageContent(page)

@@ -29,7 +29,10 @@ export const renderHighlightedCode = (language: string, text: string) =>
     highlight.getLanguage(language) === undefined ? text : new Html(highlight.highlight(text, { language }).value),
   )
 
-/** Renders a fenced block. `argument` is the text after the block name on the opening line. */
+/**
+ * Renders a fenced code block with a special name. `text` is its content, and `argument` is the text after the name on
+ * its first line.
+ */
 type RenderBlock = (text: string, argument: string) => Html
 
 /** Renderers for special fenced blocks, by block name. All other fenced blocks are rendered as code. */
@@ -55,7 +58,7 @@ const linkAddress = (href: string) => {
   return name === undefined ? href : `${getPagePath(name)}${anchor}`
 }
 
-/** Renders the inline content of an element. */
+/** Renders the inline Markdown within an element, such as links, code and emphasis within a paragraph. */
 const renderInline = ({ parser }: RendererThis, tokens: Array<Token>) => new Html(parser.parseInline(tokens))
 
 const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
@@ -67,11 +70,15 @@ export const parseGuideTitle = (file: string, source: string) => {
   return plainText(title)
 }
 
-/** Renders a guide. Throws if it contains raw HTML, or two headings with the same anchor. */
+/**
+ * Renders the Markdown source of a guide as HTML. Headings get an anchor, links to other guides are converted to links
+ * to their pages, and the fenced code blocks named in `blocks` are rendered by these functions. Throws if the guide
+ * contains raw HTML, or two headings with the same anchor. `file` is only used in error messages.
+ */
 export const renderGuide = (file: string, source: string, blocks: GuideBlockRenderers): RenderedGuide => {
   const title = parseGuideTitle(file, source)
   let description = ""
-  const slugs = new Set<string>()
+  const anchors = new Set<string>()
   const marked = new Marked({
     gfm: true,
     renderer: {
@@ -81,26 +88,26 @@ export const renderGuide = (file: string, source: string, blocks: GuideBlockRend
       heading({ depth, tokens }: Tokens.Heading) {
         const inner = renderInline(this, tokens)
         if (depth === 1) return markup`<h1>${inner}</h1>\n`.toString()
-        const slug = makeHeadingAnchor(stripTags(inner).toString())
-        if (slugs.has(slug)) throw new Error(`docs/${file}: two headings have the anchor #${slug}`)
-        slugs.add(slug)
-        return markup`<h${depth} id="${slug}">${inner}</h${depth}>\n`.toString()
+        const anchor = makeHeadingAnchor(stripTags(inner).toString())
+        if (anchors.has(anchor)) throw new Error(`docs/${file}: two headings have the anchor #${anchor}`)
+        anchors.add(anchor)
+        return markup`<h${depth} id="${anchor}">${inner}</h${depth}>\n`.toString()
       },
       paragraph({ tokens }: Tokens.Paragraph) {
-        description ||= plainText(tokens.map(({ raw }) => raw).join(""))
-          .replace(/\s+/g, " ")
+        // Paragraphs are rendered in order, so only the first one finds the description still empty.
+        description ||= plainText(tokens.map(({ raw }) => raw).join("")).replace(/\s+/g, " ")
         return markup`<p>${renderInline(this, tokens)}</p>\n`.toString()
       },
       link({ href, tokens }: Tokens.Link) {
+        // Other websites do not learn from which page of the documentation a visitor comes.
         const rel = /^https?:/.test(href) && markup` rel="noreferrer"`
         return markup`<a href="${linkAddress(href)}"${rel}>${renderInline(this, tokens)}</a>`.toString()
       },
       code({ lang = "", text }: Tokens.Code) {
-        const [name = "", ...argument] = lang.split(" ")
+        // `lang` is the rest of the line that opens the block, such as `json` or `chain META picture`.
+        const [name = "", ...words] = lang.split(" ")
         const renderBlock = blocks[name]
-        const block = renderBlock === undefined
-          ? renderHighlightedCode(name, text)
-          : renderBlock(text, argument.join(" "))
+        const block = renderBlock === undefined ? renderHighlightedCode(name, text) : renderBlock(text, words.join(" "))
         return block.toString()
       },
       table({ header, rows }: Tokens.Table) {

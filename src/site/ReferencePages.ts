@@ -35,7 +35,10 @@ import { apiKeyForm } from "./InteractivePages.ts"
 /** Renders a section with a heading, or nothing if the section is empty. */
 const section = (id: string, title: string, body: HtmlValue) => body && markup`<h2 id="${id}">${title}</h2>\n${body}\n`
 
-/** Returns an operation's examples, ordered by status. */
+/**
+ * Returns the example responses of an OpenAPI operation, ordered by status. Each has its name, its status, the request
+ * that leads to it (a path with a query string) and its body as a highlighted code block.
+ */
 const examplesOf = (operation: unknown) =>
   listOperationResponses(operation).flatMap(([status, response]) =>
     getObjectEntriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
@@ -47,8 +50,8 @@ const examplesOf = (operation: unknown) =>
   ).toSorted((left, right) => left.status - right.status)
 
 /**
- * A row in the parameter table. `value` is the value in the example request, or an empty string if the example omits
- * the parameter.
+ * A parameter of an endpoint. `value` is its value in the example request, or an empty string if the example omits it.
+ * `type` determines how the Python and TypeScript examples write the value (see `getExampleType`).
  */
 interface Parameter {
   readonly name: string
@@ -70,8 +73,9 @@ const getExampleType = (name: string, schema: unknown) => {
 }
 
 /**
- * Returns an operation's parameters. On the page of `/estimate`, all parameters of the estimated endpoint are combined
- * into one row, whose value is a query string.
+ * Returns the parameters of an OpenAPI operation, with their values in the example request. `/estimate` declares its
+ * additional parameters, which are those of the estimated endpoint, as one parameter of type object. Its value is a
+ * query string with all parameters of the example that are not declared by name.
  */
 const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyArray<Parameter> => {
   const parameters = getListAt(operation, "parameters").map((parameter) => {
@@ -79,27 +83,31 @@ const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyA
     const description = getTextAt(parameter, "description") ?? ""
     return { name, description, schema, isRequired: getValueAt(parameter, "required") === true }
   })
-  const names = new Set(parameters.map(({ name }) => name))
-  const others = new URLSearchParams(Array.from(example).filter(([name]) => !names.has(name))).toString()
+  const declaredNames = new Set(parameters.map(({ name }) => name))
+  const undeclared = new URLSearchParams(Array.from(example).filter(([name]) => !declaredNames.has(name))).toString()
   return parameters.map((parameter) => {
     const type = getExampleType(parameter.name, parameter.schema)
-    return { ...parameter, type, value: type === "parameters" ? others : example.get(parameter.name) ?? "" }
+    return { ...parameter, type, value: type === "parameters" ? undeclared : example.get(parameter.name) ?? "" }
   })
 }
 
 /**
- * Returns the options for a `select` element. Array parameters have no options, because their description already lists
- * the values.
+ * Returns the values among which visitors choose in the request form. Returns an empty array if visitors type the value
+ * instead, because it is not limited to certain words. Array parameters are also typed, because a `select` element has
+ * only one value; their description already lists the allowed words.
  */
 const optionsOf = ({ schema, type }: Parameter) => {
   if (type === "boolean") return ["true", "false"]
-  return listNonNullSchemaAlternatives(schema).every((type) =>
-      getValueAt(type, "type") !== "array" && listAllowedSchemaValues(type).length > 0
-    )
-    ? listAllowedSchemaValues(schema)
-    : []
+  const hasOnlyWords = listNonNullSchemaAlternatives(schema).every((alternative) =>
+    getValueAt(alternative, "type") !== "array" && listAllowedSchemaValues(alternative).length > 0
+  )
+  return hasOnlyWords ? listAllowedSchemaValues(schema) : []
 }
 
+/**
+ * Renders the form field for a parameter: a `select` element if there are options, and a text field otherwise. The form
+ * itself is elsewhere on the page, so the field refers to it by the id `try`.
+ */
 const parameterField = (parameter: Parameter) => {
   const { name, type, value } = parameter
   const attributes = markup`id="p-${name}" name="${name}" form="try" data-type="${type}"`
@@ -114,7 +122,9 @@ const parameterField = (parameter: Parameter) => {
 }
 
 /**
- * Renders the table of parameters. If the page has a form, the input fields contain the values of the example request.
+ * Renders the table of an endpoint's parameters. If the page has a form that sends requests (`hasForm`), the table
+ * contains the form's fields, filled in with the values of the example request, and a button below it. Returns false,
+ * which renders as nothing, if the endpoint has no parameters.
  */
 const renderParameters = (parameters: ReadonlyArray<Parameter>, hasForm: boolean) => {
   const rows = parameters.map((parameter) => {
@@ -147,6 +157,7 @@ const errorCodesOf = (response: unknown) => {
   return Array.from(new Set(codes))
 }
 
+/** Renders the table of an operation's error responses. Returns false, which renders as nothing, if there are none. */
 const renderErrors = (operation: unknown) => {
   const rows = listOperationResponses(operation).filter(([status]) => Number(status) >= 400).map((
     [status, response],
@@ -244,7 +255,11 @@ const renderResponseFields = (operation: unknown) => {
     renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" })
 }
 
-/** Renders an endpoint's reference page from its OpenAPI operation. */
+/**
+ * Renders the reference page of an endpoint from its operation in the OpenAPI document. The first example with status
+ * 200 becomes the example request: its parameters fill in the form, and its body is shown as the response. The other
+ * examples follow below. Streams have no form, because the page cannot show a response without an end.
+ */
 const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => {
   const { isEndless, row, title } = endpoint
   const operation = getEndpointOperation(endpoint)
@@ -259,6 +274,7 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
     path: row.path,
     parameters: parameters.filter(({ value }) => value !== ""),
     needsKey: row.tier !== null,
+    // The client libraries have no method for endpoints that do not return JSON.
     clientMethod: getValueAt(success, "content", "application/json") === undefined ? "" : toEndpointName(row.path),
   }
   const sections = [
@@ -304,7 +320,10 @@ ${renderEndpointTable({ isPriced: false })}`,
   }),
 }
 
-/** Creates the API reference pages. The examples use the service's base URL. */
+/**
+ * Creates the pages of the API reference: the overview and a page for each endpoint. Their examples contain this
+ * service's base URL. Throws if two endpoints would have pages with the same path, which stops the service at startup.
+ */
 export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<SitePage> => {
   const pages = declaredEndpoints.map((endpoint): SitePage => ({
     path: getReferencePagePath(endpoint.row.path),

@@ -18,7 +18,7 @@ import {
 import { formatInteger } from "./browser/number-format.js"
 import { getReferencePagePath } from "./Page.ts"
 
-/** For each error: what the client should do, and whether a retry can succeed. */
+/** For each error class of the API: what the client should do, and whether a retry can succeed. */
 const advice = [
   [Errors.BadRequest, "Fix the request; the message names the part that cannot be read.", "no"],
   [AccountErrors.MissingApiKey, "Send the key in `Authorization: Bearer …` or `X-API-Key`.", "no"],
@@ -93,22 +93,26 @@ export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }
     ]),
   )
 
-/** Returns a function that renders the table of tiers with the configured rate limits. */
+/**
+ * Returns a function that renders the table of tiers. For each tier, it shows the configured rate limit and the
+ * endpoints that the tier does not include.
+ */
 const makeTierTable = Effect.map(
   AccountRateLimiter,
   ({ getRequestsPerMinute: perMinute }) => () =>
     renderTable(
       ["Tier", "Requests per minute", "Endpoints"],
       tiers.map((tier) => {
-        const closed = declaredEndpoints.filter(({ row }) => row.tier !== null && !isTierSufficient(tier, row.tier))
-        const access = closed.length === 0
+        const excluded = declaredEndpoints.filter(({ row }) => row.tier !== null && !isTierSufficient(tier, row.tier))
+        const access = excluded.length === 0
           ? "all"
-          : markup`all except ${joinMarkup(closed.map(({ row }) => renderInlineCode(row.path)), ", ")}`
+          : markup`all except ${joinMarkup(excluded.map(({ row }) => renderInlineCode(row.path)), ", ")}`
         return [renderInlineCode(tier), formatInteger(perMinute(tier)), access]
       }),
     ),
 )
 
+/** Formats a price in dollars, with six decimals instead of two if it is not a whole number of cents. */
 const formatPrice = (microdollars: number) => `$${(microdollars / 1_000_000).toFixed(microdollars % 10_000 ? 6 : 2)}`
 
 /** Returns the most frequent value, or 0 if there are no values. */
@@ -118,18 +122,20 @@ const modeOf = (values: ReadonlyArray<number>) => {
 }
 
 /**
- * Returns a function that renders the price table: the most common price, and each endpoint that has a different price.
+ * Returns a function that renders the price table. Its first row contains the most common price, for "all endpoints";
+ * each endpoint with another price follows in a row of its own. The last column shows the cost of a small response,
+ * rounded up to whole microdollars like every cost.
  */
 const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () => {
   const prices = pricedEndpointPaths.map((path) => ({ path, price: getPricePerGigabyte(path) }))
-  const usual = modeOf(prices.map(({ price }) => price))
+  const usualPrice = modeOf(prices.map(({ price }) => price))
   const row = (
     data: HtmlValue,
     price: number,
   ) => [data, formatPrice(price), `${formatInteger(Math.ceil(price * 10_000 / 1_000_000_000))} µ$`]
   return renderTable(["Data", "1 GB (1,000,000,000 bytes)", "A response of 10,000 bytes"], [
-    row("all endpoints", usual),
-    ...prices.filter(({ price }) => price !== usual).map(({ path, price }) => row(renderInlineCode(path), price)),
+    row("all endpoints", usualPrice),
+    ...prices.filter(({ price }) => price !== usualPrice).map(({ path, price }) => row(renderInlineCode(path), price)),
   ])
 })
 

@@ -14,7 +14,10 @@ export const getObjectEntriesAt = (
   return Predicate.isObject(found) ? Object.entries(found) : []
 }
 
-/** Replaces a `$ref` with the component it refers to. */
+/**
+ * Replaces a `$ref`, such as `#/components/schemas/News`, with the component of the OpenAPI document that it refers to.
+ * Anything else is returned unchanged.
+ */
 export const resolveSchemaReference = (part: unknown): unknown => {
   const [, section = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(getTextAt(part, "$ref") ?? "") ?? []
   return name === ""
@@ -22,13 +25,16 @@ export const resolveSchemaReference = (part: unknown): unknown => {
     : resolveSchemaReference(getValueAt(getDefaultOpenApiDocument(), "components", section, name))
 }
 
-/** Lists an operation's responses, each with its status. */
+/** Lists an OpenAPI operation's responses, each with its status, such as `"200"`. */
 export const listOperationResponses = (operation: unknown) =>
   getObjectEntriesAt(operation, "responses").map(([status, response]) =>
     [status, resolveSchemaReference(response)] as const
   )
 
-/** Returns the alternatives of a schema, with references resolved and nested alternatives flattened. */
+/**
+ * Returns the alternatives of a schema, which `anyOf` and `oneOf` list, with references resolved and nested
+ * alternatives flattened. A schema without alternatives is its own only alternative.
+ */
 const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
   const resolved = resolveSchemaReference(schema)
   const options = [...getListAt(resolved, "anyOf"), ...getListAt(resolved, "oneOf")]
@@ -42,8 +48,8 @@ export const listNonNullSchemaAlternatives = (schema: unknown) =>
   alternatives(schema).filter((option) => !isNull(option))
 
 /**
- * Returns the first value found for a keyword. The search covers the schema, the target of its `$ref`, its
- * alternatives, and the `allOf` of each of these.
+ * Returns the first value found for a JSON Schema keyword, such as `default`. The search covers the schema itself, the
+ * target of its `$ref`, its alternatives, and the `allOf` of each of these.
  */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
   [schema, resolveSchemaReference(schema), ...listNonNullSchemaAlternatives(schema)]
@@ -62,8 +68,9 @@ export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> 
   })
 
 /**
- * Returns a type or format name, such as `integer` or `date`. Formats of numbers are ignored, because only code
- * generators need them.
+ * Returns the name of a schema's type or, for strings, of their format: `integer` or `date`, for example. Formats of
+ * numbers are ignored, because only code generators need them. Strings with the pattern of decimal numbers are
+ * described as numbers.
  */
 const describeSimpleType = (schema: unknown) => {
   const type = getTextAt(schema, "type") ?? "any"
@@ -82,7 +89,10 @@ const typeName = (schema: unknown): string => {
 /** Renders the type name of a schema, such as `array of string or null`. */
 export const renderSchemaType = (schema: unknown) => markup`<span class="type">${typeName(schema)}</span>`
 
-/** Describes the range and the default value, such as `1 to 100. Default: 20.` */
+/**
+ * Describes the range and the default value of a parameter, such as `1 to 100. Default: 20.` Omits a range that extends
+ * to the largest 32-bit integer, because it only means that the number is not limited.
+ */
 export const describeRangeAndDefault = (schema: unknown) => {
   const [minimum, maximum, initial] = ["minimum", "maximum", "default"].map((keyword) => keywordOf(schema, keyword))
   const hasRange = typeof minimum === "number" && typeof maximum === "number" && maximum < 2 ** 31 - 1
@@ -106,23 +116,37 @@ interface FieldDescription {
   readonly cells: ReadonlyArray<Html>
 }
 
-/** Describes the fields of a response. Each field is described once, followed by its nested fields. */
-export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
-  const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
-    listNonNullSchemaAlternatives(schema).flatMap((option) => {
-      // Stops at a recursive schema, so that it is described only once.
-      if (ancestors.includes(option)) return []
-      const inside = [...ancestors, option]
-      if (getValueAt(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)
-      return getObjectEntriesAt(option, "properties").flatMap(([name, field]) => {
-        const path = prefix === "" ? name : `${prefix}.${name}`
-        const description = String(keywordOf(field, "description") ?? "")
-        const meaning = renderSentences(description, describeAllowedValues(listAllowedSchemaValues(field)))
-        return [
-          { path, description, cells: [markup`${renderInlineCode(path)} ${renderSchemaType(field)}`, meaning] },
-          ...visit(field, path, inside),
-        ]
-      })
+/**
+ * Describes the fields within a schema, each followed by its nested fields. `prefix` is the path of the value that the
+ * schema describes, such as `results[]`. `ancestors` are the schemas that contain this one.
+ */
+const describeFieldsWithin = (
+  schema: unknown,
+  prefix: string,
+  ancestors: ReadonlyArray<unknown>,
+): ReadonlyArray<FieldDescription> =>
+  listNonNullSchemaAlternatives(schema).flatMap((alternative) => {
+    // A recursive schema contains itself. Without this check, describing it would never end.
+    if (ancestors.includes(alternative)) return []
+    const path = [...ancestors, alternative]
+    if (getValueAt(alternative, "type") === "array") {
+      return describeFieldsWithin(itemsOf(alternative), `${prefix}[]`, path)
+    }
+    return getObjectEntriesAt(alternative, "properties").flatMap(([name, field]) => {
+      const fieldPath = prefix === "" ? name : `${prefix}.${name}`
+      const description = String(keywordOf(field, "description") ?? "")
+      const meaning = renderSentences(description, describeAllowedValues(listAllowedSchemaValues(field)))
+      const cells = [markup`${renderInlineCode(fieldPath)} ${renderSchemaType(field)}`, meaning]
+      return [{ path: fieldPath, description, cells }, ...describeFieldsWithin(field, fieldPath, path)]
     })
-  return Array.from(new Map(visit(schema, "", []).map((field) => [String(field.cells[0]), field])).values())
+  })
+
+/**
+ * Describes the fields of a response with the given schema, each followed by its nested fields. If several kinds of
+ * rows have a field with the same name and type, it is described only once, in the words of the last one.
+ */
+export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
+  // The first cell contains the path and the type.
+  const fields = describeFieldsWithin(schema, "", []).map((field) => [String(field.cells[0]), field] as const)
+  return Array.from(new Map(fields).values())
 }

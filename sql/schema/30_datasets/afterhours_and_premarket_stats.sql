@@ -1,4 +1,4 @@
--- One row per ticker and session, either after hours (resources: afterhours-stats) or premarket (resources:
+-- One row per ticker and session, either after hours (resources.md, afterhours-stats) or premarket (resources.md,
 -- premarket-stats). reference_close is the close on the same day or, for a premarket session, on the previous day.
 create table afterhours_stats (
   ticker                 ticker not null,
@@ -29,7 +29,8 @@ create table afterhours_stats (
   primary key (ticker, date)
 );
 
--- Sorts newest first. For a single ticker, a backward scan of the primary key gives the same order.
+-- The sort order of lists over all tickers: newest first. For a single ticker, a backward scan of the primary key gives
+-- the same order.
 create index on afterhours_stats (date desc, ticker);
 select index_each('afterhours_stats', '{percentage_gain,change_percentage,volume,dollar_volume,market_cap,
   tradable_float}');

@@ -7,7 +7,7 @@ create table daily_prices (
   primary key (ticker, date)
 );
 
--- Used to find the trading days (D32).
+-- Used to find the trading days, which are the days with closes (D32).
 create index on daily_prices (date);
 
 select history.track('daily_prices');

@@ -1,4 +1,5 @@
--- Days on which a ticker opened with a price gap (resources: gap-stats). gap-stats-advanced returns all columns (D30).
+-- Days on which a ticker opened with a price gap (resources.md, gap-stats). gap-stats-advanced returns all columns
+-- (D30).
 create table gap_stats (
   ticker                     ticker not null,
   date                       fact_day not null,
@@ -43,7 +44,8 @@ create table gap_stats (
   primary key (ticker, date)
 );
 
--- Sorts newest first. For a single ticker, a backward scan of the primary key gives the same order.
+-- The sort order of lists over all tickers: newest first. For a single ticker, a backward scan of the primary key gives
+-- the same order.
 create index on gap_stats (date desc, ticker);
 create index on gap_stats (closed_over_vwap, date desc, ticker);
 select index_each('gap_stats', '{gap_percentage,volume,dollar_volume,market_cap}');

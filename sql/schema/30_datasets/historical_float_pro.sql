@@ -1,6 +1,6 @@
 -- Historical share counts, with one row per filing, document and reported date (§2.5). Percentages are stored as
--- fractions. Queries compute market_cap and tradable_float (§2.6). Their inputs are never negative, so the results fit
--- into 2^53-1 (D16).
+-- fractions. Responses also contain market_cap and tradable_float, which queries compute from these columns and a close
+-- (§2.6). None of these values is negative, so the results fit into 2^53-1 (D16).
 create table historical_float_pro (
   ticker               ticker not null,
   filed_at             fact_day not null,

@@ -1,4 +1,4 @@
--- Notices that a company does not meet a Nasdaq listing requirement, with the status of each notice (resources:
+-- Notices that a company does not meet a Nasdaq listing requirement, with the status of each notice (resources.md,
 -- nasdaq-compliance).
 create table nasdaq_compliance (
   id                  filled_text primary key,
@@ -27,8 +27,8 @@ create table nasdaq_compliance (
   last_updated        wall_time not null
 );
 
--- Sorts newest first. The text columns have few distinct values, so their indexes also contain the sort columns. Few
--- rows share a date, so indexes on dates do not need them.
+-- The sort order of lists: newest first. The text columns have few distinct values, so their indexes also contain the
+-- sort columns. Few rows share a date, so indexes on dates do not need them.
 create index on nasdaq_compliance (date desc, id);
 select index_each('nasdaq_compliance', '{ticker,deficiency_type,notice_type,risk,status}', 'date desc, id');
 select index_each('nasdaq_compliance', '{added_date,compliance_deadline}');

@@ -1,4 +1,4 @@
--- News and filings (resources: news). news-basic returns fewer columns of the same rows (D30: tables). form_type is
+-- News and filings (resources.md, news). news-basic returns fewer columns of the same rows (D30: tables). form_type is
 -- `news` or an SEC form type.
 create table news (
   id               filled_text primary key,
@@ -36,8 +36,9 @@ alter table news alter column search set statistics 1000;
 select index_each('news', '{form_type}', 'created_at desc, id', any_case => true);
 create index news_tags_any_case_idx on news using gin (lowered(tags));
 
--- Finds the omitted items of a followed company (D35). The condition is true for every row. Its purpose is to keep
--- other statements from using this index: to return one page, they would sort all items of a symbol.
+-- Counts the items that a list leaves out when it follows a company's ticker changes: those filed outside the period in
+-- which the company used the symbol (D35). The condition is true for every row. Its purpose is to keep other statements
+-- from using this index: to return one page, they would sort all items of a symbol.
 create index news_ticker_filed_at_idx on news (ticker, filed_at) where filed_at > '-infinity';
 
 select history.track('news');

@@ -1,4 +1,4 @@
--- Reports on tickers with large moves (resources: research-reports). /v1/research-reports returns all columns except
+-- Reports on tickers with large moves (resources.md, research-reports). /v1/research-reports returns all columns except
 -- tldr_text, and needs the ultimate tier (D3). /v1/research-reports-tldr is open to every tier, and omits report_id
 -- (§2.5, D30).
 create table research_reports (

@@ -1,5 +1,5 @@
--- Ticker change events (§2.2, D19 to D22, ticker lineage). Whether an event is eligible depends on its status and its
--- date.
+-- Ticker change events (§2.2, D19 to D22, ticker lineage). An event is eligible, which means that lineage uses it, if
+-- its status is `confirmed` and its date has been reached (D19).
 create table ticker_changes (
   old_ticker     ticker not null,
   new_ticker     ticker not null,

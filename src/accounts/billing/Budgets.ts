@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { failIfErased, noSuchAccount } from "../Accounts.ts"
 
-/** A monthly budget. */
+/** The most that an account intends to spend in a calendar month. */
 export interface Budget {
   readonly microdollars: bigint
   /** Whether requests for data are refused once the budget has been spent. */

@@ -45,8 +45,8 @@ const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than t
 /** The billing state of an export in progress. */
 export interface BilledExport {
   /**
-   * The reservation that is released when the export is recorded. Null if the account has no spending limit, or if the
-   * endpoint is free.
+   * Id of the reservation that ends when the export is recorded as usage. Null if the account has no spending limit, or
+   * if the endpoint is free.
    */
   readonly reservation_id: string | null
   /**
@@ -56,7 +56,10 @@ export interface BilledExport {
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
 }
 
-/** Builds the function that starts billing an export. */
+/**
+ * Builds the function that reserves the cost of an export and then watches the export's key and cost. Called once, at
+ * startup.
+ */
 export const makeExportBilling = Effect.gen(function* () {
   const { getRemaining, open } = yield* PrepaidBalances
   const { watch } = yield* KeyWatcher
@@ -96,8 +99,10 @@ export const makeExportBilling = Effect.gen(function* () {
   }
 
   /**
-   * Starts billing an export. Until the scope closes, the reservation is renewed, and the key is checked twice a
-   * second. `address` is the client's IP address.
+   * Prepares to bill an export that is about to begin. Reserves its cost if the account has a spending limit. Until the
+   * scope closes, the reservation is renewed, and the key is checked twice a second: it must still work, may use the
+   * endpoint, and may be used from `address`, the client's IP address. Returns the reservation's id and the check to
+   * run before each chunk.
    */
   return Effect.fnUntraced(function* (
     result: ExportResult,

@@ -11,7 +11,7 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 const writeInterval = Duration.seconds(1)
 const writeTimeout = Duration.seconds(5)
 
-/** For how many minutes counts are retained, in memory and in PostgreSQL. */
+/** For how many minutes the counts of failed requests are retained, in memory and in PostgreSQL. */
 const keptMinutes = 60
 
 interface FailedRequests {
@@ -25,8 +25,8 @@ interface FailedRequests {
 export const makeFailedRequestCounter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   /**
-   * Counts that have not been written yet, keyed by minute, status and endpoint. The map cannot grow without limit,
-   * because one hour has only so many combinations.
+   * Counts that have not been written yet, keyed by minute, status and endpoint. While writes fail, only the last hour
+   * is retained, so the map cannot grow without limit.
    */
   let waiting = new Map<string, FailedRequests>()
   let isFailing = false
@@ -38,7 +38,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
     else found.requests += requests
   }
 
-  /** Adds the counts to those in PostgreSQL, and deletes expired minutes. */
+  /** Adds the given counts to those in PostgreSQL, and deletes counts that are more than `keptMinutes` old. */
   const write = (counts: ReadonlyArray<FailedRequests>) =>
     sql`
       with expired as (
@@ -73,7 +73,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
   yield* addForkedFinalizer(Effect.asVoid(writeWaiting))
   yield* repeatInBackground(writeWaiting, writeInterval)
 
-  /** Counts a request that arrived at `time` (Unix time in milliseconds). */
+  /** Counts a failed request that arrived at `time` (Unix time in milliseconds). */
   return (endpoint: string, status: number, time: number) =>
     add({ minute: Math.floor(time / 60_000), endpoint, status, requests: 1 })
 })

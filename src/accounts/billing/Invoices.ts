@@ -1,4 +1,6 @@
-/** Closes months, which creates their invoices, and reads existing invoices (docs/operations/invoices.md). */
+/**
+ * Closes months, which creates an invoice for each account, and reads existing invoices (docs/operations/invoices.md).
+ */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -12,13 +14,13 @@ class MonthNotClosable extends Data.TaggedError("MonthNotClosable")<{ readonly m
 
 class NoSuchInvoice extends Data.TaggedError("NoSuchInvoice")<{ readonly message: string }> {}
 
-/** What has to be known about an account to close a month. */
+/** An account for which a month is to be closed. */
 const InvoicedAccount = Schema.Struct({
   account_id: Schema.Int,
   name: Schema.String,
   is_closed: Schema.Boolean,
   latest: Schema.NullOr(CalendarMonth),
-  /** Whether the account has usage from before the month, but no invoice yet. */
+  /** Whether the account has no invoice yet, but has usage from before the month to close. */
   has_earlier_usage: Schema.Boolean,
 })
 type InvoicedAccount = typeof InvoicedAccount.Type
@@ -47,7 +49,7 @@ const readPeriod = Effect.fnUntraced(function* (month: string) {
   return yield* Effect.orDie(Effect.fromNullishOr(period))
 })
 
-/** Returns the accounts that existed in the month. */
+/** Returns the accounts that existed in the month, or only the one with the given name. */
 const findAccounts = Effect.fnUntraced(function* (month: string, name: string | null) {
   const sql = yield* SqlClient.SqlClient
   const { first_day, next_month } = yield* readPeriod(month)
@@ -72,13 +74,13 @@ interface Closing {
   readonly month: string
   /** Null selects all accounts. */
   readonly account: string | null
-  /** Whether accounts that have no invoice yet may be left uninvoiced for usage before the month. */
+  /** Whether usage from before the month may remain uninvoiced, for accounts that have no invoice yet. */
   readonly skipsEarlierUsage: boolean
 }
 
 /**
- * Returns why the month cannot be closed for these accounts and how to resolve it. Returns undefined if it can be
- * closed.
+ * Returns a sentence that explains why the month cannot be closed for these accounts and how to resolve it. Returns
+ * undefined if it can be closed. `previous` is the month before, and `open` are the accounts that need an invoice.
  */
 const findObstacle = (
   { month, skipsEarlierUsage }: Closing,
@@ -105,7 +107,10 @@ const findObstacle = (
 
 const ClosedInvoice = Schema.Struct({ is_new: Schema.Boolean })
 
-/** Creates the accounts' invoices for a month, and reports progress. Returns how many invoices are new. */
+/**
+ * Creates an invoice for the month for each of the accounts, and reports progress. Returns how many invoices are new:
+ * another process may have created some of them in the meantime.
+ */
 const closeInvoices = Effect.fnUntraced(function* (
   accounts: ReadonlyArray<InvoicedAccount>,
   month: string,
@@ -119,7 +124,7 @@ const closeInvoices = Effect.fnUntraced(function* (
   const closed = yield* Effect.forEach(
     accounts,
     ({ account_id, has_earlier_usage }) => {
-      // Usage before this day is never invoiced.
+      // Usage before this day is never invoiced for the account. Null: all of its usage is invoiced.
       const usageFrom = has_earlier_usage ? first_day : null
       const close = decodeRows(ClosedInvoice)(sql`
         select close_invoice(${account_id}::float8::bigint, ${month}, ${usageFrom}::text::date) as is_new
@@ -145,7 +150,8 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const { first_day, is_over, next_month, previous } = yield* readPeriod(month)
   const refuse = (reason: string) => new MonthNotClosable({ message: `${reason} Nothing was changed.` })
   if (!is_over) return yield* refuse(`${month} is not over. It can be closed from ${next_month} on, New York time.`)
-  // Usage that is added to the daily sums after this call goes on the next invoice.
+  // Only settled usage, which is part of the daily sums, is invoiced. Usage from the month that is settled later goes
+  // on the next invoice.
   yield* settleUsage
   const accounts = yield* findAccounts(month, account)
   if (account !== null && accounts.length === 0) {

@@ -13,10 +13,10 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import type { UsageColumns } from "./UsageColumns.ts"
 
-/** Lifetimes of reservations. Tests shorten them. */
+/** For how long a reservation of part of an account's balance is valid. Tests use shorter times. */
 export const ReservationTimes = Context.Reference("tickerline/accounts/ReservationTimes", {
   defaultValue: () => ({
-    /** How long a reservation counts after its last renewal, by PostgreSQL's clock. */
+    /** How long PostgreSQL counts a reservation after its last renewal, measured by PostgreSQL's clock. */
     lease: Duration.seconds(60),
     renewalInterval: Duration.seconds(10),
     /**
@@ -37,22 +37,31 @@ const maxAccounts = 10_000
 const poolPartition = "reservations"
 
 interface Balance {
-  /** The spendable amount when it was last read, minus what this process has charged since. */
+  /**
+   * The spendable amount in microdollars when it was last read from the database, minus what this process has charged
+   * since.
+   */
   balance: number
-  /** The amount reserved by exports in all processes when it was last read, plus this process's changes since. */
+  /**
+   * The amount reserved by exports in all processes when it was last read from the database, plus changes by this
+   * process since.
+   */
   reserved: number
   /**
-   * When this process last made a charge or changed a reservation (monotonic clock, ms). A read that began earlier may
-   * not include that change, so its result is ignored.
+   * When this process last made a charge or changed a reservation (monotonic clock, ms). A read of the balance that
+   * began earlier may not include that change, so its result is ignored.
    */
   changedAt: number
 }
 
-/** Amounts that this process has counted for an account but not written yet. */
+/** Amounts in microdollars that this process has counted for an account, but not written to the database yet. */
 interface Unwritten {
-  /** The total cost of responses. */
+  /** The total cost of responses that are not recorded yet. */
   cost: number
-  /** Reservations of exports that have ended. Each amount becomes available again when the export's cost is written. */
+  /**
+   * The total of reservations whose exports have ended. A reservation's amount becomes available again when its
+   * export's cost is written.
+   */
   givenBack: number
 }
 
@@ -62,31 +71,40 @@ interface FoundBalance {
   readonly reserved: number
 }
 
-/** The account's data in a request. It is used until the ledger has an entry for the account. */
+/**
+ * An account as identified by a request's key. Its spendable amount is used until the ledger has an entry for the
+ * account.
+ */
 type AccountBalance = { readonly account_id: number; readonly spendable_microdollars: number | null }
 
-/** A reservation made by this process. */
-interface Holding {
+/** A reservation for one export by this process. */
+interface HeldReservation {
   readonly account_id: number
   amount: number
   /**
-   * Reference count: one for the export and, after it ends, one for its unwritten usage record. At 0, the reservation
-   * is no longer renewed and expires.
+   * Reference count: one for the export until it ends, and one for its usage record until that is written. At 0, the
+   * reservation is no longer renewed and expires.
    */
   users: number
-  /** Whether the export has ended. Its reservation then remains only until its cost has been written. */
+  /**
+   * Whether the export has been recorded as usage. Its reservation then remains only until the cost has been written.
+   */
   isEnded: boolean
   /** The time until which this process may rely on the reservation (monotonic clock, ms). */
   validUntil: number
 }
 
-/** The cost of a usage row, and the reservation that covers it. */
+/**
+ * The cost of a request that has been recorded as usage, and the reservation that covers it, if the request is an
+ * export.
+ */
 export interface Charge {
   readonly account_id: number
   readonly cost_microdollars: number
   readonly reservation_id: string | null
 }
 
+/** The result of an attempt to reserve an amount, all amounts in microdollars. */
 interface ReserveResult {
   readonly isGranted: boolean
   /** What the account can still spend, excluding what its other exports have reserved. */
@@ -96,8 +114,9 @@ interface ReserveResult {
 }
 
 /**
- * Maximum number of attempts to reserve an amount. If usage was being written during a refused attempt, some costs may
- * have been counted twice, so the attempt is repeated.
+ * Maximum number of attempts to reserve an amount. An attempt is repeated if it was refused while usage was being
+ * written, because the same cost may have been subtracted twice: once by PostgreSQL, and once as unwritten by this
+ * process.
  */
 const maxReserveAttempts = 3
 
@@ -115,10 +134,12 @@ const decodeIds = decodeRows(Schema.Struct({ reservation_id: Schema.String }))
  */
 const makeBalanceLedger = (now: () => number) => {
   const balances = new Map<number, Balance>()
-  /** Unwritten amounts by account, including accounts without a spending limit. */
+  /** Amounts not written yet, by account id, including accounts without a spending limit. */
   const unwritten = new Map<number, Unwritten>()
 
-  /** Frees space by removing accounts that have nothing unwritten. Their balances can be read again. */
+  /**
+   * Removes the balances of accounts that have nothing unwritten. They are read again with the next lookup of a key.
+   */
   const evict = () => {
     for (const id of balances.keys()) if (!unwritten.has(id)) balances.delete(id)
   }
@@ -150,7 +171,7 @@ const makeBalanceLedger = (now: () => number) => {
     else unwritten.set(account_id, sum)
   }
 
-  /** Returns the amount reserved by exports in progress. */
+  /** Returns the amount reserved by exports in progress, without those that have ended but are not written yet. */
   const getReserved = (account_id: number, { reserved }: Balance) =>
     Math.max(0, reserved - getUnwritten(account_id).givenBack)
 
@@ -159,9 +180,12 @@ const makeBalanceLedger = (now: () => number) => {
     getUnwritten,
     addUnwritten,
     has: (account_id: number) => balances.has(account_id),
-    /** Returns when this process last changed the balance (monotonic clock, ms). */
+    /** Returns when this process last changed the account's balance (monotonic clock, ms). */
     getChangedAt: (account_id: number) => balances.get(account_id)?.changedAt ?? -Infinity,
-    /** Subtracts a charge, and adds a change in reservations, that this process has just made in the database. */
+    /**
+     * Applies changes that this process has just made in the database: subtracts `charged` from the balance, and adds
+     * `reserved`, which may be negative, to the reserved amount.
+     */
     adjust: (account_id: number, charged: number, reserved: number) => {
       const known = balances.get(account_id)
       if (known === undefined) return
@@ -176,7 +200,7 @@ const makeBalanceLedger = (now: () => number) => {
         ? spendable_microdollars ?? Infinity
         : known.balance - getReserved(account_id, known) - getUnwritten(account_id).cost
     },
-    /** Returns whether the account could spend anything if its exports had not reserved anything. */
+    /** Returns whether the account has money, part or all of which is reserved by exports in progress. */
     isReserved: ({ account_id }: AccountBalance) => {
       const known = balances.get(account_id)
       return known !== undefined && getReserved(account_id, known) > 0 && known.balance > getUnwritten(account_id).cost
@@ -184,7 +208,7 @@ const makeBalanceLedger = (now: () => number) => {
   }
 }
 
-/** Builds the functions that change reservations in PostgreSQL. */
+/** Builds the functions that set and renew reservations in PostgreSQL. */
 const makeReservationStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
@@ -192,8 +216,10 @@ const makeReservationStatements = Effect.gen(function* () {
   const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
   return {
     /**
-     * Sets the reserved amount. `unwrittenCost` is what the account has spent but the database does not include yet. It
-     * contains the costs of the exports in `ended`, so their reservations are no longer counted.
+     * Sets the amount of the reservation `id`: to `wanted` or, if less is available, to what is available, provided
+     * that it is at least `needed`. `unwrittenCost` is what the account has spent but the database does not include
+     * yet. It contains the costs of the exports whose reservations are listed in `ended`, so those reservations are not
+     * counted as well.
      */
     reserve: (
       { account_id, ended, id, needed, unwrittenCost, wanted }: {
@@ -230,42 +256,48 @@ const makeReservationStatements = Effect.gen(function* () {
   }
 })
 
-/** Combines the ledger with this process's reservations, and updates both when usage is written. */
+/**
+ * Tracks what each account can still spend and this process's reservations, and updates both when usage is recorded and
+ * written.
+ */
 const makePrepaidBalances = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
   const { holderTtl, renewalInterval } = yield* ReservationTimes
   const statements = yield* makeReservationStatements
   const ledger = makeBalanceLedger(now)
-  const holdings = new Map<string, Holding>()
+  /** This process's reservations by id. */
+  const reservations = new Map<string, HeldReservation>()
   let findWriter: () => number | undefined = () => undefined
-  /** The usage batch being written. */
+  /** The usage batch being written to the database, if any. */
   let sending: { readonly rows: UsageColumns; readonly last: number } | undefined
 
   /**
-   * Removes the batch being written from a balance that already includes it. The ledger still counts that batch as
-   * unwritten; `completeCharges` subtracts it once the write is known to have succeeded.
+   * Adds the costs of the batch being written back to a balance from which the database has already subtracted them.
+   * The ledger still counts these costs as unwritten, and would otherwise subtract them a second time.
+   * `completeCharges` removes them from the unwritten costs once this process knows that the write has succeeded.
    */
   const withoutSending = (account_id: number, { balance, reserved }: FoundBalance): FoundBalance => {
     if (sending === undefined) return { balance, reserved }
-    const { costs, reservations } = sending.rows
-    for (const place of sending.rows.findIndexes(account_id)) {
-      balance += costs[place] ?? 0
-      reserved += holdings.get(reservations.get(place) ?? "")?.amount ?? 0
+    const { rows } = sending
+    for (const index of rows.findIndexes(account_id)) {
+      balance += rows.costs[index] ?? 0
+      reserved += reservations.get(rows.reservations.get(index) ?? "")?.amount ?? 0
     }
     return { balance, reserved }
   }
 
   /**
    * Begins a read of balances. A usage batch may already be in the database before this process learns that the write
-   * succeeded, so the statement also selects the number of the newest batch that it sees.
+   * succeeded. The statement that reads the balances must therefore also select `writtenSql`, the sequence number of
+   * the newest batch of this process that it sees.
    */
   const beginRead = () => {
     const asOf = now()
     const writer = findWriter()
     return {
       writtenSql: sql`(select written from usage_writers where writer = ${writer ?? null}::int)`,
-      /** Stores the result of the read. `written` is the value that `writtenSql` returned. */
+      /** Stores a balance that was read. `written` is the value of `writtenSql` in the same statement. */
       store: (account_id: number, found: FoundBalance, written: number | null) => {
         const containsBatch = sending !== undefined && (written ?? 0) >= sending.last
         if (containsBatch) return ledger.update(account_id, withoutSending(account_id, found), asOf)
@@ -278,56 +310,68 @@ const makePrepaidBalances = Effect.gen(function* () {
   }
 
   /**
-   * Must be called before each batch is written. `last` is the batch's last sequence number. `getWriter` returns this
-   * process's writer number.
+   * Must be called before each usage batch is written. `last` is the batch's last sequence number. `getWriter` returns
+   * this process's writer number, or undefined if it has none yet.
    */
   const beginWrite = (batch: NonNullable<typeof sending>, getWriter: typeof findWriter) => {
     sending = batch
     findWriter = getWriter
   }
 
-  /** Subtracts a cost that will be written later. A negative amount cancels an earlier one. */
+  /** Subtracts a cost that will be recorded later, in microdollars. A negative amount cancels an earlier one. */
   const spend = (account_id: number, microdollars: number) => ledger.addUnwritten(account_id, microdollars, 0)
 
-  /** Subtracts the cost of a usage row that is not written yet, and releases the reservation of its export. */
+  /** Subtracts the cost of a usage row that is not written yet, and marks the reservation of its export as ended. */
   const addCharge = (charge: Charge) => {
-    const holding = holdings.get(charge.reservation_id ?? "")
-    if (holding !== undefined) {
-      holding.users += 1
-      holding.isEnded = true
+    const reservation = reservations.get(charge.reservation_id ?? "")
+    if (reservation !== undefined) {
+      reservation.users += 1
+      reservation.isEnded = true
     }
-    ledger.addUnwritten(charge.account_id, charge.cost_microdollars, holding?.amount ?? 0)
+    ledger.addUnwritten(charge.account_id, charge.cost_microdollars, reservation?.amount ?? 0)
   }
 
-  /** Must be called once the charges are in the database. Moves them from the unwritten amounts to the balances. */
+  /**
+   * Must be called once a batch is in the database. Moves its costs from the unwritten amounts to the balances, and
+   * ends the reservations of its exports.
+   */
   const completeCharges = (rows: UsageColumns) => {
     sending = undefined
-    for (const place of rows.findIndexes()) {
-      const [account_id = 0, cost = 0] = [rows.accounts[place], rows.costs[place]]
-      const reservation_id = rows.reservations.get(place) ?? ""
-      const holding = holdings.get(reservation_id)
-      if (cost === 0 && holding === undefined) continue
-      const amount = holding?.amount ?? 0
+    for (const index of rows.findIndexes()) {
+      const [account_id = 0, cost = 0] = [rows.accounts[index], rows.costs[index]]
+      const reservation_id = rows.reservations.get(index) ?? ""
+      const reservation = reservations.get(reservation_id)
+      if (cost === 0 && reservation === undefined) continue
+      const amount = reservation?.amount ?? 0
       ledger.addUnwritten(account_id, -cost, -amount)
       ledger.adjust(account_id, cost, -amount)
-      if (holding === undefined) continue
-      holding.amount = 0
-      holding.users -= 1
-      if (holding.users === 0) holdings.delete(reservation_id)
+      if (reservation === undefined) continue
+      reservation.amount = 0
+      reservation.users -= 1
+      if (reservation.users === 0) reservations.delete(reservation_id)
     }
   }
 
+  /** Returns the ids of the account's reservations whose exports have ended, but whose costs are not written yet. */
   const listEnded = (account_id: number) =>
-    Array.from(holdings).flatMap(([id, other]) => other.isEnded && other.account_id === account_id ? [id] : [])
+    Array.from(reservations).flatMap(([id, one]) => one.isEnded && one.account_id === account_id ? [id] : [])
 
   /** Extends how long this process relies on a reservation, starting from the time when the renewal was requested. */
-  const extend = (holding: Holding, requestedAt: number) => {
-    holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
+  const extend = (reservation: HeldReservation, requestedAt: number) => {
+    reservation.validUntil = requestedAt + Duration.toMillis(holderTtl)
   }
 
-  /** Sets a reservation's amount in PostgreSQL. Retries a refusal that may be wrong. */
-  const reserve = Effect.fnUntraced(function* (id: string, holding: Holding, needed: number, wanted: number) {
-    const { account_id } = holding
+  /**
+   * Sets a reservation's amount in PostgreSQL, to between `needed` and `wanted`. Repeats an attempt whose refusal may
+   * be wrong, because usage was being written at the same time.
+   */
+  const reserve = Effect.fnUntraced(function* (
+    id: string,
+    reservation: HeldReservation,
+    needed: number,
+    wanted: number,
+  ) {
+    const { account_id } = reservation
     for (let attempt = 1;; attempt++) {
       const requestedAt = now()
       // If a batch is being written, its costs may already be in the database while they still count as unwritten here.
@@ -341,12 +385,14 @@ const makePrepaidBalances = Effect.gen(function* () {
         unwrittenCost,
         ended: listEnded(account_id),
       })
+      // Null if less than `needed` is available.
       const granted = found?.granted ?? null
       if (granted !== null) {
-        ledger.adjust(account_id, 0, granted - holding.amount)
-        holding.amount = granted
-        extend(holding, requestedAt)
+        ledger.adjust(account_id, 0, granted - reservation.amount)
+        reservation.amount = granted
+        extend(reservation, requestedAt)
       } else {
+        // A batch may also have been written completely since the attempt began.
         const wasWritten = ledger.getChangedAt(account_id) >= requestedAt
         if ((isBeingWritten || wasWritten) && attempt < maxReserveAttempts) continue
       }
@@ -361,39 +407,41 @@ const makePrepaidBalances = Effect.gen(function* () {
   })
 
   /**
-   * Opens a reservation, which sets aside part of a balance for an export. Its amount is 0 at first. The reservation is
-   * renewed until the scope closes and the export's cost has been written.
+   * Opens a reservation, which sets aside part of the account's balance for an export. Its amount is 0 at first. The
+   * reservation is renewed until the scope closes and the export's cost has been written.
    */
   const open = Effect.fnUntraced(function* (account_id: number) {
     const id = SecureRandom.uuidV7Unsafe()
-    const holding: Holding = { account_id, amount: 0, users: 1, isEnded: false, validUntil: 0 }
-    holdings.set(id, holding)
-    // The export may be recorded after this finalizer runs, so the entry stays in `holdings` until the next renewal.
+    const reservation: HeldReservation = { account_id, amount: 0, users: 1, isEnded: false, validUntil: 0 }
+    reservations.set(id, reservation)
+    // The export may be recorded as usage after this finalizer has run, and then uses the entry again. It is therefore
+    // left in `reservations`; `renewAll` deletes entries without users.
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
-        holding.users -= 1
+        reservation.users -= 1
       })
     )
     return {
       id,
       /** Returns the reserved amount, or 0 once this process may no longer rely on the reservation. */
-      getAmount: () => now() < holding.validUntil ? holding.amount : 0,
+      getAmount: () => now() < reservation.validUntil ? reservation.amount : 0,
       /**
        * Sets the reserved amount to `wanted` microdollars. If less is available but at least `needed`, reserves what is
        * available. Otherwise leaves the amount unchanged.
        */
-      reserve: (needed: number, wanted: number) => reserve(id, holding, needed, wanted),
+      reserve: (needed: number, wanted: number) => reserve(id, reservation, needed, wanted),
     }
   })
 
+  /** Renews the reservations that are in use with one statement, and forgets the others. */
   const renewAll = Effect.suspend(() => {
-    for (const [id, { users }] of holdings) if (users === 0) holdings.delete(id)
-    const renewed = new Map(holdings)
+    for (const [id, { users }] of reservations) if (users === 0) reservations.delete(id)
+    const renewed = new Map(reservations)
     const requestedAt = now()
     return renewed.size === 0 ? Effect.void : Effect.map(statements.renew(Array.from(renewed.keys())), (found) => {
       for (const { reservation_id } of found) {
-        const holding = renewed.get(reservation_id)
-        if (holding !== undefined) extend(holding, requestedAt)
+        const reservation = renewed.get(reservation_id)
+        if (reservation !== undefined) extend(reservation, requestedAt)
       }
     })
   })

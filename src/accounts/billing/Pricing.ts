@@ -10,7 +10,7 @@ const gigabyte = 1_000_000_000n
 export const computeDataCost = (bytes: number, pricePerGigabyte: number) =>
   Number((BigInt(bytes) * BigInt(pricePerGigabyte) + gigabyte - 1n) / gigabyte)
 
-/** Returns how many bytes an amount in microdollars buys. */
+/** Returns how many bytes of a response body can be bought for an amount in microdollars. */
 export const computeAffordableBytes = (microdollars: number, pricePerGigabyte: number) =>
   pricePerGigabyte === 0 ? Infinity : Number((BigInt(microdollars) * gigabyte) / BigInt(pricePerGigabyte))
 

@@ -1,7 +1,7 @@
 /**
- * Counts requests refused with 429 until the counts are written (D29, usage). Such requests are free, and clients may
- * send any number of them. They are therefore stored as one row per account, endpoint and minute instead of one row per
- * request.
+ * Counts requests refused with 429, and retains the counts until they are written to the database (D29, usage). Such
+ * requests are free, and clients may send any number of them. They are therefore stored as one row per account,
+ * endpoint and minute instead of one row per request.
  */
 import { SecureRandom } from "effect/crypto"
 import type { UsageRecord } from "./UsageRecord.ts"
@@ -15,7 +15,7 @@ const minuteMillis = 60_000
  */
 const maxWaitingRows = 10_000
 
-/** A usage row: one account's requests to one endpoint that were refused in one minute. */
+/** A row of the table `usage`: one account's requests to one endpoint that were refused in one minute. */
 interface MinuteCount {
   readonly id: string
   readonly row: UsageRecord
@@ -28,9 +28,12 @@ interface MinuteCount {
 
 const zero = { requests: 0, bytes: 0 }
 
-/** Creates a process's counter of throttled requests. */
+/**
+ * Creates a process's counter of throttled requests. `maxWaiting` is the number of waiting rows from which new rows are
+ * avoided.
+ */
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
-  /** The newest count for each account and endpoint. */
+  /** The newest row of each account and endpoint, keyed by both. */
   const current = new Map<string, MinuteCount>()
   /** Rows with requests that are not in the database yet. */
   const waiting = new Set<MinuteCount>()
@@ -62,7 +65,10 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(count)
   }
 
-  /** Returns the next batch, and a function to call once the batch has been written. A failed write may be retried. */
+  /**
+   * Returns the next rows to write, at most `maxRows`, and a function to call once they have been written. If the write
+   * fails, the same batch can be written again.
+   */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((count): ThrottledRequestCount => ({
@@ -85,7 +91,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   return {
     add,
     takeBatch,
-    /** Returns an account's rows whose current counts are not in the database yet. */
+    /** Returns an account's rows that contain requests which are not in the database yet. */
     findWaiting: (account_id: number) => Array.from(waiting).filter(({ row }) => row.account_id === account_id),
     countWaitingRows: () => waiting.size,
     countWaitingRequests: () =>

@@ -1,27 +1,28 @@
-/** Stores requests in memory until they are written (D29, usage). */
+/** Holds recorded requests in memory until they are written to the database (D29, usage). */
 import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
 /** Maximum number of requests in one write. */
 export const maxBatchRows = 2_000
 
-/** Size in bytes of the buffer for a batch's packed ids. Only ids chosen by clients are stored in it. */
+/**
+ * Size in bytes of the buffer for the request ids chosen by clients, in packed form. An average id may have 64 bytes.
+ */
 const ownIdBytes = 64 * maxBatchRows
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /**
- * Converts an id to the format of the `own_ids` column. A UUID becomes `=` followed by the 22 characters of its Base64
- * encoding; no other id contains `=`. Any other id is returned unchanged.
+ * Converts a request id to the format of the column `own_ids` in `usage_batches`. A UUID becomes `=` followed by the 22
+ * characters of its Base64 encoding; no other id contains `=`. Any other id is returned unchanged.
  */
 export const packClientId = (id: string) =>
   canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 /**
- * A batch of requests, stored as one numeric array per property. The arrays are allocated once and reused: `clear`
- * empties them for the next batch. One object per request would be expensive, because the objects would live long
- * enough to be promoted to V8's old generation, which is only collected as a whole. A request's index in the arrays is
- * called its `place`.
+ * A batch of requests, stored as one numeric array per property. A request has the same index in all arrays. The arrays
+ * are allocated once and reused: `clear` empties them for the next batch. One object per request would be expensive,
+ * because the objects would live long enough to be promoted to V8's old generation, which is only collected as a whole.
  */
 export class UsageColumns {
   length = 0
@@ -48,9 +49,9 @@ export class UsageColumns {
    */
   readonly #ownIds = Buffer.allocUnsafeSlow(ownIdBytes)
   readonly #ownIdEnds = new Uint32Array(maxBatchRows)
-  /** The distinct kinds of the requests. */
+  /** The distinct kinds of the requests, such as all successful requests to one endpoint. */
   readonly kinds: Array<RequestKind> = []
-  /** Export reservations by index. A reservation ends when its request is written. */
+  /** The reservation of each export, by the request's index. A reservation ends when its request is written. */
   readonly reservations = new Map<number, string>()
 
   #findKindIndex(row: RequestKind) {
@@ -64,7 +65,7 @@ export class UsageColumns {
     return index === 0 ? 0 : this.#ownIdEnds[index - 1] ?? 0
   }
 
-  /** Adds a request. Returns false if it does not fit into the batch. */
+  /** Adds a request. Returns false without adding it if the batch has no room for the request or its id. */
   add(row: UsageRecord) {
     const index = this.length
     const number = readRequestNumber(row.request_id, row.requested_at)

@@ -3,7 +3,7 @@
  * them. When too many are waiting, new requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { addForkedFinalizer, forkUntraced } from "../../postgres/metrics/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
@@ -18,20 +18,20 @@ import { maxBatchRows, UsageColumns } from "./UsageColumns.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 import { makeThrottledRequestCountWriter, makeUsageWriter, type UsageBatch } from "./UsageWriter.ts"
 
-/** Maximum number of usage rows waiting to be written. Beyond it, requests are refused. */
+/** Maximum number of requests waiting to be recorded. Beyond it, new requests are refused. */
 export const UsageBufferSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
 ).pipe(Config.withDefault(100_000))
 
 /** Maximum number of empty batches retained for reuse. Each takes 0.25 MB. */
-const maxSpareColumns = 8
+const maxReusableBatches = 8
 
 /**
  * How long rows are collected before they are written. A process that is killed loses less than one second of usage.
  */
 const usageDelay = Duration.millis(250)
-const refusalDelay = Duration.millis(500)
+const throttledDelay = Duration.millis(500)
 
 /**
  * Time limit for one write. It exceeds PostgreSQL's `statement_timeout` of 30 seconds, which normally ends the write
@@ -41,7 +41,7 @@ const writeTimeout = Duration.seconds(36)
 
 const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
 
-/** If rows have been waiting for this long without any being written, `/health/ready` reports it. */
+/** If usage has been waiting for this long without any being written, the response of `/health/ready` reports it. */
 const lateAfterSeconds = 10
 
 /** Time limit for writing the waiting rows during shutdown. */
@@ -71,21 +71,23 @@ const bufferFull = new DatabasePoolTimeout({
   error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
 })
 
-/** A queue of rows that are written in batches. */
+/** A queue of rows that are written in batches. A row is a request, or a count of requests refused with 429. */
 interface WaitingRows<Batch> {
+  /** Returns how many rows are waiting. */
   readonly count: () => number
   /** How long rows are collected before they are written. */
   readonly delay: Duration.Duration
+  /** Returns the next batch. Its rows stay in the queue until `remove` is called. */
   readonly takeBatch: () => Batch
   /** Writes a batch. Must be idempotent. */
   readonly write: (batch: Batch) => Effect.Effect<unknown, { readonly message: string }>
-  /** Removes a written batch. Returns how many requests it contained. */
+  /** Removes the rows of a written batch from the queue. Returns how many requests they contained. */
   readonly remove: (batch: Batch) => number
 }
 
 /**
- * Returns a loop that writes waiting rows in batches. A failed batch is retried after any error until it is written,
- * because usage must not be lost.
+ * Returns a loop that writes waiting rows in batches, in a background fiber. A failed batch is retried after any error
+ * until it is written, because usage must not be lost.
  */
 const makeWriteLoop = <Batch>(
   { count, delay, remove, takeBatch, write }: WaitingRows<Batch>,
@@ -123,8 +125,9 @@ const makeWriteLoop = <Batch>(
       if (count() === 0) stalledSince = now()
       hasRows.openUnsafe()
     },
-    /** Returns for how long rows have been waiting without any being written. */
+    /** Returns for how many seconds rows have been waiting without any being written. */
     readStalledSeconds: () => count() === 0 ? 0 : (now() - stalledSince) / 1000,
+    /** Writes the rows that are left, during a shutdown. */
     writeRemaining: Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
     writeForever: Effect.gen(function* () {
       yield* hasRows.await
@@ -135,14 +138,19 @@ const makeWriteLoop = <Batch>(
   }
 }
 
-/** Sums up an account's requests in the given batches. The resulting object becomes a row in SQL. */
+/**
+ * Sums up an account's requests in the given batches. `today` is the current date in New York. The returned object
+ * becomes a row in SQL. It contains the number of requests today, their cost today, this month and in total, and the
+ * time of the newest request that cost anything.
+ */
 const summarize = (batches: ReadonlyArray<UsageColumns>, account_id: number, today: string) => {
   const requests = batches.flatMap((rows) =>
-    rows.findIndexes(account_id).map((place) => {
-      const [requested_at = 0, cost = 0] = [rows.times[place], rows.costs[place]]
+    rows.findIndexes(account_id).map((index) => {
+      const [requested_at = 0, cost = 0] = [rows.times[index], rows.costs[index]]
       return { cost, date: getDateInNewYork(requested_at), requested_at }
     })
   )
+  // Dates are `YYYY-MM-DD`, so comparing them as text compares them in time. Every date is after the empty string.
   const sumCost = (since: string) => requests.reduce((sum, { cost, date }) => date >= since ? sum + cost : sum, 0)
   const chargedAt = requests.reduce(
     (newest, { cost, requested_at }) => cost > 0 ? Math.max(newest, requested_at) : newest,
@@ -157,25 +165,83 @@ const summarize = (batches: ReadonlyArray<UsageColumns>, account_id: number, tod
   }
 }
 
-/** Stores requests in memory, writes them in two loops, and informs `PrepaidBalances` about completed writes. */
+type UsageSums = ReturnType<typeof summarize>
+
+/** An account's usage that was in this process's memory when a statement was built. */
+interface UnwrittenUsage {
+  readonly account_id: number
+  /**
+   * Sums over parts of the usage. `last` is the last sequence number of the batch being written, which may already be
+   * in the database, or null if the part certainly is not.
+   */
+  readonly parts: ReadonlyArray<UsageSums & { readonly last: number | null }>
+  /** Today's counts of requests refused with 429 that are not completely in the database. */
+  readonly throttled: ReturnType<ReturnType<typeof makeThrottledRequestCounter>["findWaiting"]>
+  /** This process's writer number, or undefined if it has not written anything yet. */
+  readonly writer: number | undefined
+}
+
+/**
+ * Builds a query for one row with the sums of an account's unwritten usage. The database may contain some of it without
+ * this process knowing that the write succeeded. The query sees whether it does, and leaves that out.
+ */
+const buildUnwrittenQuery = (
+  sql: SqlClient.SqlClient,
+  { account_id, parts, throttled, writer }: UnwrittenUsage,
+): Statement.Fragment => {
+  const throttledRequests = throttled.reduce((total, { requests }) => total + requests, 0)
+  return sql`
+        select
+          -- Rows for throttled requests may already be in the database with an earlier count, which is subtracted.
+          sum(requests_today)::bigint + ${throttledRequests}::float8::bigint - (
+            select coalesce(sum(request_count), 0)::bigint from usage
+            where usage.account_id = ${account_id}::float8::bigint
+              and usage_id = any(${makeArrayParameter(throttled.map(({ id }) => id), OID.uuid)})
+              and requested_at = any(${
+    makeArrayParameter(throttled.map(({ row }) => row.requested_at), OID.timestamptz)
+  })
+          ) as requests_today,
+          sum(cost_today)::bigint as cost_today, sum(cost_this_month)::bigint as cost_this_month,
+          sum(cost)::bigint as cost, max(charged_at) as charged_at
+        from jsonb_to_recordset(${JSON.stringify(parts)}::text::jsonb) as unwritten (
+          last integer, requests_today bigint, cost_today bigint, cost_this_month bigint, cost bigint,
+          charged_at timestamptz
+        )
+        -- Leaves out the batch being written if the database already contains it.
+        where last is null or last > coalesce(
+          (select written from usage_writers where writer = ${writer ?? null}::int), 0
+        )
+      `
+}
+
+/**
+ * Builds the functions that record requests, refuse them if they cannot be recorded, and report an account's unwritten
+ * usage. Requests are stored in memory and written by two background loops: one for requests, and one for counts of
+ * requests refused with 429. `PrepaidBalances` learns of every request and of every completed write.
+ */
 const makeUsageMetering = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const maxWaiting = yield* UsageBufferSizeConfig
   const usageWriter = yield* makeUsageWriter
-  const writeRefusals = yield* makeThrottledRequestCountWriter
+  const writeThrottledCounts = yield* makeThrottledRequestCountWriter
   const balances = yield* PrepaidBalances
   yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
-  /** Batches to write, oldest first. New rows go into the last batch unless it is already being written. */
+  /**
+   * Batches that are not written yet, oldest first. A new request goes into the last batch unless that batch is already
+   * being written or is full.
+   */
   const waiting: Array<UsageColumns> = []
   let waitingRows = 0
-  const spare: Array<UsageColumns> = []
-  const refusals = makeThrottledRequestCounter()
+  /** Empty batches for reuse. */
+  const reusable: Array<UsageColumns> = []
+  const throttled = makeThrottledRequestCounter()
   yield* registerGauge({
     name: "tickerline_usage_rows_waiting",
     description: "Rows of usage not written yet.",
-    read: () => waitingRows + refusals.countWaitingRows(),
+    read: () => waitingRows + throttled.countWaitingRows(),
   })
   const now = yield* makeMonotonicClock
+  /** Whether a request has been refused since the last write. Only the first refusal is logged. */
   let isRefusing = false
   /** The batch being written, which is the first one in `waiting`. */
   let sending: UsageBatch | undefined
@@ -186,14 +252,14 @@ const makeUsageMetering = Effect.gen(function* () {
     Effect.andThen(
       Metric.update(writesFailedTotal, 1),
       Effect.logWarning(
-        `Usage was not recorded and will be retried; ${waitingRows + refusals.countWaitingRows()} rows wait: ${
+        `Usage was not recorded and will be retried; ${waitingRows + throttled.countWaitingRows()} rows wait: ${
           describeFailure(error)
         }`,
       ),
     )
 
   const addColumns = () => {
-    const columns = spare.pop() ?? new UsageColumns()
+    const columns = reusable.pop() ?? new UsageColumns()
     waiting.push(columns)
     return columns
   }
@@ -217,17 +283,17 @@ const makeUsageMetering = Effect.gen(function* () {
       waiting.shift()
       balances.completeCharges(rows)
       rows.clear()
-      if (spare.length < maxSpareColumns) spare.push(rows)
+      if (reusable.length < maxReusableBatches) reusable.push(rows)
       isRefusing = false
       return length
     },
   })
   // Throttled requests are written by a separate loop, so that they never delay the recording of billed requests.
-  const refusalLoop = writeInLoop({
-    count: refusals.countWaitingRows,
-    delay: refusalDelay,
-    takeBatch: () => refusals.takeBatch(maxBatchRows),
-    write: ({ batch }) => writeRefusals(batch),
+  const throttledLoop = writeInLoop({
+    count: throttled.countWaitingRows,
+    delay: throttledDelay,
+    takeBatch: () => throttled.takeBatch(maxBatchRows),
+    write: ({ batch }) => writeThrottledCounts(batch),
     remove: ({ batch, markWritten }) => {
       markWritten()
       return batch.reduce(
@@ -236,7 +302,7 @@ const makeUsageMetering = Effect.gen(function* () {
       )
     },
   })
-  const loops = [usageLoop, refusalLoop]
+  const loops = [usageLoop, throttledLoop]
   const readUnwrittenSeconds = () => Math.max(...loops.map(({ readStalledSeconds }) => readStalledSeconds()))
   yield* registerGauge({
     name: "tickerline_usage_unwritten_seconds",
@@ -244,11 +310,11 @@ const makeUsageMetering = Effect.gen(function* () {
     read: readUnwrittenSeconds,
   })
 
-  /** Adds a request. It is normally written within half a second. */
+  /** Adds a completed request to those that are waiting to be written. It is normally written within half a second. */
   const record = (row: UsageRecord) => {
     if (row.status_code === 429) {
-      refusalLoop.wake()
-      refusals.add(row)
+      throttledLoop.wake()
+      throttled.add(row)
     } else {
       usageLoop.wake()
       const last = waiting.at(-1)
@@ -259,19 +325,18 @@ const makeUsageMetering = Effect.gen(function* () {
   }
 
   /**
-   * Returns a subquery for the account's usage that the surrounding statement cannot see yet. It selects one row. If
-   * `isCurrent` returns false after the statement, usage was written in the meantime, and the statement must be run
-   * again.
+   * Returns a subquery for the account's usage that the surrounding statement cannot see yet, because it is still in
+   * this process's memory. It selects one row of sums. If `isCurrent` returns false after the statement, usage was
+   * written in the meantime, and the statement must be run again.
    */
   const makeUnwrittenSql = (account_id: number, today: string) => {
-    // The batch being written may already be in the database. The subquery detects this by comparing `last` with the
-    // number of the last written batch, and then skips the batch.
     const sent = {
       ...summarize(sending === undefined ? [] : [sending.rows], account_id, today),
       last: sending?.last ?? null,
     }
+    // The batch being written is the first one in `waiting`.
     const others = { ...summarize(waiting.slice(sending === undefined ? 0 : 1), account_id, today), last: null }
-    // The remaining unwritten costs belong to streams, which are recorded in installments.
+    // The remaining unwritten costs belong to open streams, which are recorded once a minute.
     const streamCost = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
     const streams = {
       ...summarize([], account_id, today),
@@ -280,31 +345,16 @@ const makeUsageMetering = Effect.gen(function* () {
       cost: streamCost,
       last: null,
     }
-    const refused = refusals.findWaiting(account_id).filter(({ row }) => getDateInNewYork(row.requested_at) === today)
-    const refusedRequests = refused.reduce((total, { requests }) => total + requests, 0)
-    const before = writtenBatches
+    const writtenBefore = writtenBatches
     return {
-      query: sql`
-        select
-          -- Rows for throttled requests may already be in the database with an earlier count, which is subtracted.
-          sum(requests_today)::bigint + ${refusedRequests}::float8::bigint - (
-            select coalesce(sum(request_count), 0)::bigint from usage
-            where usage.account_id = ${account_id}::float8::bigint
-              and usage_id = any(${makeArrayParameter(refused.map(({ id }) => id), OID.uuid)})
-              and requested_at = any(${makeArrayParameter(refused.map(({ row }) => row.requested_at), OID.timestamptz)})
-          ) as requests_today,
-          sum(cost_today)::bigint as cost_today, sum(cost_this_month)::bigint as cost_this_month,
-          sum(cost)::bigint as cost, max(charged_at) as charged_at
-        from jsonb_to_recordset(${JSON.stringify([sent, others, streams])}::text::jsonb) as part (
-          last integer, requests_today bigint, cost_today bigint, cost_this_month bigint, cost bigint,
-          charged_at timestamptz
-        )
-        -- The batch being written may be in the database before this process learns that the write succeeded.
-        where last is null or last > coalesce(
-          (select written from usage_writers where writer = ${usageWriter.getWriter() ?? null}::int), 0
-        )
-      `,
-      isCurrent: () => writtenBatches === before,
+      query: buildUnwrittenQuery(sql, {
+        account_id,
+        parts: [sent, others, streams],
+        throttled: throttled.findWaiting(account_id)
+          .filter(({ row }) => getDateInNewYork(row.requested_at) === today),
+        writer: usageWriter.getWriter(),
+      }),
+      isCurrent: () => writtenBatches === writtenBefore,
     }
   }
 
@@ -323,8 +373,9 @@ const makeUsageMetering = Effect.gen(function* () {
     )
   })
 
+  /** Counts and logs the requests that are lost when the process ends. */
   const reportLoss = Effect.suspend(() => {
-    const requests = waitingRows + refusals.countWaitingRequests()
+    const requests = waitingRows + throttled.countWaitingRequests()
     const costs = waiting.flatMap((rows) => Array.from(rows.costs.subarray(0, rows.length)))
     const cost = costs.reduce((sum, one) => sum + one, 0)
     return Effect.andThen(
@@ -342,7 +393,10 @@ const makeUsageMetering = Effect.gen(function* () {
   const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
   yield* addForkedFinalizer(finish)
   yield* Effect.forEach(loops, ({ writeForever }) => forkUntraced(writeForever))
-  /** Returns whether rows have been waiting for too long without any being written. The reason is in the log. */
+  /**
+   * Returns whether usage has been waiting for longer than `lateAfterSeconds` without any being written. The log
+   * contains the reason.
+   */
   const isLate = () => readUnwrittenSeconds() > lateAfterSeconds
 
   const countFailure = yield* makeFailedRequestCounter

@@ -1,6 +1,9 @@
 /** What is recorded about each request (D29, usage). */
 
-/** A completed request, or one installment of an endless stream. */
+/**
+ * A completed request, or the part of an endless stream that was sent since its previous record. A stream is recorded
+ * once a minute.
+ */
 export interface UsageRecord {
   /** Unix time in milliseconds. */
   readonly requested_at: number
@@ -25,7 +28,8 @@ export interface UsageRecord {
 }
 
 /**
- * The properties that many requests share. Each distinct combination is stored once, as a row of `usage_request_kinds`.
+ * The properties that many requests share. Each distinct combination is stored once, as a row of `usage_request_kinds`,
+ * to which requests refer by its id.
  */
 export type RequestKind = Pick<
   UsageRecord,

@@ -1,4 +1,7 @@
-/** Settles recorded usage: adds it to the daily sums, and deducts its cost from balances and budgets (D27, D29). */
+/**
+ * Settles recorded usage: adds it to the daily sums in `usage_daily`, and deducts its cost from accounts' balances and
+ * budgets (D27, D29).
+ */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"

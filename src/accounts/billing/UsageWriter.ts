@@ -15,16 +15,22 @@ import type { UsageColumns } from "./UsageColumns.ts"
 import { countWindows, type EncodedUsage, encodeUsage } from "./UsageEncoding.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
-/** The requests stored by one write. */
+/**
+ * A batch of requests that is written by one statement, and its sequence numbers. A process numbers the five-second
+ * windows of all batches consecutively.
+ */
 export interface UsageBatch {
   readonly rows: UsageColumns
-  /** The last sequence number of the previous batch. This batch uses the following numbers, one per time window. */
+  /**
+   * The last sequence number of the previous batch. This batch uses the numbers from `after + 1` to `last`, one per
+   * window.
+   */
   readonly after: number
   /** The last sequence number of this batch. */
   readonly last: number
 }
 
-/** A row of `usage` that counts requests refused with 429, with the counts before and after the write. */
+/** A row of `usage` that counts requests refused with 429 in one minute, with the counts before and after the write. */
 export interface ThrottledRequestCount {
   readonly id: string
   /** The first throttled request. The row stores its request id, time and other details. */
@@ -37,15 +43,15 @@ export interface ThrottledRequestCount {
 const dayMillis = 86_400_000
 
 /**
- * Packing many requests takes several milliseconds, so other fibers get a turn after this much work. One unit is the
- * time for one request; each row takes as long as four requests.
+ * Packing many requests takes several milliseconds, so other fibers may run after this much work. One unit is the time
+ * for one request; each row takes as long as four requests.
  */
 const maxWork = 500
 const rowWork = 4
 
 /**
- * Builds a function that creates missing partitions and then runs a write. If the write fails because a partition has
- * been dropped in the meantime, both steps are repeated.
+ * Builds a function that creates the missing partitions for the given times and then runs a write. If the write fails
+ * because a partition has been dropped in the meantime, creates it again and repeats the write.
  */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -82,8 +88,8 @@ const StoredKind = Schema.Struct({
 })
 
 /**
- * The database no longer has this process's writer row, or one of the request kinds that this process stored. This can
- * happen after a failover.
+ * The database no longer has this process's row in `usage_writers`, or one of the request kinds that this process
+ * stored. This can happen after a failover to a server that had not received them yet.
  */
 class WriterLost extends Data.TaggedError("WriterLost")<{
   readonly message: string
@@ -95,10 +101,10 @@ class WriterLost extends Data.TaggedError("WriterLost")<{
 const makeReadKindsSql = (sql: SqlClient.SqlClient, kinds: ReadonlyArray<object>) =>
   sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
 
-/** Builds functions that store request kinds in the database and look up their ids. */
+/** Builds functions that store request kinds in `usage_request_kinds` and look up their ids. */
 export const loadRequestKindIds = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  /** Stored kinds, grouped by endpoint. */
+  /** All stored kinds that this process has loaded, grouped by endpoint. */
   let kinds = new Map<string, Array<typeof StoredKind.Type>>()
   const find = (wanted: RequestKind) => kinds.get(wanted.endpoint)?.find((kind) => isSameKind(kind, wanted))
 
@@ -185,7 +191,7 @@ const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: numb
 /**
  * Builds functions that assign sequence numbers to a batch and write it. Writes are idempotent, even if an earlier
  * attempt succeeded without this process learning of it. Batches must be written one at a time, in ascending order of
- * their numbers.
+ * their sequence numbers.
  */
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -201,8 +207,8 @@ export const makeUsageWriter = Effect.gen(function* () {
   }
 
   /**
-   * Registers this process as a writer. Only one attempt runs at a time, because a process registered twice would write
-   * a batch twice.
+   * Registers this process in `usage_writers`, and returns its writer number. Only one attempt runs at a time, because
+   * a process registered twice would write a batch twice.
    */
   const findWriter = Semaphore.makeUnsafe(1).withPermits(1)(Effect.gen(function* () {
     if (writer !== undefined) return writer
@@ -223,7 +229,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     const used = rows.kinds.flatMap((kind) => kinds.find(kind) ?? [])
     const packed = yield* packInSteps(rows, after, used.map(({ kind_id }) => kind_id))
     const packedSql = makePackedRowsSql(sql, packed)
-    // Encoding the parameters takes as long as packing, so let other fibers run first.
+    // Encoding the statement's parameters takes as long as packing the requests, so let other fibers run first.
     yield* Effect.yieldNow
     const reservations = Array.from(rows.reservations.values())
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (

@@ -4,7 +4,7 @@ import { AddressSet } from "../AddressSet.ts"
 import { toCanonicalAddress } from "../../contract/rules/IpNetworks.ts"
 import type { AllowedNetworks, CurrentAccount } from "../../contract/Authentication.ts"
 
-/** Maximum number of networks in all cached lists combined. Each network takes about 500 bytes. */
+/** Maximum number of networks in all cached lists combined. Each network takes about 500 bytes of memory. */
 const maxCompiledNetworks = 20_000
 
 const compileNetworks = (networks: ReadonlyArray<string>): AllowedNetworks => {
@@ -13,8 +13,8 @@ const compileNetworks = (networks: ReadonlyArray<string>): AllowedNetworks => {
 }
 
 /**
- * Creates a function that compiles a list of networks such as `10.0.0.0/8`. Results are cached, because the same keys
- * are looked up repeatedly.
+ * Creates a function that compiles a key's list of allowed networks, such as `10.0.0.0/8`, for quick lookups. Results
+ * are cached, because the same keys are looked up repeatedly.
  */
 export const makeNetworkCompiler = () => {
   const compiled = new LRUCache<string, AllowedNetworks>({

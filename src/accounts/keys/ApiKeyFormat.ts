@@ -1,11 +1,14 @@
-/** Defines the format of API keys, their digest and their hint (D2, API keys). */
+/**
+ * Defines the format of API keys, their digest, and their hint, which is the beginning of a key that is shown to its
+ * owner (D2, API keys).
+ */
 import { Effect, Redacted } from "effect"
 import { Digest, SecureRandom } from "effect/crypto"
 import { crc32 } from "node:zlib"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/** Returns the CRC-32 of the random part in base 62, padded to six characters. */
+/** Returns the checksum of a secret's random characters: their CRC-32 in base 62, padded to six characters. */
 const computeChecksum = (random: string) => {
   let remainder = crc32(random)
   let text = ""

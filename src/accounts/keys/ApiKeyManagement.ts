@@ -117,8 +117,8 @@ const ReplacedKey = Schema.Struct({ replaced_by: Schema.Int, expires_at: Printed
 
 /**
  * Replaces a key with a new one that has the same account, name, restrictions and expiry. The old key works until the
- * grace period ends, and its expiry becomes the end of that period. The old key cannot be rotated again, because the
- * new key would inherit that expiry.
+ * grace period ends: its expiry becomes the end of that period, unless it expires earlier. The old key cannot be
+ * rotated again, because the new key would inherit the shortened expiry.
  */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
@@ -187,7 +187,7 @@ export const ListedApiKey = Schema.Struct({
   /** The last known client address from which the key was used. */
   last_used_address: Schema.NullOr(Schema.String),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
-  /** A single address has no prefix length. */
+  /** Canonical networks such as `10.0.0.0/8`. A single address has no prefix length. */
   networks: Schema.NullOr(Schema.Array(Schema.String)),
 })
 

@@ -54,7 +54,7 @@ const maxKeys = 10_000
 /** Maximum number of networks in all cached keys combined. Each network takes about 500 bytes. */
 const maxNetworks = 20_000
 
-/** Returns whether a lookup ended with a 401, as opposed to an account or a database failure. */
+/** Returns whether a lookup ended with a 401 error, as opposed to an account or a database failure. */
 const isRefused = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
   Option.exists(Exit.findErrorOption(exit), ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled")
 
@@ -70,8 +70,8 @@ const differentCredentials = new InvalidApiKey({
 })
 
 /**
- * Caches recently used keys by the SHA-256 of the key, so that most requests need no lookup. Expired entries are
- * deleted even if no further requests arrive.
+ * Caches the lookup results of recently used keys, keyed by the SHA-256 of the key, so that most requests need no
+ * lookup. Expired entries are deleted even if no further requests arrive.
  */
 export const makeRecentKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
@@ -113,8 +113,8 @@ export const makeRecentKeys = Effect.gen(function* () {
 })
 
 /**
- * Returns whether the request must update `last_used_at`. A request from an address that the key does not allow does
- * not count as a use.
+ * Returns whether the request must update the key's `last_used_at` in the database. A request from an address that the
+ * key does not allow does not count as a use.
  */
 const isUnrecordedUse = ({ account, isUseDue }: ApiKeyLookupResult, { address }: ApiRequest) =>
   isUseDue && canKeyUseAddress(account, address)
@@ -129,14 +129,14 @@ const makeAuthenticator = Effect.gen(function* () {
   const guard = yield* makeBruteForceGuard()
   const recentKeys = yield* makeRecentKeys
   const { lookUp: lookUpDigest, recordUse } = yield* makeApiKeyLookup
-  /** Lookups in progress, and recent lookups that ended with a 401. Successful lookups are in `recentKeys`. */
+  /** Key lookups in progress, and recent lookups that ended with a 401. Successful lookups are in `recentKeys`. */
   const lookups = yield* Cache.makeWith(lookUpDigest, {
     capacity: maxKeys,
     timeToLive: (exit) => isRefused(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,
   })
   /**
-   * Digests of keys that were valid recently. They are accepted even if another client with the same address has caused
-   * that address to be blocked.
+   * Digests of keys that were valid recently. A trusted key is accepted even if another client with the same address,
+   * such as one behind the same proxy, has caused that address to be blocked.
    */
   const trusted = yield* Cache.make({
     capacity: maxKeys,
@@ -154,7 +154,10 @@ const makeAuthenticator = Effect.gen(function* () {
     return found.asOf > oldest ? found : yield* Cache.get(lookups, digest)
   })
 
-  /** Identifies the account of a key that is not cached, or whose use must be recorded. Counts wrong keys. */
+  /**
+   * Identifies the account of a key that is not cached, or whose use must be recorded. Counts wrong keys for
+   * `makeBruteForceGuard`.
+   */
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted, request: ApiRequest) {
     const sender = yield* guard.findSender(request)
     if (!isWellFormedApiKey(key)) {

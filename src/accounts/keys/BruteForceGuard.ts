@@ -1,5 +1,5 @@
 /**
- * Blocks addresses that send too many wrong keys (D2; D18, rate limits). Each process counts separately
+ * Blocks addresses that send too many wrong API keys (D2; D18, rate limits). Each process counts separately
  * (docs/decisions/0011-wrong-keys-per-process.md).
  */
 import { Cache, Clock, Config, Duration, Effect, Metric, Result, Schema } from "effect"
@@ -9,7 +9,7 @@ import { getMonotonicMillis } from "../../postgres/metrics/MonotonicTime.ts"
 import type { ApiRequest } from "../../contract/rules/ApiRequest.ts"
 import { RateLimitExceeded, Refusal } from "../../contract/AccountErrors.ts"
 
-/** Maximum number of wrong keys per address and minute. */
+/** Maximum number of wrong API keys per client address and minute. */
 export const WrongKeysLimitConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })),
   "WRONG_KEYS_LIMIT",
@@ -43,14 +43,20 @@ const unnamedClientsTotal = makeCounter(
     "not counted.",
 )
 
-/** Creates a process's guard. It tracks at most `maxNetworks` networks. */
+/**
+ * Creates a process's guard, which counts wrong API keys by network and refuses networks that have sent too many. It
+ * tracks at most `maxNetworks` networks.
+ */
 export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 100_000) {
   const limit = yield* WrongKeysLimitConfig
   const clock = yield* Clock.Clock
   yield* initializeCounters(unnamedClientsTotal)
   let nextWarningAt = -Infinity
 
-  /** Counts the request, and logs a warning unless one was logged recently. */
+  /**
+   * Counts a request whose sender is unknown, because the trusted proxy `proxy` did not send the client's address. Logs
+   * a warning unless one was logged within `warningInterval`.
+   */
   const reportUnnamedClient = Effect.fnUntraced(function* (proxy: string) {
     yield* Metric.update(unnamedClientsTotal, 1)
     if (getMonotonicMillis(clock) < nextWarningAt) return
@@ -63,8 +69,8 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
   })
 
   /**
-   * Returns the sender's network. Returns undefined if the sender is a trusted proxy that did not send the client's
-   * address.
+   * Returns the network that a request's wrong key is attributed to. Returns undefined if the request comes from a
+   * trusted proxy that did not send the client's address.
    */
   const findSender = ({ address, peerAddress }: ApiRequest): Effect.Effect<string | undefined> => {
     if (address !== undefined) return Effect.succeed(toNetwork(address))
@@ -78,7 +84,10 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     lookup: (_network: string) => Effect.sync(() => ({ wrongKeys: 0, endsAt: newEnd() })),
   })
 
-  /** Fails with 429 if the limit has been reached. If the time window has ended, starts a new one. */
+  /**
+   * Fails with 429 if a network has sent `limit` wrong keys in its current window of one minute. If that window has
+   * ended, starts a new one.
+   */
   const checkWindow = Effect.fnUntraced(function* (current: { wrongKeys: number; endsAt: number }) {
     const millisLeft = current.endsAt - getMonotonicMillis(clock)
     if (millisLeft <= 0) Object.assign(current, { wrongKeys: 0, endsAt: newEnd() })

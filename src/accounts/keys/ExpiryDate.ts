@@ -2,7 +2,7 @@
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { CalendarDate, todayInNewYork } from "../../contract/rules/Dates.ts"
 
-/** The last day on which a key works. It must be today (in New York) or later. */
+/** The last day on which a key works. It must be today (in New York) or later. Decoding rejects earlier days. */
 export const ExpiryDate = CalendarDate.pipe(Schema.decode({
   decode: SchemaGetter.checkEffect((date: string) =>
     Effect.map(

@@ -22,7 +22,10 @@ export const apiKeyCacheTtlMillis = 500
 /** The result of a key lookup. */
 export interface ApiKeyLookupResult {
   readonly account: typeof CurrentAccount.Service
-  /** Whether `last_used_at` is due for an update that no request has triggered yet. */
+  /**
+   * Whether the database's `last_used_at` of the key is due for an update, and no request has triggered that update
+   * yet.
+   */
   readonly isUseDue: boolean
   /** When the lookup began (monotonic clock, ms). */
   readonly asOf: number
@@ -62,7 +65,7 @@ const makeKeyReader = Effect.gen(function* () {
   const balances = yield* PrepaidBalances
   const background = yield* FiberSet.make()
   const compileNetworks = makeNetworkCompiler()
-  /** Ids of the keys whose use is currently being recorded. */
+  /** Ids of the keys for which an update of `last_used_at` is in progress. */
   const recording = new Set<number>()
 
   /** Returns the account described by a usable key's row. */
@@ -80,7 +83,7 @@ const makeKeyReader = Effect.gen(function* () {
   }
 
   /**
-   * Records the use of a key in the background. Updates `last_used_at` at most once a minute across all processes
+   * Records that a key was used, in the background. Updates `last_used_at` at most once a minute across all processes
    * (§2.5, account), together with the client's address if it is known.
    */
   const recordUse = Effect.fnUntraced(function* (key_id: number, address: string | undefined) {
@@ -98,7 +101,10 @@ const makeKeyReader = Effect.gen(function* () {
     )
   })
 
-  /** Reads the keys that match the condition, and stores in `PrepaidBalances` what each account can still spend. */
+  /**
+   * Reads the rows of the keys that match the SQL condition, and stores in `PrepaidBalances` what each key's account
+   * can still spend.
+   */
   const readKeys = Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const { store, writtenSql } = balances.beginRead()
     const rows = yield* decodeRows(KeyRow)(reader.query(
@@ -128,7 +134,7 @@ const makeKeyReader = Effect.gen(function* () {
   return { readKeys, recordUse, toAccount }
 })
 
-/** Builds functions that look up a key and record its use. */
+/** Builds two functions: one that looks up a key by its digest, and one that records a key's use. */
 export const makeApiKeyLookup = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient

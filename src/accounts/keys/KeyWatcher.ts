@@ -43,8 +43,9 @@ const makeKeyWatcher = Effect.gen(function* () {
   }
   return {
     /**
-     * Calls `onCheck` twice a second until the scope closes, with the key's current account, or with undefined if the
-     * key has been revoked or disabled or has expired. Does not call it while the database is unreachable.
+     * Calls `onCheck` twice a second until the scope closes. Its argument is the account of the key as it is now, or
+     * undefined if the key has been revoked or disabled or has expired. Does not call it while the database is
+     * unreachable.
      */
     watch: ({ key_id: keyId }: Account, onCheck: WatchedKey["onCheck"]) =>
       Effect.asVoid(Effect.acquireRelease(

@@ -34,7 +34,10 @@ const countedLocallyTotal = makeCounter(
   "Requests that this process counted on its own because the shared counts could not be written.",
 )
 
-/** Returns how many seconds it takes to refill the given number of tokens, rounded up and at least 1. */
+/**
+ * Returns how many seconds it takes to refill the given number of tokens at `limit` tokens per minute, rounded up and
+ * at least 1.
+ */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
 
 interface RateLimitResult {
@@ -59,14 +62,17 @@ const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): Ra
   }
 }
 
-/** Counts requests with the shared buckets. While they are unavailable, requests are counted by this process alone. */
+/**
+ * Counts requests with the token buckets that all processes share. While they are unavailable, requests are counted by
+ * this process alone.
+ */
 const makeAccountRateLimiter = Effect.gen(function* () {
   const limits = yield* RateLimitsByTierConfig
   yield* initializeCounters(countedLocallyTotal)
   const memory = yield* Effect.provide(RateLimiter.RateLimiterStore, RateLimiter.layerStoreMemory)
   const buckets = yield* makeSharedTokenBuckets
 
-  /** Takes a token from a bucket in this process's memory while the shared bucket is unavailable. */
+  /** Takes a token from a bucket in this process's memory, which is used while the shared bucket is unavailable. */
   const consumeLocally = Effect.fnUntraced(function* (account_id: number, limit: number) {
     yield* Metric.update(countedLocallyTotal, 1)
     const refillRate = Duration.divideUnsafe(Duration.minutes(1), limit)
@@ -79,8 +85,8 @@ const makeAccountRateLimiter = Effect.gen(function* () {
   })
 
   /**
-   * Takes a token, or refuses the request if there is none. Must be called exactly once per request: if this process
-   * holds a token, the call itself takes it, even if the returned effect never runs.
+   * Takes a token from the account's bucket, or refuses the request if there is none. Must be called exactly once per
+   * request: if this process holds a token, the call itself takes it, even if the returned effect never runs.
    */
   const countRequest = ({ account_id, tier }: typeof CurrentAccount.Service) => {
     const limit = limits[tier]

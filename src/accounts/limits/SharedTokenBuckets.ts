@@ -1,7 +1,7 @@
 /**
- * Manages this process's share of the token buckets (D18, rate limits). Requests take tokens that the process already
- * holds. A background fiber gets more tokens from PostgreSQL, for many accounts at the same time
- * (docs/decisions/0010-rate-limit-buckets.md).
+ * Manages the tokens that this process holds from each account's shared bucket (D18, rate limits). A request takes a
+ * token that the process already holds. A background fiber gets more tokens from PostgreSQL, for many accounts at the
+ * same time (docs/decisions/0010-rate-limit-buckets.md).
  */
 import { Context, Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
@@ -9,14 +9,17 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { makeTokenBucketRequester, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
 
-/** How long a share may be used before it must be synchronized with PostgreSQL again, in milliseconds. */
+/**
+ * How long the tokens that this process holds from a bucket may be spent before they must be synchronized with
+ * PostgreSQL again, in milliseconds.
+ */
 const shareTtlMillis = 500
 
 /** Time limits for PostgreSQL. Tests that count tokens increase them, because a busy machine may take longer. */
 export const TokenBucketStoreTimeouts = Context.Reference("tickerline/accounts/TokenBucketStoreTimeouts", {
   defaultValue: () => ({
     query: Duration.seconds(1),
-    /** Time limit for getting a token for a request. Includes connection attempts that hang. */
+    /** Time limit for getting a token for a request. It includes attempts to connect that hang. */
     request: Duration.millis(1_500),
   }),
 })
@@ -34,24 +37,24 @@ export interface TokenBucketResult {
   readonly tokens: number
 }
 
-/** This process's share of one account's bucket. */
+/** What this process knows about one account's bucket, and the tokens that it holds from that bucket. */
 class Share {
   readonly account_id: number
   limit: number
   /** Whole tokens that this process may spend. */
   held = 0
   /**
-   * Tokens left in PostgreSQL at `syncedAt`. Negative if another process still applies a higher limit and has used more
-   * than `limit` tokens.
+   * Tokens left in the bucket in PostgreSQL at `syncedAt`. Negative if another process still applies a higher limit and
+   * has used more than `limit` tokens.
    */
   shared = 0
-  /** When the last successful query ended (monotonic clock, ms). */
+  /** When the last successful synchronization with PostgreSQL ended (monotonic clock, ms). */
   syncedAt = -Infinity
   /** Tokens spent since `syncedAt`. */
   spent = 0
-  /** How many tokens the last query requested in advance for later requests. */
+  /** How many tokens the last query asked PostgreSQL for in addition to those for waiting requests. */
   prefetch = 0
-  /** How many requests are waiting for the next query. */
+  /** How many requests are waiting for the next query to get a token. */
   waiting = 0
   /** Completes when the next query ends. */
   nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
@@ -63,8 +66,8 @@ class Share {
 }
 
 /**
- * Allows or refuses a request without querying PostgreSQL. Returns undefined if the share is too old or too small to
- * decide.
+ * Allows or refuses a request without querying PostgreSQL. Returns undefined if what the process knows is too old, or
+ * if the process holds no token although the bucket may have some.
  */
 const decideLocally = (share: Share, limit: number, now: number): TokenBucketResult | undefined => {
   const age = now - share.syncedAt
@@ -82,15 +85,16 @@ const decideLocally = (share: Share, limit: number, now: number): TokenBucketRes
 }
 
 /**
- * Returns whether the share should be synchronized in the background, because half of its lifetime has passed or few of
- * its tokens are left.
+ * Returns whether a share should be synchronized in the background before requests have to wait for it, because half of
+ * its lifetime has passed or few of its tokens are left.
  */
 const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) =>
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
 /**
- * Returns a share's next request to PostgreSQL, and updates the share. At the current request rate, a share should hold
- * enough tokens for half a second. The request asks for missing tokens and returns excess tokens.
+ * Returns a share's next request to PostgreSQL, and updates the share as if the request succeeded. At the current
+ * request rate, a share should hold enough tokens for half a second. The request asks for missing tokens and returns
+ * excess tokens.
  */
 const makeTokenRequest = (share: Share, now: number): TokenBucketRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
@@ -110,7 +114,7 @@ const applyGrant = (share: Share, { granted, used }: TokenBucketGrant, now: numb
 
 /**
  * Builds functions that take tokens from accounts' buckets. While PostgreSQL does not respond, `consume` fails
- * immediately.
+ * immediately, so that the caller counts requests on its own.
  */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const timeouts = yield* TokenBucketStoreTimeouts
@@ -138,8 +142,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   }
 
   /**
-   * Synchronizes shares. Retries once, because the connection may have been lost. The retry does not return tokens,
-   * because the first attempt may already have returned them.
+   * Synchronizes the shares with PostgreSQL by one query. Retries once, because the connection may have been lost. The
+   * retry does not return tokens, because the first attempt may already have returned them.
    */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
@@ -173,7 +177,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return error
   })
 
-  /** Synchronizes all waiting shares with one query. */
+  /** Synchronizes all waiting shares with one query. Runs in an endless loop. */
   const worker = Effect.gen(function* () {
     const batch = yield* Queue.takeBetween(queue, unavailable === undefined ? 1 : 0, maxAccountsPerQuery)
     // While PostgreSQL is unavailable, this loop also runs when no request is waiting, and always retries the shares
@@ -217,8 +221,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   }
 
   /**
-   * Takes a token that this process holds. Returns undefined if PostgreSQL has to be queried to allow or refuse the
-   * request.
+   * Takes a token that this process holds for the account. Returns undefined if PostgreSQL has to be queried to allow
+   * or refuse the request.
    */
   const consumeHeld = (account_id: number, limit: number) => {
     const now = getMillis()

@@ -9,15 +9,18 @@ export interface TokenBucketRequest {
   readonly account_id: number
   /** Bucket size, in requests per minute. */
   readonly limit: number
-  /** Tokens for waiting requests. Granted until the bucket is empty. */
+  /** Tokens for requests that are waiting. Granted until the bucket is empty. */
   readonly needed: number
-  /** Tokens for later requests. Limited to one sixteenth of the tokens in the bucket. */
+  /**
+   * Tokens for later requests. At most one sixteenth of the tokens in the bucket is granted, so that other processes
+   * also get some.
+   */
   readonly prefetch: number
-  /** Unused tokens to put back into the bucket. */
+  /** Tokens from earlier grants that the process puts back into the bucket. */
   readonly returned: number
 }
 
-/** The tokens granted by PostgreSQL. */
+/** PostgreSQL's reply to a request for tokens. */
 const TokenBucketGrant = Schema.Struct({
   account_id: Schema.Finite,
   /** Whole tokens taken from the bucket. */
@@ -32,8 +35,9 @@ export type TokenBucketGrant = typeof TokenBucketGrant.Type
 const decode = decodeRows(TokenBucketGrant)
 
 /**
- * Builds a function that requests tokens. It uses a separate connection, so it never queues behind reads. The statement
- * locks buckets in account order, which prevents deadlocks, and refills them by PostgreSQL's clock.
+ * Builds a function that requests tokens for several accounts with one statement. It uses a separate connection, so it
+ * never queues behind reads. The statement locks the buckets in account order, which prevents deadlocks, and refills
+ * them by PostgreSQL's clock.
  */
 export const makeTokenBucketRequester = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient

@@ -58,7 +58,7 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Returns the error response of the estimated request as the response to the estimate. */
+/** Returns the response to the estimate if the estimated request has failed: the same status and error body. */
 const makeErrorResponse = ({ body, headers, status }: FinishedResponse): PlainResponse => ({
   _tag: "Plain",
   status,

@@ -15,7 +15,10 @@ import { findNearestName, formatSuggestion } from "../../contract/rules/Suggesti
 import { ResultUnit } from "../../contract/rules/Paging.ts"
 import type { CatalogueEndpointRow } from "../../contract/endpoints/catalogue.ts"
 
-/** An endpoint: its row in `GET /endpoints`, and other properties derived from its declaration. */
+/**
+ * An endpoint: its row in the response of `GET /endpoints`, and other properties derived from its declaration in the
+ * contract.
+ */
 export interface CatalogueEndpoint {
   /** The endpoint's name. Unlike `row.label`, it is not marked as deprecated. */
   readonly title: string
@@ -25,11 +28,11 @@ export interface CatalogueEndpoint {
   readonly isPriced: boolean
   /** Whether the endpoint responds with an endless stream. */
   readonly isEndless: boolean
-  /** The unit in which results are counted (D28, estimates). */
+  /** What a result consists of, such as rows, which is the unit of the counts in an estimate (D28, estimates). */
   readonly unit: typeof ResultUnit.Service
-  /** The tables that the endpoint reads. */
+  /** The database tables that the endpoint reads. */
   readonly tables: ReadonlyArray<string>
-  /** Columns that contain text from third parties, such as news titles. */
+  /** The endpoint's columns that contain text from third parties, such as news titles. */
   readonly thirdPartyText: ReadonlyArray<string>
   readonly annotations: Context.Context<never>
   readonly query: Schema.Top | undefined

@@ -40,9 +40,12 @@ const findFacts = (
   isEndless,
   /** Whether the endpoint returns a list, which has pages and file formats. */
   isList: getIn(parameters, "format") !== undefined,
-  /** Whether invalid symbols in `ticker` are dropped (D5, ticker lists). */
+  /**
+   * Whether invalid symbols in the parameter `ticker`, which is a list, are dropped instead of refused (D5, ticker
+   * lists).
+   */
   dropsTickers: getIn(parameters, "ticker", "type") === "array",
-  /** Whether the endpoint can follow a symbol's lineage. */
+  /** Whether the endpoint can also return the rows of a company's former symbols (`follow_lineage`). */
   followsLineages: getIn(parameters, "follow_lineage") !== undefined,
   /** Whether a response for one symbol may include rows stored under another symbol of the same company. */
   hasCompanyRows: Context.get(annotations, HasCompanyRows),
@@ -72,8 +75,9 @@ type Declarations = ReturnType<typeof readDeclarations>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns a parameter's length limits and pattern. They come from the schema of the encoded string or, if it does not
- * define them, from the schema of the decoded value or list item. For lists, only `minLength` is returned.
+ * Returns the length limits and the pattern of a query parameter. They come from `schema`, the schema of the encoded
+ * string or, if it does not define them, from `decoded`, the schema of the decoded value or list item. For lists, only
+ * `minLength` is returned.
  */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
@@ -115,7 +119,10 @@ const describeParameters = (spec: JsonObject, declarations: Declarations) => {
   }
 }
 
-/** Documents that `/estimate` accepts the parameters of every endpoint (D28, estimates). */
+/**
+ * Documents that `/estimate` accepts the parameters of every endpoint (D28, estimates), in addition to `endpoint`, the
+ * path of the endpoint to estimate.
+ */
 const describeEstimateParameters = (spec: JsonObject) => {
   const operation = getIn(spec, "paths", "/estimate", "get")
   const parameters = getIn(operation, "parameters")
@@ -173,7 +180,7 @@ interface Example {
   readonly name: string
   readonly request: string
   readonly status: number
-  /** Generated from the sample data by `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples`. */
+  /** The response body, generated from the sample data by `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples`. */
   readonly response?: unknown
 }
 
@@ -195,18 +202,16 @@ export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// Response headers
-// ---------------------------------------------------------------------------------------------------------------------
+// Whether all responses with the same status have a header, or only some of them. Undefined if none do.
 
-/** Whether all responses of a kind have a header, or only some of them. Undefined if none do. */
+/** Whether all responses with the same status have a header, or only some of them. Undefined if none do. */
 type Presence = "always" | "sometimes" | undefined
 
 interface ResponseKind extends EndpointFacts {
   readonly status: number
 }
 
-/** Statuses of malformed requests, which do not reach an endpoint. */
+/** Statuses of responses to malformed requests, which do not reach an endpoint. */
 const malformedStatuses = new Set([408, 413, 431])
 
 /** Statuses of responses that are sent before a key has been accepted. */
@@ -343,7 +348,7 @@ const notModified = {
   description: "The response has not changed: the client sent its `ETag` as `If-None-Match`.",
 }
 
-/** Adds the headers to a response, and cleans up its description. */
+/** Documents a response with its headers, and with a description that consists of sentences. */
 const describeResponse = (response: JsonObject, kind: ResponseKind): JsonObject => {
   const { content, description } = response
   // Effect joins the descriptions of several errors with " | ".
@@ -358,7 +363,7 @@ interface EndpointResponse {
   readonly response: JsonObject
 }
 
-/** Lists all of an endpoint's responses, including those that endpoints do not declare. */
+/** Lists all of an endpoint's responses: those in `declared`, and those that no endpoint declares. */
 const listResponses = (path: string, facts: EndpointFacts, declared: unknown): ReadonlyArray<EndpointResponse> =>
   Object.entries<JsonObject>({
     ...Object(declared),
@@ -417,7 +422,10 @@ const nameSharedResponses = (
   return new Map(named.flatMap(({ group, name }) => group.map((response) => [response, name] as const)))
 }
 
-/** Adds the undeclared responses and all headers. Moves shared responses to `components`. */
+/**
+ * Adds the undeclared responses and all headers to the document. Moves responses shared by several operations to
+ * `components`.
+ */
 const completeResponses = (spec: JsonObject, declarations: Declarations) => {
   const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>
     listResponses(path, facts, getIn(spec, "paths", path, "get", "responses"))
@@ -544,8 +552,8 @@ const withDistinctGoName = (securitySchemes: unknown, name: string): JsonObject 
     : {}
 
 /**
- * Adds the named enumerations. All values get unique names, because in Go, the values of all enumerations share one
- * scope.
+ * Adds the named enumerations to the document. All values get unique names, because in Go, the values of all
+ * enumerations share one scope.
  */
 const addEnumerations = (spec: JsonObject) => {
   const components = Object(spec["components"])
@@ -577,7 +585,7 @@ const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
 /** Returns the name of the component that a reference refers to. */
 const nameOfReference = (schema: unknown) => String(getIn(schema, "$ref")).replace("#/components/schemas/", "")
 
-/** Replaces the `error` property in an error body's schema. */
+/** Returns the schema of an error body with its property `error` replaced. */
 const withError = (body: unknown, error: JsonObject): JsonObject => ({
   ...Object(body),
   properties: { ...Object(getIn(body, "properties")), error },

@@ -9,16 +9,16 @@ import { HealthProbe } from "../../postgres/health/HealthProbe.ts"
 import { NotReadyError } from "../../contract/rules/NotReadyError.ts"
 
 /**
- * Whether a shutdown has begun. The readiness check then fails, so that load balancers stop sending requests to the
- * service.
+ * Whether a shutdown of this process has begun. The readiness check then fails, so that load balancers stop sending
+ * requests to the process.
  */
 export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/api/ShutdownState", {
   defaultValue: () => ({ begun: false }),
 })
 
 /**
- * Builds the readiness check. It uses the last known state of each subsystem instead of querying the database, so that
- * a busy service remains ready.
+ * Builds the readiness check. It uses the last known state of the database and of each subsystem instead of sending a
+ * query, so that a busy service remains ready.
  */
 export const makeReadinessCheck = Effect.gen(function* () {
   const healthProbe = yield* HealthProbe

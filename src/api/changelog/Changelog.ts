@@ -30,7 +30,10 @@ const isReleased = isReleasedIn(packageJson.version)
 /** The date of the newest published release. Releases in preparation do not count. */
 export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-28"
 
-/** Returns a release's properties. A release in preparation has the date of the newest published release. */
+/**
+ * Returns those properties of a changelog entry that depend on its release. A release in preparation has the date of
+ * the newest published release.
+ */
 const describeRelease = (release: string, date = newestReleaseDate) => {
   const released = isReleased({ release })
   return { date: released ? date : newestReleaseDate, release, released }

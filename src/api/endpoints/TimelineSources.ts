@@ -1,4 +1,7 @@
-/** Builds the timeline's SQL. Each table is an event source, and its rows are events of one or two types. */
+/**
+ * Builds the SQL of the timeline, which is a list of events from several tables. Each table is an event source, and its
+ * rows are events of one or two types.
+ */
 import { type SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
 import type { PageClauses } from "../../query/lists/DeepPages.ts"
@@ -24,23 +27,27 @@ export interface TimelineStatementParameters {
 }
 
 interface SourceClauses {
-  /** Builds `order by` and `limit` for one source. The limit covers all rows up to the end of the page. */
+  /**
+   * Builds `order by` and `limit` for one source's rows. The limit covers all rows up to the end of the page, because
+   * the page may consist of events from this source only.
+   */
   readonly orderUpToPage: PageClauses["orderUpToPage"]
   /**
-   * Whether the table `period` contains the gaps between the company's periods instead of the periods themselves.
-   * Events in gaps are counted, but not listed.
+   * Whether the table `period` contains the gaps between the periods in which the company used a symbol, instead of
+   * those periods. Events in gaps are counted, but not listed.
    */
   readonly areGaps: boolean
 }
 
 /**
- * A table whose rows are events. Its statement reads from the table `period (lineage_ticker, symbol, starts, ends)`.
+ * A database table whose rows are events. Its statement reads from `period (lineage_ticker, symbol, starts, ends)`,
+ * which contains the symbols whose events to select, each with a range of dates.
  */
 interface EventSource {
   readonly types: readonly [TimelineEventType, ...ReadonlyArray<TimelineEventType>]
   /**
-   * Builds a statement that selects the newest events. The column `at_format` contains the `to_char` format for
-   * `moment`. The column `position` numbers the events in the source's order.
+   * Builds a statement that selects the source's newest events. In its result, `at_format` is the `to_char` format with
+   * which `moment` is printed, and `position` numbers the events in the source's order.
    */
   readonly build: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
@@ -53,9 +60,12 @@ interface EventColumns {
   readonly type?: Fragment
   readonly title: Fragment
   readonly key: Fragment
-  /** A total order for a ticker's rows, newest first. It is supported by an index on the ticker and `moment`. */
+  /** A total order of a ticker's rows, newest first. An index on the ticker and the date column supports it. */
   readonly order: Fragment
-  /** The SQL after the `select` list: the `from` clause and the conditions. It reads the rows for `period.symbol`. */
+  /**
+   * The rest of the statement after its `select` list: the `from` clause and the conditions. It reads the rows for
+   * `period.symbol`.
+   */
   readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
@@ -68,22 +78,27 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
   const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
   /**
-   * Returns the period's date range. `date` is the column that determines to which period `follow_lineage` assigns a
-   * row.
+   * Returns the date range of the row in `period`. `date` is the column whose date decides to which period a row
+   * belongs.
    */
   const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
   const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriod(date))
 
-  /** SQL condition: the event is in the requested date range, and its row belongs to the period. */
+  /**
+   * SQL condition: `moment`, the date of the event, is in the requested date range, and its row belongs to the period.
+   */
   const during = (query: TimelineStatementParameters, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
     sql.and([isOfPeriod, ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
-  /** Returns the `from` clause and conditions for a source with one row per event. `moment` is the event's date. */
+  /**
+   * Returns the `from` clause and conditions for a source with one row per event. `moment` is the column with the
+   * event's date.
+   */
   const fromTable =
     (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: TimelineStatementParameters) =>
       sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
 
-  /** Percent-encodes text for an event's `key`, which is a query string. */
+  /** Percent-encodes text for the query string in an event's `key`. */
   const encode = (column: Fragment) =>
     sql`case when ${column} ~ '^[A-Za-z0-9._~-]*$' then ${column}
       else regexp_replace(encode(convert_to(${column}, 'UTF8'), 'hex'), '(..)', '%\\1', 'g') end`
@@ -107,7 +122,7 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
     sql`case when starts_with(${text}, form_type) then ${text}
       else concat_ws(': ', form_type, nullif(${text}, '')) end`
 
-  /** Formats a value as words. For example, `split_announced` becomes `Split announced`. */
+  /** Formats a value as words with SQL. For example, `split_announced` becomes `Split announced`. */
   const sentence = (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`
   const shorten = (number: Fragment) => sql`trim_scale(${number})`
 
@@ -214,12 +229,16 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
   })
 
   const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
-  /** Reads all of the company's reports up to `date_to`, because each report is compared with the previous one. */
+  /**
+   * Reads all of the company's float reports up to `date_to`, even those before `date_from`, because each report is
+   * compared with the previous one.
+   */
   const floatChanges: EventSource = {
     types: ["float_change"],
     build: (query, { areGaps, orderUpToPage }) => {
       const reported_date = sql`reported_date`
-      // Reports in different gaps are not compared, because they may belong to different companies.
+      // Reports in different gaps between the company's periods are not compared, because they may belong to different
+      // companies.
       const comparable = areGaps ? sql`partition by symbol, starts` : sql.literal("")
       return sql`
         select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as moment,
@@ -277,7 +296,7 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
           and known.effective_date = recorded.effective_date and cik is not null and ${isEligible}
       ))`
       const condition = sql`${isEligible} and ${during(query, sql`effective_date`)} and ${isOnlyRecord}`
-      // `union all` instead of `old_ticker = … or new_ticker = …`, so that each part can use the index on its column.
+      // `union all` instead of `old_ticker = … or new_ticker = …`, so that each branch can use the index on its column.
       return sql`from (
         select ${columns} from ticker_changes as recorded where old_ticker = period.symbol and ${condition}
         union all
@@ -301,8 +320,8 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
 }
 
 /**
- * Returns a function that builds the timeline statement. The statement combines the newest events from all sources,
- * sorts them, and selects the page.
+ * Returns a function that builds the timeline statement. The statement combines the newest events from all sources with
+ * a requested type, sorts them, and selects the page.
  */
 export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
   const sources = makeTimelineSources(sql)
@@ -316,7 +335,7 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
     where false
   `
 
-  /** One unbounded period per symbol, for requests that do not follow the symbol's lineage. */
+  /** One unbounded period per requested symbol, for requests that do not follow the symbol's lineage. */
   const unboundedPeriod = ({ ticker }: TimelineStatementParameters) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
@@ -325,8 +344,8 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // Ticker changes are not counted in gaps. A change is always outside the period of its old symbol, so it would be
-    // counted in a gap although it is in the list.
+    // Ticker changes are not counted in gaps between the company's periods. A change takes effect when the period of
+    // its old symbol has ended, so it would be counted in a gap although it is also in the list.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []

@@ -32,7 +32,7 @@ const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangeFeedDataset>())
 
 const textEncoder = new TextEncoder()
 
-/** Builds a page's JSON from the JSON of its changes. */
+/** Builds the JSON of a page of the change feed from the JSON of its changes. */
 const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
   const [comma, start] = [textEncoder.encode(","), textEncoder.encode(`{"count":${changes.length},"results":[`)]
   const end = textEncoder.encode(`],"cursor":"${cursor}","has_more":${hasMore}}`)
@@ -55,8 +55,8 @@ const listUsableDatasets = (
   requested.filter((dataset) => accessOf(dataset, endpoints).every((access) => canAccountUseEndpoint(account, access)))
 
 /**
- * Returns the requested datasets, or all datasets that the account may read if none are requested. Fails with 403 if
- * the account may not read a requested dataset.
+ * Returns the datasets whose changes to read: the requested datasets or, if none are requested, all datasets that the
+ * account may read. Fails with 403 if the account may not read a requested dataset.
  */
 export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,
@@ -89,8 +89,8 @@ const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamResult => 
 })
 
 /**
- * Returns the feed position at which to start. `Last-Event-ID` takes precedence over `after`, because a client that
- * reconnects repeats its original URL.
+ * Returns the feed position at which to start. The header `Last-Event-ID` takes precedence over the parameter `after`,
+ * because a client that reconnects repeats its original URL.
  */
 const resolveFeedStart = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {

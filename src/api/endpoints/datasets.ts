@@ -14,7 +14,7 @@ export const makeDatasetsHandlers = Effect.fnUntraced(function* (
 
   const list = makeAccountEndpoint(DatasetsQuery, {
     Row: DatasetRow,
-    // `max` is needed because concurrent changes to a dataset add several rows to `dataset_versions`.
+    // Concurrent changes to a dataset add several rows to `dataset_versions`, of which `max` selects the latest time.
     select: (_, { columns, orderAndLimit }) =>
       sql`
           select ${columns}

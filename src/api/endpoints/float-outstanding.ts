@@ -12,7 +12,7 @@ import {
 const columns = getColumnNames(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
 
-/** Returns whether any ownership figure in the row is missing. A reported 0 is not missing (§2.5, fields). */
+/** Returns whether any of the row's ownership percentages is missing. A reported 0 is not missing (§2.5, fields). */
 const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(index))
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +

@@ -15,23 +15,37 @@ import {
   tradableFloatSql,
 } from "../../contract/endpoints/historical-float-pro.ts"
 
-/** All columns except market_cap, which requires lookups for each row and is added last. */
+/**
+ * All columns except market_cap, which requires lookups for each row and is therefore added last, only for the rows on
+ * the page.
+ */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
-/** A symbol is considered in use on a day if it has a close at most this many days before or after that day. */
+/**
+ * A company is considered to have used a symbol on a day if the symbol has a close at most this many days before or
+ * after that day.
+ */
 const maxDaysWithoutClose = 30
 
 /**
- * Builds the SQL fragments. `today` is the current date in Chicago; later ticker changes are not yet in effect (D19).
+ * Builds the SQL fragments of the list statement, in which `filing` is a row of `historical_float_pro`. `today` is the
+ * current date in Chicago; later ticker changes are not yet in effect (D19). Returns:
+ *
+ * - `order`: the order of the list, newest first.
+ * - `computed`: a query for all rows with their computed columns.
+ * - `marketCap`: the expression for market_cap. It reads the table that `rowPeriods` defines.
+ * - `rowPeriods`: the definition of the table `row_periods`, for the given symbols.
+ * - `everyTicker`: a subquery for all tickers.
  */
 const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
   const isEligible = makeEligibleChangeCondition(sql, sql`${today}::text::date`)
 
-  const usedWithin = sql.literal(String(maxDaysWithoutClose))
+  const daysAround = sql.literal(String(maxDaysWithoutClose))
 
   /**
-   * SQL condition: no symbol has a close on `reported_date`. Uses `limit 1`, because PostgreSQL would choose a scan for
+   * SQL condition: no symbol at all has a close on the filing's `reported_date`. The first day from that date on that
+   * has a close is compared with it. This uses `limit 1`, because PostgreSQL would choose a scan of the table for
    * `exists`.
    */
   const isNoTradingDay = sql`filing.reported_date is distinct from (
@@ -40,8 +54,9 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           )`
 
   /**
-   * The close for a symbol that has only ever been used by one company. The close on the day itself is looked up
-   * separately, because searching for the latest of several days reads an entire index page.
+   * SQL expression: the close with which market_cap is calculated, for a symbol that only one company has ever used.
+   * The close on the day itself is looked up separately, because searching for the latest of several days reads an
+   * entire index page.
    */
   const closeOfSymbol = sql`coalesce(
           (
@@ -61,8 +76,8 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
    */
   const closeOfSecurity = sql`(
           select case when price.date = filing.reported_date or ${isNoTradingDay} then price.close end
-          from (select normal_cik(filing.cik) as cik offset 0) as own
-          cross join lateral (values (filing.ticker), (filing.ticker || ' ' || coalesce(own.cik, ''))) as keys (key)
+          from (select normal_cik(filing.cik) as cik offset 0) as filer
+          cross join lateral (values (filing.ticker), (filing.ticker || ' ' || coalesce(filer.cik, ''))) as keys (key)
           cross join lateral json_to_recordset(((select by_key from row_periods) ->> key)::json) as period (
             cik text, rule text, since date, until date, ticker text, starts date, ends date
           )
@@ -76,15 +91,15 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
             and filing.reported_date >= period.starts
             and case period.rule
               when 'same' then true
-              when 'other' then period.cik <> own.cik
-              when 'unknown' then (period.cik = own.cik) is null
-              when 'untraded' then (period.cik = own.cik) is null and not exists (
+              when 'other' then period.cik <> filer.cik
+              when 'unknown' then (period.cik = filer.cik) is null
+              when 'untraded' then (period.cik = filer.cik) is null and not exists (
                 select from daily_prices as traded
                 where traded.ticker = filing.ticker
-                  and traded.date >= greatest(period.since, filing.reported_date - ${usedWithin})
-                  and traded.date <= least(period.until - 1, filing.reported_date + ${usedWithin})
+                  and traded.date >= greatest(period.since, filing.reported_date - ${daysAround})
+                  and traded.date <= least(period.until - 1, filing.reported_date + ${daysAround})
               )
-              else coalesce(period.cik = own.cik, true)
+              else coalesce(period.cik = filer.cik, true)
             end
           order by price.date desc limit 1
         )`
@@ -135,8 +150,9 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
               select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
                 array_agg(effective_date) as days, array_agg(cik) as ciks
               from (
+                -- The requested symbols, and all symbols connected with them by ticker changes.
                 with recursive symbols (symbol) as (
-                  select ticker::text from (${symbols}) as own (ticker)
+                  select ticker::text from (${symbols}) as requested (ticker)
                   union
                   select neighbour.ticker from symbols cross join lateral (
                     select new_ticker as ticker from ticker_changes where old_ticker = symbol and ${isEligible}
@@ -152,6 +168,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
             ) as found cross join lateral (
               select * from find_row_periods(old_tickers, new_tickers, days, ciks)
               union all
+              -- A key for every symbol with a ticker change, even if no period applies to its rows.
               select symbol, null, null, null, null, null, null, null
               from unnest(old_tickers || new_tickers) as changed (symbol)
             ) as period
@@ -160,7 +177,8 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
         )`
 
   /**
-   * All distinct tickers, from a loose index scan. It looks up one index entry per ticker instead of reading all rows.
+   * SQL subquery: all distinct tickers of the table. This loose index scan looks up one index entry per ticker instead
+   * of reading all rows.
    */
   const everyTicker = sql`(
             with recursive leap as (
@@ -218,7 +236,7 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
       Query: HistoricalFloatProQuery,
       Row: HistoricalFloat,
       shapedBy: ["latest", "provenance"],
-      // Without a filter on market_cap, the column is computed only for the rows on the page.
+      // Without a filter on market_cap, the column is computed only for the rows on the page, which are selected first.
       select: (query, { columns, isExport, orderAndLimit, orderBy, period, where }) => {
         const fragments = makeFragments(sql, query.today)
         const { computed, everyTicker, marketCap, order, rowPeriods } = fragments

@@ -11,8 +11,8 @@ import { NoParameters } from "../../contract/rules/Filters.ts"
 import { AccountOverview, OverviewResponse } from "../../contract/endpoints/overview.ts"
 
 /**
- * Maximum number of times the overview is read for one request. Usage is written a few times per second, so the second
- * attempt almost always succeeds.
+ * Maximum number of times the overview is read for one request. It is read again if usage was written in the meantime,
+ * which happens a few times per second, so the second attempt almost always succeeds.
  */
 const maxAttempts = 3
 
@@ -52,7 +52,8 @@ export const overviewHandlers = Effect.gen(function* () {
 
   /**
    * Reads the overview, and adds usage that is still in this process's memory to usage in the database. If this process
-   * writes usage during the query, the result may lack what was written, so the overview is read again.
+   * writes usage during the query, the result may lack what was written, so the overview is read again. After
+   * `maxAttempts`, the last result is returned.
    */
   const read = Effect.fnUntraced(function* (account_id: number, now: number, route: string) {
     const today = getDateInNewYork(now)

@@ -19,8 +19,8 @@ import {
 } from "../../contract/endpoints/ownership.ts"
 
 /**
- * Creates an encoder that groups consecutive rows with the same ticker and filing. In CSV, each owner is a separate
- * record.
+ * Creates an encoder that writes consecutive rows with the same ticker and filing as one object with a list of owners.
+ * In CSV, each owner is a separate record. `added` are the optional columns that the request has asked for.
  */
 const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
   const row = addOptInColumns(OwnershipRow, added)
@@ -33,7 +33,7 @@ const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
 
   /** Writes a filing as a JSON object that has its owners as the last field. */
   const writeGroup = (owners: ResultRows, position: number) => {
-    // The next write overwrites the closing brace of the filing.
+    // Overwrites the closing brace of the filing's object, to add further fields.
     const filingEnd = writeFiling(owners[0], position) - 1
     let end = rowOutputBuffer.writeText(`,"owner_count":${owners.length},"owners":`, filingEnd)
     for (const [index, owner] of owners.entries()) {

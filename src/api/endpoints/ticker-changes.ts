@@ -29,7 +29,7 @@ const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded
 /** The query parameters, with the symbol as spelled in the tables (`stored`) and the current date in Chicago. */
 type StoredQuery = typeof TickerChangesQuery.Type & { readonly stored: string; readonly today: string }
 
-/** Handler that resolves a symbol's lineage (§2.1, ticker changes). */
+/** Handler that returns the chain of symbols of the company that uses a symbol (§2.1, ticker changes). */
 export const tickerChangesHandlers = Effect.gen(function* () {
   const findEvents = yield* makeLineageEventFinder
   const { find: findSpellings } = yield* SymbolSpellings

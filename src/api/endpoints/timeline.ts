@@ -18,7 +18,10 @@ import { makeTimelineStatementBuilder } from "./TimelineSources.ts"
 
 type Account = typeof CurrentAccount.Service
 
-/** Divides the requested event types into those that the account may see and those that are omitted from the list. */
+/**
+ * Divides the requested event types into `types`, which the account may see, and `omitted`, which are left out of the
+ * response. An account may see a type if it may use the endpoint with the full rows, given by `endpoints`.
+ */
 export const splitEventTypesByAccess = (
   account: Account,
   requested: typeof TimelineQuery.Type["types"] = timelineEventTypes,

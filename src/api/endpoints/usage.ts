@@ -25,19 +25,28 @@ export const usageHandlers = Effect.gen(function* () {
   )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
-  /** A row's position in the list order, encoded as text. `parseUsageCursor` parses it. */
+  /**
+   * A row's position in the list order, encoded as text, such as `1767225600000.3.17.0.4`. `parseUsageCursor` parses
+   * it. `concat_ws` leaves out null, so it contains either the columns of a request in a batch, or the `usage_id` of a
+   * row that counts requests refused with 429.
+   */
   const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
     usage_id)`
 
-  /** Builds SQL that compares rows with the position `after`. Returns undefined if the list is read from the start. */
-  const makePlaceSql = (after: UsageShape["after"]) => {
+  /**
+   * Builds SQL that compares rows with the position `after`. Returns undefined if the list is read from the start.
+   * Otherwise returns `moment`, the position's request time; `windowEnd`; `isPackedUpTo`, the condition that a request
+   * in a batch is at the position or before it in the list; and `isUnpackedAfter`, the condition that a row counting
+   * requests refused with 429 is after the position.
+   */
+  const makePositionSql = (after: UsageShape["after"]) => {
     if (after === undefined) return undefined
     const parsed = after.map(flow(parseUsageCursor, Option.getOrThrow))
     const moment = sql`${parsed.map(({ requested_at }) => requested_at)}::text::timestamptz`
-    const parts = [
+    const packedPosition = [
       moment,
       ...(["writer", "sequence", "part", "place"] as const).map((name) =>
-        sql`${parsed.map((place) => place[name])}::text::bigint`
+        sql`${parsed.map((position) => position[name])}::text::bigint`
       ),
     ]
     const usageId = sql`${parsed.map(({ usage_id }) => usage_id)}::text::uuid`
@@ -48,16 +57,23 @@ export const usageHandlers = Effect.gen(function* () {
        * position in the list.
        */
       windowEnd: sql`usage_window(${moment}) + interval '5 seconds'`,
-      isPackedUpTo: sql`(requested_at, writer, sequence, part, place) >= (${sql.csv(parts)})`,
+      // `>=`, because the list is in descending order.
+      isPackedUpTo: sql`(requested_at, writer, sequence, part, place) >= (${sql.csv(packedPosition)})`,
+      // Rows that count requests have no writer, and come after the requests of the same millisecond: `-1` is less than
+      // any writer number. The first condition is redundant, but can use the index.
       isUnpackedAfter: sql`requested_at <= ${moment} and (requested_at, -1, 0, 0, 0, usage_id)
-        < (${sql.csv([...parts, usageId])})`,
+        < (${sql.csv([...packedPosition, usageId])})`,
     }
   }
 
-  /** Builds the request's conditions: the range of request times, and the filters. */
+  /**
+   * Builds the request's conditions: `since` and `before` limit the time of a batch or row, and `filters` are
+   * conditions on its columns. With a position to begin at, batches after the end of that position's window are left
+   * out.
+   */
   const makeRequestConditions = (
     { endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
-    begin: ReturnType<typeof makePlaceSql>,
+    begin: ReturnType<typeof makePositionSql>,
   ) => {
     const since = requested_at_from === undefined
       ? sql`timestamptz '-infinity'`
@@ -73,9 +89,13 @@ export const usageHandlers = Effect.gen(function* () {
     return { since, before, filters }
   }
 
-  /** Counts the requests up to the position `after`, in those batches that may contain requests on both sides of it. */
+  /**
+   * Builds the CTE `skipped`, which counts the requests up to the position `begin` in those batches that may contain
+   * requests on both sides of it. These are the batches from the position's time until the end of its window.
+   * The last argument of `find_usage_batches` is the greatest `bigint`: all batches are wanted.
+   */
   const countSkipped = (
-    begin: NonNullable<ReturnType<typeof makePlaceSql>>,
+    begin: NonNullable<ReturnType<typeof makePositionSql>>,
     account_id: UsageShape["account_id"],
     kinds: Statement.Fragment,
     { before, filters, since }: ReturnType<typeof makeRequestConditions>,
@@ -116,9 +136,9 @@ export const usageHandlers = Effect.gen(function* () {
         )`
 
   /**
-   * Lists the individual requests of the batches in `shown`, and the rows in `shown` that count requests refused with
-   * 429. A union matches columns by position, so the columns after `union all` must be in the order of
-   * `usage_batch_requests`.
+   * Selects the individual requests of the batches in `shown`, and the rows in `shown` that count requests refused with
+   * 429. The result also contains requests before and after the page, because a batch is unpacked completely. A union
+   * matches columns by position, so the columns after `union all` must be in the order of `usage_batch_requests`.
    */
   const listShownRequests = (account_id: UsageShape["account_id"], filters: ReadonlyArray<Statement.Fragment>) =>
     sql`
@@ -139,15 +159,27 @@ export const usageHandlers = Effect.gen(function* () {
             and usage.usage_id = shown.usage_id`
 
   /**
-   * Selects a page. Batches in the same window overlap, so the page's first and last requests may be in any batch whose
-   * range of possible positions includes theirs (docs/decisions/0160-usage-in-batches.md). With `after`, the batches
-   * start with the window that contains that position, and the requests up to the position are skipped.
+   * Builds the statement that selects a page, with one row per request. Batches in the same window overlap, so the
+   * page's first and last requests may be in any batch whose range of possible positions includes theirs
+   * (docs/decisions/0160-usage-in-batches.md). With `after`, the batches start with the window that contains that
+   * position, and the requests up to the position are skipped. The CTEs:
+   *
+   * - `skipped`: the number of requests in `batches` up to the position `after`; only with `after`.
+   * - `batches`: the account's newest batches, until they contain enough requests for the end of the page.
+   * - `counts`: the account's newest rows that count requests refused with 429.
+   * - `sources`: the rows of both.
+   * - `placed`: `sources` with the range of list positions that their requests may have.
+   * - `shown`: those of them that may contain requests of the page.
+   * - `listed`: the requests in `shown`.
+   *
+   * `start` and `end` are positions counted from the newest request in `batches` and `counts`.
    */
   const select = (query: UsageShape, { columns, end: pageEnd, limit, offset }: ListClauses) => {
     const { account_id, after } = query
-    const begin = makePlaceSql(after)
+    const begin = makePositionSql(after)
     const conditions = makeRequestConditions(query, begin)
     const { before, filters, since } = conditions
+    // The ids of the request kinds that match the filters. Null: no filter, so all kinds match.
     const kinds = filters.length === 0
       ? sql`null::integer[]`
       : sql`array(select kind_id from usage_request_kinds where ${sql.and(filters)})`
@@ -197,6 +229,7 @@ export const usageHandlers = Effect.gen(function* () {
     Query: DailyUsageQuery,
     Row: DailyUsageRow,
     place: sql`to_char(usage_date, 'YYYY-MM-DD') || endpoint`,
+    // With `after`, selects the rows after that position: earlier days, and later endpoints of the same day.
     select: ({ account_id, after }, { columns, conditions, orderAndLimit }) => {
       const begin = after?.map(flow(parseDailyUsageCursor, Option.getOrThrow))
       const day = begin?.map(({ usage_date }) => usage_date)

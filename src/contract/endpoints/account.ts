@@ -53,7 +53,10 @@ export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
   digest: Column.text("SHA-256 of the lines as exported CSV, in hexadecimal digits."),
 }) {}
 
-/** What an invoice line summarizes: requests with a cost, requests without one, rejected requests, or a correction. */
+/**
+ * What an invoice line summarizes: requests that were charged, requests that cost nothing, requests that were rejected,
+ * or an amount without individual requests, such as a correction.
+ */
 export const invoiceLineKinds = ["charged", "free", "refused", "unitemized"] as const
 
 /**

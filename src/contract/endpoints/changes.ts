@@ -35,15 +35,15 @@ import { ScreenerApiGroup } from "./screener.ts"
 import { SplitStatusApiGroup } from "./split-status.ts"
 import { TickerChangesApiGroup } from "./ticker-changes.ts"
 
-/** What can happen to a row. */
+/** What can happen to a row of a dataset. */
 export const changeKinds = ["added", "corrected", "removed"] as const
 
 /** An element of `changeKinds`. */
 export type ChangeKind = typeof changeKinds[number]
 
 /**
- * For each dataset, the endpoints that together return every column in its changes. An account that lacks access to any
- * of these endpoints receives no changes to that dataset.
+ * For each dataset, the endpoints that together return every column that the change feed contains for it. An account
+ * that lacks access to any of these endpoints receives no changes to that dataset.
  */
 export const requiredEndpointsByDataset = {
   ticker_changes: [TickerChangesApiGroup.endpoints.resolve],
@@ -74,7 +74,7 @@ export const changeFeedDatasets = Struct.keys(requiredEndpointsByDataset)
 /** The name of a dataset in the change feed. */
 export type ChangeFeedDataset = typeof changeFeedDatasets[number]
 
-/** Where a request starts to read the change feed: after a cursor, after a timestamp, or now. */
+/** The point in the change feed after which a request starts to read: a cursor, a timestamp, or the present. */
 export type ChangeFeedStart =
   | {
     readonly _tag: "Cursor"
@@ -92,9 +92,10 @@ export const formatChangeFeedCursor = (
 ) => `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
 /**
- * Parses a cursor, which consists of a transaction id, the position of a change within the transaction (empty: after
- * its last change), and a random mark. The mark is needed because transaction ids can be reused after the database is
- * restored to an earlier state.
+ * Parses a cursor of the change feed, which consists of a transaction id, the position of a change within the
+ * transaction (empty: after its last change), and the transaction's random mark, a UUID without hyphens. The mark is
+ * needed because transaction ids are reused after the database is restored to an earlier state: if the mark does not
+ * match, the cursor has expired.
  */
 const readCursor = makeCursorReader(
   /^(?<transaction>\d{1,18})\.(?<position>\d{1,15})?\.(?<mark>[0-9a-f]{32})$/,

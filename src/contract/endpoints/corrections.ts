@@ -35,7 +35,10 @@ const delayLimits: ReadonlyArray<readonly [CorrectionDelayClass, number]> = [
   ["later", Infinity],
 ]
 
-/** All delay ranges, from shortest to longest, followed by `unknown`. */
+/**
+ * All ranges of correction delays, from shortest to longest, followed by `unknown` for corrections whose delay is not
+ * known.
+ */
 export const correctionDelayClasses: ReadonlyArray<CorrectionDelayClass> = [
   ...delayLimits.map(([delay]) => delay),
   "unknown",

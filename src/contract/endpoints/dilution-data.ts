@@ -125,8 +125,8 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
 export const securityTypeColumns = ["security_type", ...Object.keys({ ...warrantFields, ...convertibleFields })]
 
 /**
- * Finds a column that has a value although it does not apply to the row's security type, such as a convertible column
- * in a warrant row.
+ * Finds a column that has a value although it does not apply to the row's security type, such as `conversion_price` in
+ * the row of a warrant. Returns the column and the reason for the error message, or undefined if there is none.
  */
 export const findSecurityTypeMismatch = (row: { readonly [column: string]: unknown }) => {
   const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields

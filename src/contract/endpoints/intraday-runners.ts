@@ -49,7 +49,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   filing_types: Column.textArray("SEC forms filed around the session, such as `8-K` or `10-K`."),
   all_tags: Column.textArray("Tags of the session."),
   last_updated: FixedOffsetTimeColumn,
-  /** Present in data files only. The endpoint returns only flagged sessions, so it omits this column. */
+  /** Declared for data files only. The endpoint returns no sessions without the flag, so responses omit this column. */
   anomaly_flagged: Model.Field({ insert: Column.boolean("").schemas.insert }),
 }) {}
 

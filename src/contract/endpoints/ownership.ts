@@ -40,14 +40,18 @@ const holding = {
   event_date: Column.nullable(Column.date("Date of the event that triggered the report.")),
 }
 
-/** The columns that describe an owner. If all of them are null, the row is a placeholder (§2.7). */
+/**
+ * The columns that describe an owner. A row in which all of them are null is a placeholder: the filing names no owner
+ * (§2.7).
+ */
 export const ownershipHoldingColumns = Object.keys(holding)
 
 const holdingTextColumns = new Set(["owner_name", "owner_cik", "title"])
 
 /**
- * The SQL condition that excludes placeholder rows (§2.7). The first part must match the partial index's condition
- * exactly, or PostgreSQL cannot use the index. The second part treats empty strings as null (D16).
+ * The SQL condition that excludes placeholder rows, which describe no owner (§2.7). The first part must match the
+ * partial index's condition exactly, or PostgreSQL cannot use the index. The second part treats empty strings as null
+ * (D16).
  */
 export const ownershipHolderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0
   and num_nonnulls(${

@@ -38,7 +38,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   source_links: Column.sourceForLoading,
 }) {}
 
-/** The single object in the response: the chain of a symbol's changes. */
+/** The single object in the response: the chain of changes that the requested symbol belongs to. */
 export const TickerChangesResult = Schema.Struct({
   query_ticker: Schema.String.annotate({ description: "The normalized requested symbol." }),
   has_changes: Schema.Boolean.annotate({ description: "Whether at least one eligible event involves the symbol." }),

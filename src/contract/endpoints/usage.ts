@@ -52,10 +52,11 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
 const noUsageId = "00000000-0000-0000-0000-000000000000"
 
 /**
- * Parses a cursor for `/v1/usage`. It contains the time of a request in milliseconds since 1970 and a tiebreaker for
- * requests with the same time. For a request that is stored in a usage batch, the tiebreaker is its position in the
- * batches. For a count of requests rejected with 429, it is the row id in the table `usage`; these counts come last.
- * All parts are strings, because they are passed to SQL as parameters.
+ * Parses a cursor for `/v1/usage`. It contains the time of a request in milliseconds since 1970, and a tiebreaker for
+ * requests with the same time. Most requests are stored in batches in `usage_batches`; their tiebreaker is the batch
+ * and the position within it. Requests rejected with 429 are stored as counts in the table `usage`; their tiebreaker is
+ * the row id. These counts come after all requests with the same time, which is why the missing half of the tiebreaker
+ * gets the lowest possible values. All values are strings, because they are passed to SQL as parameters.
  */
 export const parseUsageCursor = makeCursorReader(
   new RegExp(

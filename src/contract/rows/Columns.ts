@@ -10,7 +10,7 @@ import { tickerPattern } from "../rules/Tickers.ts"
 import { makeJsonDecimal } from "./JsonDecimals.ts"
 
 /**
- * How PostgreSQL stores a column's values and how responses format them. The formatting is implemented in
+ * How PostgreSQL stores a column's values, which determines how responses print them. The printing is implemented in
  * `query/rows/FieldEncoders.ts`.
  */
 export type ColumnType =
@@ -18,7 +18,7 @@ export type ColumnType =
   | { readonly name: "literal"; readonly words: ReadonlyArray<string> }
   /** `precision` counts all digits; `scale` counts the digits after the decimal point. */
   | { readonly name: "decimal"; readonly precision: number; readonly scale: number }
-  /** The three clocks are explained in `Timestamps.ts`. */
+  /** The three ways to store a time are explained in `Timestamps.ts`. */
   | { readonly name: "time"; readonly clock: "fixed offset" | "instant" | "New York" }
 
 /** Returns the JSON schema of a row class. The OpenAPI document lists the schema under the class name. */
@@ -77,7 +77,9 @@ const WholeNumberText = Schema.String.check(
 )
 
 /**
- * A `bigint` column with values up to 2^53-1. The values are read as numbers, because JSON does not support `bigint`.
+ * A column of whole numbers, stored as `bigint`. The driver returns the JavaScript type `bigint`, which JSON cannot
+ * represent, so values are converted to numbers. `Schema.Int` rejects values above 2^53-1, which a number cannot
+ * represent exactly.
  */
 export const integer = (description: string) =>
   Model.Field({
@@ -131,7 +133,7 @@ const LinkText = LoadedText.check(
 
 const sourceDescription = "Links to the documents that the row comes from. A fragment names the element or fact."
 
-/** Links to a row's source documents; null if the sources are unknown. */
+/** The column `source`: links to the documents from which a row was taken; null if they are unknown. */
 const sourceColumn = Model.Field({
   select: Schema.NullOr(Schema.Array(Schema.String).annotate({ columnType: { name: "textArray" } })),
   insert: Schema.optionalKey(Schema.NullOr(
@@ -147,12 +149,15 @@ const sourceColumn = Model.Field({
 })
 
 /**
- * A table's `source` column. It can be loaded, but response models do not include it, because responses only contain it
- * with `provenance=true`.
+ * The table column `source`, for models of rows in data files. Response models do not include it, because responses
+ * only contain it with `provenance=true`.
  */
 export const sourceForLoading = Model.Field({ insert: sourceColumn.schemas.insert })
 
-/** Returns the schema for a decimal number in a data file, limiting the digits before and after the decimal point. */
+/**
+ * Returns the schema for a decimal number in a data file, with at most `integers` digits before and `decimals` digits
+ * after the decimal point.
+ */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
@@ -201,9 +206,9 @@ declare module "effect/Schema" {
 }
 
 /**
- * Marks the column that contains the row's date. With `follow_lineage`, a row is returned only if the company used the
- * row's symbol on that date. If the column contains an instant, the date is the one that the API prints, at the offset
- * -05:00 (§2.1, timestamps).
+ * Marks the column that contains the row's date. With `follow_lineage=true`, a row is returned only if the company used
+ * the row's symbol on that date, because another company may have used it before or after. If the column contains an
+ * instant, the date is the one that the API prints, at the offset -05:00 (§2.1, timestamps).
  */
 export const markAsRowDate = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,

@@ -53,24 +53,31 @@ const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
   })
 
 /**
- * Returns the quality that the client assigns to a media type. The most specific matching range decides: `text/csv`
- * before `text/*`, and `text/*` before the range that matches any type.
+ * Returns how much the client wants a media type. `quality` is the value of `q`, from 0 to 1, in the most specific
+ * range that matches the type: `text/csv` before `text/*`, and `text/*` before the range that matches any type.
+ * `specificity` is 3, 2 or 1 for these three ranges. Both are 0 if no range matches.
  */
 const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   const [major = ""] = type.split("/", 1)
-  for (const [index, name] of [type, `${major}/*`, "*/*"].entries()) {
-    const found = ranges.find((range) => range.type === name)
+  for (const [index, rangeType] of [type, `${major}/*`, "*/*"].entries()) {
+    const found = ranges.find((range) => range.type === rangeType)
     if (found !== undefined) return { quality: found.quality, specificity: 3 - index }
   }
   return { quality: 0, specificity: 0 }
 }
 
+/** A format, with the rank of the media type by which the client accepts it. See `rankType`. */
 interface Choice<Name> {
   readonly format: Name
   readonly quality: number
   readonly specificity: number
 }
 
+/**
+ * Returns the format that the client prefers according to its `Accept` header: the one with the highest quality, then
+ * the one that is named most specifically, then the one listed first in `acceptedTypes`. Returns `json` if the client
+ * accepts none of them.
+ */
 const chooseFormat = <Name>(accept: string, acceptedTypes: AcceptedTypes<Name>): Name | "json" => {
   const ranges = parseAccept(accept)
   let best: Choice<Name | "json"> = { format: "json", quality: 0, specificity: 0 }

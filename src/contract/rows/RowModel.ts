@@ -1,5 +1,6 @@
 /**
- * The model of a row: its columns, each with a schema for the value from PostgreSQL and a schema for the JSON value.
+ * The model of a row: its columns, each with a schema for the value from the database driver and a schema for the value
+ * in JSON.
  */
 import { type Schema, SchemaAST } from "effect"
 import { type ColumnType, type OptInColumn, optInColumns } from "./Columns.ts"
@@ -28,7 +29,7 @@ export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
   return [...names, ...added]
 }
 
-/** Appends the named columns to each model. */
+/** Appends the columns `source` or `lineage_ticker`, which responses contain only on request, to each model. */
 export const addOptInColumns = (models: RowModels, names: ReadonlyArray<OptInColumn>): ReadonlyArray<RowModel> => {
   const selects = Object.fromEntries(names.map((name) => [name, optInColumns[name].schemas.select]))
   const jsons = Object.fromEntries(names.map((name) => [name, optInColumns[name].schemas.json]))

@@ -22,7 +22,7 @@ const makeJsonSchema = (description: string) =>
 
 const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
   // When clocks go back, one hour occurs twice. A time within it is taken to be the later one. When clocks go forward,
-  // one hour is skipped. A time within it is interpreted with the standard-time offset (D15).
+  // one hour is skipped. A time within it is interpreted as standard time, although clocks show daylight time (D15).
   decode: (digits: Date) =>
     DateTime.toUtc(
       DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
@@ -42,7 +42,10 @@ const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
     Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(makeWallClockConversion(timeZone))),
   )
 
-/** Returns functions that parse and format wall-clock times in data files, such as `2026-06-01 09:30:00`. */
+/**
+ * Returns two functions that convert between instants and the wall-clock times in data files, such as `2026-06-01
+ * 09:30:00`.
+ */
 const makeWallClockFormat = (timeZone: DateTime.TimeZone) => ({
   /** Parses a time that has already been validated. */
   parse: (text: string): DateTime.Utc =>
@@ -59,8 +62,8 @@ export const fixedOffsetTimeFormat = makeWallClockFormat(eastern)
 export const newYorkTimeFormat = makeWallClockFormat(newYork)
 
 /**
- * A time with millisecond precision at most. It may have six decimals if the last three are zeros, as in `recorded_at`,
- * which is printed with six decimals (D15).
+ * A time with millisecond precision at most. Six decimals are allowed if the last three are zeros, because exported
+ * files contain them: `recorded_at` is printed with six decimals (D15).
  */
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3}0{0,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
@@ -74,7 +77,8 @@ const isTime = (text: string) => wallClockPattern.test(text) && isInCalendar(`${
 const checkTime = (isValid: (text: string) => boolean, rule: string) =>
   Schema.makeFilter((text: string) => {
     if (isValid(text)) return undefined
-    const isTooExact = isTime(text.replace(/\.\d{4,}/, "").replace(zonePattern, "")) && /\.\d{4,}/.test(text)
+    const tooManyDecimals = /\.\d{4,}/
+    const isTooExact = tooManyDecimals.test(text) && isTime(text.replace(tooManyDecimals, "").replace(zonePattern, ""))
     return isTooExact ? "must have at most three decimals of a second" : rule
   })
 
@@ -83,19 +87,22 @@ const WallClockText = Schema.String.check(
 )
 
 /**
- * Returns the schema for a time in a data file (D31, files). The time is either a wall-clock time without a zone, or a
- * time as the API prints it, at -05:00. The latter is converted to the column's wall-clock time.
+ * Returns the schema for a time in a data file (D31, files), for a column that stores the wall-clock time in the given
+ * time zone. The file contains either that wall-clock time, or the time as the API prints it, at -05:00, so that
+ * downloaded files can be loaded. For a New York column, `2026-06-01T08:30:00-05:00` becomes `2026-06-01 09:30:00.000`.
+ * Decoding only converts the text; `WallClockText` then checks it.
  */
 const makeWallClockText = (timeZone: DateTime.TimeZone) =>
   Schema.String.pipe(Schema.decodeTo(
     WallClockText,
     SchemaTransformation.transform({
       decode: (text) => {
-        const clock = text.slice(0, -printedOffset.text.length)
-        const isPrinted = text.endsWith(printedOffset.text) && text.charAt(10) === "T" && isTime(clock)
+        const withoutOffset = text.slice(0, -printedOffset.text.length)
+        const isPrinted = text.endsWith(printedOffset.text) && text.charAt(10) === "T" && isTime(withoutOffset)
         const instant = isPrinted ? DateTime.make(text) : Option.none()
         return Option.match(instant, {
           onNone: () => text,
+          // The first 23 characters are the date and the time with milliseconds; the offset follows.
           onSome: (time) => DateTime.formatIsoOffset(DateTime.setZone(time, timeZone)).slice(0, 23).replace("T", " "),
         })
       },

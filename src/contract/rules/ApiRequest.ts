@@ -44,13 +44,14 @@ export interface ApiRequest {
    */
   readonly purpose: "response" | "estimate"
   /**
-   * `mcp` if a tool of `/mcp` sent the request. In that case, the message to `/mcp` has already been counted. Null if
-   * the request arrived over HTTP.
+   * `mcp` if a tool of the MCP server sent the request. Such a request does not count against the rate limit, because
+   * the message to `/mcp` that called the tool has already been counted. Null if the request arrived over HTTP.
    */
   readonly via: "mcp" | null
   readonly client: ClientConnection
   /**
-   * Called before the usage of the request is recorded. If it returns false, no usage is recorded. `cost` is in
+   * Asks whether the usage of this request may be recorded; if it returns false, nothing is recorded. An MCP message
+   * and the request that its tool sends share one such function, so that only one of the two is recorded. `cost` is in
    * microdollars.
    */
   readonly claimUsage?: (cost: number) => boolean

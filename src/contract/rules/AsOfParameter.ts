@@ -12,12 +12,14 @@ const timestampPattern =
 const millisPerMinute = 60_000
 
 /**
- * Converts a timestamp to the format of history timestamps: offset -05:00, six decimals. Returns undefined if the text
- * is invalid or has no offset.
+ * Converts a timestamp to the format of the change history, which has the offset -05:00 and six decimals:
+ * `2026-06-01T12:30Z` becomes `2026-06-01T07:30:00.000000-05:00`. Returns undefined if the text is invalid or has no
+ * offset.
  */
 export const normalizeTimestamp = (text: string): string | undefined => {
   const [, date = "", hour, minute, second = "00", fraction = "", sign, offsetHours = 0, offsetMinutes = 0] =
     timestampPattern.exec(text) ?? []
+  // If the pattern does not match, the date is empty. If it matches, the date may still be February 30.
   if (!isDate(date)) return undefined
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === "-" ? -1 : 1)
   const millis = Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offset * millisPerMinute
@@ -31,8 +33,8 @@ const reason = "must be now, a date, or a timestamp with an offset and at most s
   "2026-03-02T09:30:00-05:00"
 
 /**
- * The parameter `as_of`, to be included in a query schema. A date or timestamp is decoded to a history timestamp (D15,
- * timestamps).
+ * The parameter `as_of`, to be included in a query schema. A date or timestamp is decoded to a timestamp of the change
+ * history, with six decimals (D15, timestamps). `now` is an error here, because the service replaces it first.
  */
 export const AsOfParameter = {
   as_of: Schema.optionalKey(
@@ -51,19 +53,19 @@ export const AsOfParameter = {
 }
 
 /**
- * The value of `as_of` that stands for the newest timestamp in the history. The service replaces it with that
- * timestamp.
+ * The value of `as_of` that stands for the newest time at which a response can be repeated. Before decoding the
+ * parameters, the service replaces it with the timestamp of the newest change in the change history.
  */
 export const asOfNow = "now"
 
 /**
- * Returns the request target with `now` replaced by the timestamp, so that links in the response refer to the same
- * state of the data.
+ * Returns the request target (path and query string) with `as_of=now` replaced by `as_of=<timestamp>`, so that links in
+ * the response refer to the same state of the data.
  */
-export const replaceAsOfNow = (target: string, moment: string) => {
+export const replaceAsOfNow = (target: string, timestamp: string) => {
   const [path = "", ...query] = target.split("?")
   const parameters = new URLSearchParams(query.join("?"))
-  parameters.set("as_of", moment)
+  parameters.set("as_of", timestamp)
   return `${path}?${parameters}`
 }
 

@@ -1,12 +1,15 @@
 /**
- * Cursor pagination (D8). Every list uses these functions to find out whether there is a next page. This applies both
- * to lists with numbered pages and to lists whose pages start after a given row. A cursor is the sort key of the last
- * row on a page, as text. In the admin API, it is that row's ID. The cursor of the MCP tool `query` is different: it
- * contains the entire request.
+ * Cursor pagination (D8), and how any list finds out whether there is a next page: it reads one row more than the page
+ * shows. A cursor is the sort key of the last row on a page, as text, and the next page starts after that row. In the
+ * admin API, the cursor is that row's ID. The cursor of the MCP tool `query` is different: it contains the entire
+ * request.
  */
 import { Effect, Option, Schema } from "effect"
 
-/** Selects a page: at most `limit` rows after the row with the ID `after`. If both are omitted, selects all rows. */
+/**
+ * Selects a page: at most `limit` rows after the row with the ID `after`. Without `after`, the page starts at the first
+ * row; without `limit`, it contains all remaining rows.
+ */
 export interface PageRange<Id = number> {
   readonly after?: Id | undefined
   readonly limit?: number
@@ -26,21 +29,28 @@ export const cutPage = <Row>(read: ReadonlyArray<Row>, limit: number) => {
   return { rows, last: read.length > limit ? rows.at(-1) : undefined }
 }
 
-/** Reads a page. `read` must return no more rows than the number it is called with. */
+/**
+ * Reads a page of at most `limit` rows. `read` is called with `limit + 1` and must not return more rows than that. The
+ * result contains the rows and, if there is a next page, the last row of this page (see `cutPage`).
+ */
 export const readPage = <Row, E, R>(limit: number, read: (limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>) =>
   Effect.map(read(countRowsToRead(limit)), (rows) => cutPage(rows, limit))
 
-/** Parses a cursor. Returns `None` if the text is not a valid cursor. */
-export type CursorReader<Place> = (text: string) => Option.Option<Place>
+/** A function that parses a cursor to a position in a list. Returns `None` if the text is not a valid cursor. */
+export type CursorReader<Position> = (text: string) => Option.Option<Position>
 
 /**
- * Returns a cursor parser for a pattern with named groups. `toPlace` converts the matched groups to a position in the
- * list, or returns undefined if they are invalid.
+ * Returns a function that parses cursors. `pattern` matches the whole cursor with named groups, and `toPosition`
+ * converts the groups to a position in the list, or returns undefined if they are invalid. For example,
+ * `(?<usage_date>…)(?<endpoint>…)` matches a cursor that consists of a day and a path.
  */
 export const makeCursorReader =
-  <Place>(pattern: RegExp, toPlace: (parts: Readonly<Record<string, string | undefined>>) => Place | undefined) =>
-  (text: string): Option.Option<NonNullable<Place>> =>
-    Option.fromUndefinedOr(pattern.exec(text)?.groups).pipe(Option.flatMapNullishOr(toPlace))
+  <Position>(
+    pattern: RegExp,
+    toPosition: (groups: Readonly<Record<string, string | undefined>>) => Position | undefined,
+  ) =>
+  (text: string): Option.Option<NonNullable<Position>> =>
+    Option.fromUndefinedOr(pattern.exec(text)?.groups).pipe(Option.flatMapNullishOr(toPosition))
 
 /**
  * Returns the schema of the parameter `after`. If the cursor cannot be parsed, the request fails with a 422 whose

@@ -14,8 +14,9 @@ export const printedOffset = { text: "-05:00", millis: -5 * 60 * 60 * 1000 } as 
 
 /**
  * Formats a timestamp of the change history with six decimals, such as `2026-06-01T08:30:00.000000-05:00` (D15,
- * timestamps). `decimals` contains these six digits. Returns undefined if the year at -05:00 is outside the range 1 to
- * 9999. The strings sort chronologically.
+ * timestamps). `millis` determines everything before the decimal point, and `decimals` contains the six digits after
+ * it. Returns undefined if the year at -05:00 is outside the range 1 to 9999. Comparing these strings compares the
+ * times.
  */
 export const formatHistoryTimestamp = (millis: number, decimals: string): string | undefined => {
   const text = new Date(millis + printedOffset.millis).toISOString()
@@ -57,30 +58,35 @@ export const formatTimeSql = (time: string) =>
  */
 export const makeTimeSql = (column: string) => `${formatTimeSql(column)} as ${column}`
 
-/** Returns an SQL expression that formats a `timestamptz` expression as a history timestamp (D15, timestamps). */
+/**
+ * Returns an SQL expression that formats a `timestamptz` expression like a timestamp of the change history: with six
+ * decimals, at -05:00 (D15, timestamps).
+ */
 export const makeHistoryTimestampSql = (time: string) =>
   `to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"${printedOffset.text}"')`
 
 /**
- * Returns the last microsecond of a day in New York as a history timestamp. Returns undefined if the year is outside
- * the range 1 to 9999.
+ * Returns the last microsecond of a day in New York, as a timestamp of the change history. Returns undefined if the
+ * year is outside the range 1 to 9999.
  */
 export const getEndOfNewYorkDay = (date: string) =>
+  // Noon UTC is in the morning of the same day in New York, whether or not daylight saving time is in effect.
   formatHistoryTimestamp(getNextMidnightIn(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
 
 /**
- * Returns a function that converts milliseconds since 1970 to the date in the time zone. The function is called for
- * every request, so it caches the start and end of the current day.
+ * Returns a function that converts milliseconds since 1970 to the date (`YYYY-MM-DD`) in the time zone. The function is
+ * called for every request, so it remembers when the last date that it returned begins and ends, and computes a date
+ * only for a time outside of that range.
  */
 const makeDateReader = (zone: DateTime.TimeZone) => {
-  let date = { name: "", begins: 0, ends: 0 }
+  let lastDay = { date: "", begins: 0, ends: 0 }
   return (now: number) => {
-    if (now < date.begins || now >= date.ends) {
+    if (now < lastDay.begins || now >= lastDay.ends) {
       const zoned = DateTime.setZone(DateTime.makeUnsafe(now), zone)
       const begins = DateTime.toEpochMillis(DateTime.startOf(zoned, "day"))
-      date = { name: DateTime.formatIsoDate(zoned), begins, ends: getNextMidnightIn(zone, now) }
+      lastDay = { date: DateTime.formatIsoDate(zoned), begins, ends: getNextMidnightIn(zone, now) }
     }
-    return date.name
+    return lastDay.date
   }
 }
 
@@ -97,8 +103,8 @@ export const getDateInChicago = makeDateReader(chicago)
 export const todayInNewYork = Effect.map(Clock.currentTimeMillis, getDateInNewYork)
 
 /**
- * Tomorrow's date in New York, the latest date that a past event may have. The extra day allows for a slow clock on
- * this machine.
+ * Tomorrow's date in New York. `load` accepts dates of past events up to this day: the extra day allows for a slow
+ * clock on this machine.
  */
 export const tomorrowInNewYork = Effect.map(
   todayInNewYork,
@@ -165,7 +171,10 @@ export const NonFutureDate = CalendarDate.pipe(
   }),
 )
 
-/** Like `NonFutureDate`, but compares the date with the system clock. It is for commands, which have no `QueryNow`. */
+/**
+ * Like `NonFutureDate`, but compares the date with the system clock. It is for commands of the command line, which run
+ * outside of a request and therefore have no `QueryNow`.
+ */
 export const PastDate = NonFutureDate.pipe(
   Schema.middlewareDecoding((decoding) => Effect.provideServiceEffect(decoding, QueryNow, Clock.currentTimeMillis)),
 )

@@ -60,8 +60,8 @@ export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
 }
 
 /**
- * Returns the annotations for a deprecated endpoint, including those for OpenAPI. Usage:
- * `endpoint.annotateMerge(makeDeprecationAnnotations({ announced: "2026-11-01", … }))`.
+ * Returns the annotations for a deprecated endpoint: the deprecation itself, and the flag and description for OpenAPI.
+ * Usage: `endpoint.annotateMerge(makeDeprecationAnnotations({ announced: "2026-11-01", … }))`.
  */
 export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
   Context.make(DeprecationAnnotation, validateDeprecation(deprecation)).pipe(Context.merge(OpenApi.annotations({
@@ -74,7 +74,9 @@ export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
 export const getEndpointDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, DeprecationAnnotation))
 
-/** Builds the headers `deprecation` and `sunset`. */
+/**
+ * Builds the response headers `deprecation` and `sunset`, which state the two dates as RFC 9745 and RFC 8594 require.
+ */
 export const makeDeprecationHeaders = ({ announced, sunset }: Deprecation): Readonly<Record<string, string>> => ({
   deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(parseMidnight(announced))))}`,
   ...(sunset === undefined ? {} : { sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),

@@ -3,7 +3,7 @@
  * the field `message`.
  */
 
-/** Reason codes for an empty list. */
+/** The reasons why a list may be empty. `describeEmptyReason` explains each of them in a sentence. */
 export const emptyReasonCodes = [
   "page_beyond_end",
   "symbol_not_used",
@@ -46,7 +46,7 @@ const sentences: Readonly<Record<Exclude<Code, "filtered">, string>> = {
   undetermined: "The reason was not found in time. Send fewer filters.",
 }
 
-/** Describes the reason in a sentence for people to read. */
+/** Explains in a sentence for people why the list is empty. */
 export const describeEmptyReason = ({ code, without = [] }: EmptyReason) =>
   code === "filtered"
     ? `There are rows without ${without.length > 1 ? "the filters" : "the filter"} ${without.join(" and ")}.`

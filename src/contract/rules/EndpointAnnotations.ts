@@ -21,8 +21,9 @@ export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(ti
 export const RequiredTier = Context.Reference<Tier>("tickerline/contract/RequiredTier", { defaultValue: () => "basic" })
 
 /**
- * Whether the rows describe a company as a whole, not one of its share classes. If so, a request for any of the
- * company's listed symbols also returns the rows of its primary symbol (decision 0126).
+ * Whether the endpoint's rows describe a company as a whole, not one of its share classes. If so, the rows are stored
+ * under the company's primary symbol only, and a request for another of its symbols, such as `GOOG` instead of `GOOGL`,
+ * also returns them (decision 0126).
  */
 export const HasCompanyRows = Context.Reference<boolean>("tickerline/contract/HasCompanyRows", {
   defaultValue: () => false,

@@ -13,16 +13,19 @@ type Headers = Readonly<Record<string, string>>
 export const noCache = "private, no-cache"
 
 /**
- * A version that a stored response depends on. It is plain data rather than a closure, because a closure would keep
- * everything it captures in memory, including the request.
+ * The version of some data, such as a dataset, that a stored response depends on. It is plain data rather than a
+ * closure, because a closure would keep everything it captures in memory, including the request.
  */
 export interface VersionDependency {
-  /** Returns the current version, or undefined if it is unknown. All requests share the same function. */
+  /** Returns the current version of that data, or undefined if it is unknown. All requests share the same function. */
   readonly getVersion: () => string | undefined
   readonly version: string | undefined
 }
 
-/** Returns whether all versions are known and have not changed since the response was stored. */
+/**
+ * Returns whether every version is known and is still the one that the response was built from. Only then may the
+ * stored response be sent again.
+ */
 export const areUnchanged = (dependencies: ReadonlyArray<VersionDependency>) =>
   dependencies.every(({ getVersion, version }) => version !== undefined && getVersion() === version)
 
@@ -52,14 +55,14 @@ export interface Page {
    * of them.
    */
   readonly sources: ReadonlyArray<EndpointAccess>
-  /** The number of results on all pages. Only set for estimates. */
+  /** The number of results on all pages together. Only set for estimates. */
   readonly total: Total | undefined
 }
 
-/** Whether there are more results than `records`, because counting all of them would have taken too long. */
+/** The number of results of a list that was counted for an estimate, and whether the count is complete. */
 export interface Total {
   readonly records: number
-  /** Whether `records` is too low because counting all results would take too long. */
+  /** Whether counting was stopped because it took too long, in which case `records` is too low. */
   readonly isPartial: boolean
 }
 
@@ -68,7 +71,7 @@ export interface ExportResult {
   readonly _tag: "Export"
   readonly contentType: string
   readonly headers: Headers
-  /** The estimated size in bytes, extrapolated from the first chunk. */
+  /** The estimated size in bytes, extrapolated from the first chunk of the body. */
   readonly expectedBytes: number
   /** Encodes the export without sending it and returns the exact size in bytes. */
   readonly measureBytes: Effect.Effect<number>
@@ -82,9 +85,9 @@ export interface ExportResult {
  */
 export class BodyAborted extends Data.TaggedError("BodyAborted")<{ readonly message: string }> {}
 
-/** The reason why an export is aborted. */
+/** Tells the export stream to stop: the account may not receive the rest of the export. */
 export interface ExportRefusal {
-  /** The status that is recorded in the usage. */
+  /** The HTTP status that the account's usage shows for the aborted export. */
   readonly status: number
   readonly reason: string
 }
@@ -103,16 +106,16 @@ export interface StreamedAmount {
   readonly records: number
 }
 
-/** Records the usage of an endless stream in installments, so that a crash loses little of it. */
+/** Records the usage of an endless stream bit by bit while it is open, so that a crash loses only the latest bit. */
 export interface StreamUsageRecorder {
   /**
-   * Deducts the amount sent between `from` and `to` from this process's copy of the prepaid balance. `recordUsage`
-   * records the amount later.
+   * Deducts what was sent between `from` and `to` from the prepaid balance that this process keeps in memory.
+   * `recordUsage` writes the same amount to the database later.
    */
   readonly countSent: (from: StreamedAmount, to: StreamedAmount) => void
   /**
-   * Records the amount sent between `from` and `to`. `startedAt` is the time at which `from` was reached, in
-   * milliseconds since 1970.
+   * Writes a usage record for what was sent between `from` and `to`. `startedAt` is the time at which `from` was
+   * reached, in milliseconds since 1970.
    */
   readonly recordUsage: (
     installment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },

@@ -36,13 +36,19 @@ const Message = redactedText({ description: "For people; programs read `code`." 
 /** Returns the annotations of an error class: its HTTP status, and its description in OpenAPI. */
 export const describeError = (httpApiStatus: number, description: string) => ({ httpApiStatus, description })
 
-/** Returns the fields of an error class without details. */
+/**
+ * Returns the fields of an error class whose JSON has no `details`: `error`, with `code` and `message`, and
+ * `request_id`.
+ */
 export const makeErrorFields = <const Code extends string>(code: Code) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message }),
   request_id,
 })
 
-/** Returns the fields of an error class with `details`. */
+/**
+ * Returns the fields of an error class whose JSON has `details`: `error`, with `code`, `message` and `details`, and
+ * `request_id`.
+ */
 export const makeErrorFieldsWithDetails = <const Code extends string, Details extends Schema.Top>(
   code: Code,
   details: Details,
@@ -75,7 +81,7 @@ export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotA
   readonly _tag = "MethodNotAllowed"
 }
 
-/** Why a ticker's history is ambiguous (§4.1, D21: lineage). */
+/** The reasons why a symbol's changes do not form a single chain (§4.1, D21: lineage). */
 export const LineageReason = Schema.Literals([
   "multiple_cik_lineages",
   "same_date_events",
@@ -94,7 +100,10 @@ export const ChangeEvent = Schema.Struct({
   effective_date: Schema.String.annotate({ description: "The first day of the new symbol, YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 
-/** One issuer's chain of ticker changes (§4.1, lineage). */
+/**
+ * One of the companies that an ambiguous symbol may stand for, with the company's chain of ticker changes (§4.1,
+ * lineage).
+ */
 const LineageCandidate = Schema.Struct({
   cik: Schema.String,
   company_name: Schema.NullOr(Schema.String),
@@ -102,7 +111,7 @@ const LineageCandidate = Schema.Struct({
   current_ticker: Schema.String,
 }).annotate({ identifier: "LineageCandidate" })
 
-/** A ticker change with its issuer and the ambiguity reasons that it is involved in. */
+/** A ticker change, with the company that it belongs to and the reasons why it makes the chain ambiguous. */
 export const LineageEvent = Schema.Struct({
   ...ChangeEvent.fields,
   cik: Schema.NullOr(Schema.String),

@@ -7,8 +7,8 @@ export const eventStreamContentType = "text/event-stream"
 export const sseReconnectDelayField = "retry: 1000\n\n"
 
 /**
- * Formats a heartbeat: a comment that keeps the connection open, with an optional id. Clients remember the id even
- * though no event is dispatched.
+ * Formats a heartbeat, which is a comment that keeps the connection open. If `id` is given, the client remembers it as
+ * the last event id and sends it when it reconnects, although the comment itself causes no event.
  */
 export const formatSseHeartbeat = (id: string | undefined) =>
   id === undefined ? ": heartbeat\n\n" : `: heartbeat\nid: ${id}\n\n`

@@ -12,7 +12,10 @@ export type FilterOperator =
   | "oneOf"
   /** The column equals one of the parameter's values, ignoring case (D33). */
   | "oneOfIgnoringCase"
-  /** The column equals one of the codes, either as sent, in upper case or in lower case (D33). */
+  /**
+   * The column, which is all upper case or all lower case, equals one of the codes as sent, in upper case or in lower
+   * case (D33).
+   */
   | "oneOfCodes"
   /** The number is greater than or equal to the value (D9). */
   | "atLeast"
@@ -53,11 +56,14 @@ export type FilterDeclaration =
      */
     readonly refusesFuture?: true
   }
-  /** `condition` returns an SQL condition that depends on several parameters, or undefined for no condition. */
+  /**
+   * Depends on several parameters: `condition` returns the SQL text of the condition, or undefined if rows are not
+   * filtered.
+   */
   | { readonly operator: "literal"; readonly condition: (query: DecodedQuery) => string | undefined }
   /**
-   * Generates no condition. Instead, the handler uses the value elsewhere in its SQL statement, for example in `order
-   * by`.
+   * Adds no condition to the SQL statement. Instead, the endpoint's handler uses the value elsewhere in the statement,
+   * for example in `order by`.
    */
   | {
     readonly operator: "statement"
@@ -69,7 +75,7 @@ declare module "effect/Schema" {
   namespace Annotations {
     interface Annotations {
       readonly filter?: FilterDeclaration | undefined
-      /** Whether a list parameter drops invalid entries instead of rejecting the request (D5). */
+      /** Whether a parameter whose value is a list ignores invalid entries instead of rejecting the request (D5). */
       readonly dropsInvalidEntries?: boolean | undefined
     }
   }

@@ -19,30 +19,37 @@ export const LineageParameters = {
   cik: Schema.optionalKey(CikListParameter),
 }
 
-/** The decoded parameters that determine whose symbol changes a request follows. */
+/**
+ * The decoded parameters `ticker`, `follow_lineage` and `cik`, which together determine the companies whose rows are
+ * returned under all of their symbols.
+ */
 export interface LineageQuery {
   readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean
   readonly cik?: string | ReadonlyArray<string>
 }
 
+/** Returns the entries of a decoded list parameter as strings, or an empty array for a parameter that is not a list. */
 const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
 
-/** Checks that the CIKs match the symbols. Returns the first problem found, or an empty array if there is none. */
+/**
+ * Checks that the entries of the parameter `cik` match those of `ticker`. Returns the reason why the first invalid
+ * entry is rejected, or an empty array if all are valid. `ciks` is either a single CIK for the only entry of `ticker`,
+ * or entries such as `META:0001326801`. Each of these selects the company for one symbol, which must be in `ticker`
+ * without a CIK of its own (`META`, not `META:…`).
+ */
 const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [first = "", ...others] = ciks
-  // A single CIK without a symbol applies to the only requested symbol.
-  if (others.length === 0 && !first.includes(":") && tickers.length === 1) {
-    return tickers[0]?.includes(":") === true ? ["cannot be combined with a CIK in ticker"] : []
-  }
-  // Otherwise, each entry must include a symbol from `ticker`, and no symbol may occur twice.
-  const keys = new Set(tickers.map(toSymbolKey))
-  const named = ciks.map((entry) => toSymbolKey(splitTickerListEntry(entry).ticker))
+  const isSingleCik = others.length === 0 && !first.includes(":") && tickers.length === 1
+  if (isSingleCik) return tickers[0]?.includes(":") === true ? ["cannot be combined with a CIK in ticker"] : []
+  // The keys of `ticker` entries with a CIK contain the colon, so no entry of `cik` matches them.
+  const tickerKeys = new Set(tickers.map(toSymbolKey))
+  const cikKeys = ciks.map((entry) => toSymbolKey(splitTickerListEntry(entry).ticker))
   const reasons = ciks.map((entry, index) => {
     const { cik, ticker } = splitTickerListEntry(entry)
     if (cik === undefined) return `must name its symbol, like META:${entry}, unless ticker is one symbol`
-    if (!keys.has(toSymbolKey(ticker))) return `names ${ticker}, which ticker does not list without a CIK`
-    return named.indexOf(toSymbolKey(ticker)) < index ? `names ${ticker} twice` : undefined
+    if (!tickerKeys.has(toSymbolKey(ticker))) return `names ${ticker}, which ticker does not list without a CIK`
+    return cikKeys.indexOf(toSymbolKey(ticker)) < index ? `names ${ticker} twice` : undefined
   })
   return reasons.filter(Predicate.isNotUndefined).slice(0, 1)
 }
@@ -66,15 +73,21 @@ export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQ
   ]
 }
 
-/** Returns the requested symbols, each with the CIK that the request specifies for it, if any. */
+/**
+ * Returns the requested symbols, each with the CIK of the company that the request selects for it, if any. The CIK is
+ * part of the entry in `ticker` (`META:0001326801`), or is sent in `cik`.
+ */
 export const getSymbolsWithSelectedCiks = ({ cik = [], ticker = [] }: LineageQuery) => {
-  const [ciks, tickers] = [[cik].flat(), [ticker].flat()]
-  const selected = new Map(ciks.map((entry) => {
+  const [cikEntries, tickerEntries] = [[cik].flat(), [ticker].flat()]
+  const ciksBySymbol = new Map(cikEntries.map((entry) => {
     const { cik, ticker } = splitTickerListEntry(entry)
-    return cik === undefined ? [toSymbolKey(tickers[0] ?? ""), entry] as const : [toSymbolKey(ticker), cik] as const
+    // An entry without a colon is a CIK alone, which belongs to the only requested symbol.
+    return cik === undefined
+      ? [toSymbolKey(tickerEntries[0] ?? ""), entry] as const
+      : [toSymbolKey(ticker), cik] as const
   }))
-  return tickers.map((entry) => {
-    const { cik = selected.get(toSymbolKey(entry)), ticker } = splitTickerListEntry(entry)
+  return tickerEntries.map((entry) => {
+    const { cik = ciksBySymbol.get(toSymbolKey(entry)), ticker } = splitTickerListEntry(entry)
     return { ticker, cik }
   })
 }

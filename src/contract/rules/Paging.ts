@@ -7,7 +7,7 @@ import { NonNegativeInt } from "./NonNegativeInt.ts"
 
 /**
  * Returns the schema of a number written as decimal digits, with no sign, exponent, fraction or white space. Leading
- * zeros are allowed (D8).
+ * zeros are allowed (D8). `to` checks the number, and `message` is the error for any other text.
  */
 const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
   Schema.String.check(Schema.isPattern(/^0*\d{1,10}$/, { message })).pipe(
@@ -22,7 +22,7 @@ export const describeRange = (maximum: number) => `must be a whole number from 1
 
 const limitMessage = `${describeRange(100)}, or all with format=csv, format=ndjson or format=parquet`
 
-/** The highest page number. It is the largest 32-bit signed integer. */
+/** The highest page number that requests may contain. It is the largest 32-bit signed integer. */
 export const maxPage = 2_147_483_647
 
 /** The parameters of every paginated list. */
@@ -66,8 +66,8 @@ export const PagingParameters = {
  * the next page. It makes that page start after the last row of the current page, even if rows have been added in the
  * meantime.
  */
-export const makePageAfterParameter = (place: CursorReader<unknown>) =>
-  makeCursorParameter(place, "must be that of the link to a next page, unchanged", {
+export const makePageAfterParameter = (readCursor: CursorReader<unknown>) =>
+  makeCursorParameter(readCursor, "must be that of the link to a next page, unchanged", {
     description: "Where the page begins: the link to the next page has it, so that new rows do not shift the pages. " +
       "`page` then only numbers the page.",
   })
@@ -112,22 +112,26 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
   defaultValue: () => "row",
 })
 
-/** A limit that exceeds the number of rows in any table. */
+/** The SQL `limit` of an export, which has no limit: it exceeds the number of rows in any table. */
 export const unlimitedRowCount = Number.MAX_SAFE_INTEGER
 
 /**
- * Returns the limit and offset for reading a page. The limit includes one extra row, which `cutPage` in `Cursors.ts`
- * removes.
+ * Returns the SQL `limit` and `offset` for reading a page. The limit includes one extra row, which shows whether there
+ * is a next page and is removed by `cutPage` in `Cursors.ts`. With `after`, the offset is 0, because the SQL condition
+ * already excludes the rows of earlier pages.
  */
 export const getPageRowRange = ({ after, limit, page }: PagingQuery) =>
   limit === "all"
     ? { limit: unlimitedRowCount, offset: 0 }
     : { limit: countRowsToRead(limit), offset: after === undefined ? (page - 1) * limit : 0 }
 
-/** The parameters of the link to the next page that differ from those of the current page. */
+/** The parameters that distinguish the request for the next page from the current request. */
 export type NextPage = Required<Pick<PagingQuery, "page">> & Pick<PagingQuery, "after">
 
-/** Returns the request target of the next page. */
+/**
+ * Returns the path and query string of the next page: those of the current request with `page` and, for lists that
+ * continue after a row, `after` replaced. API keys that were sent in the query string are masked.
+ */
 export const makeNextPageTarget = (target: string, { after, page }: NextPage) => {
   const [path = "/", ...search] = target.split("?")
   const parameters = new URLSearchParams(redactApiKeys(search.join("?")))

@@ -9,6 +9,10 @@ const isLater = (from: string, to: string) => from > to
 const isGreater = (low: string, high: string) =>
   BigDecimal.isGreaterThan(BigDecimal.fromStringUnsafe(low), BigDecimal.fromStringUnsafe(high))
 
+/**
+ * Checks one range, given the names of its two parameters. If both were sent and the lower bound exceeds the upper
+ * bound, returns an issue for the lower bound. Numbers are still strings here, to keep every digit (D16).
+ */
 const checkRange = (
   query: DecodedQuery,
   lower: string,
@@ -41,12 +45,14 @@ const checkDate = (query: DecodedQuery) =>
  * Checks that an export (`limit=all`) starts at the first row and is not in JSON, and that Parquet is used only for
  * exports. If the `Accept` header determines the format, the handler checks it instead.
  */
-const checkExport = ({ after, format, limit, page }: DecodedQuery) =>
-  limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageErrorReason }] : []) : [
+const checkExport = ({ after, format, limit, page }: DecodedQuery) => {
+  if (limit !== "all") return format === "parquet" ? [{ path: ["format"], issue: parquetPageErrorReason }] : []
+  return [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
     ...(after === undefined ? [] : [{ path: ["after"], issue: "cannot be combined with limit=all" }]),
     ...(format === "json" ? [{ path: ["limit"], issue: jsonExportErrorReason }] : []),
   ]
+}
 
 /** The error message for `limit=all` in JSON. The parameter name, `limit`, is put in front of it. */
 export const jsonExportErrorReason = "can be all only with format=csv, format=ndjson or format=parquet"

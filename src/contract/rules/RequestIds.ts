@@ -1,11 +1,13 @@
 /** Generates and validates request ids (D12). */
 import { redactApiKeys } from "./Errors.ts"
 
+/** Returns the first part of the ids of a millisecond: the time as twelve hexadecimal digits, and the UUID version. */
 const makePrefix = (now: number) => {
   const time = now.toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-7`
 }
 
+/** The millisecond of the newest generated id and its prefix, which all ids of the same millisecond share. */
 let last = { now: 0, prefix: makePrefix(0) }
 
 /**
@@ -14,6 +16,7 @@ let last = { now: 0, prefix: makePrefix(0) }
  */
 export const requestIdSuffix = crypto.randomUUID().slice(18)
 
+/** The number within the newest generated id, from 0 to 4095. */
 let number = 0
 
 /**
@@ -27,34 +30,38 @@ export const makeRequestId = (now = Date.now()) => {
     last = { now, prefix: makePrefix(now) }
     number = Math.floor(Math.random() * 0x1000)
   }
+  // Adding 0x1000 and removing the first digit pads the number with zeros to three digits.
   return last.prefix + (0x1000 + number).toString(16).slice(1) + requestIdSuffix
 }
 
 const hexDigits = "0123456789abcdef"
 
 /**
- * Returns whether the hexadecimal digits of an id from `start` to `end` (exclusive) represent the number. Digits are
- * compared one by one, starting from the last, because the function runs for every request and this avoids memory
- * allocation.
+ * Returns whether the characters of an id from index `start` to `end` (exclusive) are the hexadecimal digits of
+ * `expected`, including leading zeros. Digits are compared one by one, starting from the last, because the function
+ * runs for every request and comparing substrings would allocate memory.
  */
-const hasDigits = (id: string, start: number, end: number, number: number) => {
-  let rest = number
-  for (let place = end - 1; place >= start; place--) {
-    if (id[place] !== hexDigits[rest % 16]) return false
-    rest = Math.floor(rest / 16)
+const hasDigits = (id: string, start: number, end: number, expected: number) => {
+  let remaining = expected
+  for (let index = end - 1; index >= start; index--) {
+    if (id[index] !== hexDigits[remaining % 16]) return false
+    remaining = Math.floor(remaining / 16)
   }
-  return rest === 0
+  // If the number has more digits than fit between `start` and `end`, some of it remains.
+  return remaining === 0
 }
 
 /**
- * Returns the number within an id that this process generated at the given time, which is in milliseconds since 1970.
- * Returns undefined for any other id.
+ * Returns the number from 0 to 4095 within an id that `makeRequestId` generated in this process at the given time,
+ * which is in milliseconds since 1970. Returns undefined for any other id, such as one that the client chose. From the
+ * number, the time and the process's suffix, the whole id can be restored, so nothing else has to be stored.
  */
 export const readRequestNumber = (id: string, createdAt: number): number | undefined => {
+  // The format is `tttttttt-tttt-7nnn` plus the suffix, where `t` are digits of the time and `n` those of the number.
   if (id.length !== 36 || !id.endsWith(requestIdSuffix) || id[8] !== "-" || !id.startsWith("-7", 13)) return undefined
   const number = Number.parseInt(id.slice(15, 18), 16)
-  // The time occupies twelve hexadecimal digits: eight before the first hyphen and four after it.
   const [high, low] = [Math.floor(createdAt / 0x1_0000), createdAt % 0x1_0000]
+  // The number's digits are compared again because `parseInt` accepts other spellings, such as upper case.
   return hasDigits(id, 0, 8, high) && hasDigits(id, 9, 13, low) && hasDigits(id, 15, 18, number) ? number : undefined
 }
 
@@ -75,8 +82,8 @@ const validId = /^[A-Za-z0-9._-]{1,128}$/
 export const isValidRequestId = (id: string) => validId.test(id)
 
 /**
- * Returns the client's request id if it is valid and contains no API key. Otherwise, generates a new id. Ids are
- * stored, but API keys must not be.
+ * Returns the client's request id if it is valid and contains no API key. Otherwise, generates a new id. The reason is
+ * that request ids are stored and logged, which API keys must never be.
  */
 export const resolveRequestId = (clientId: string | undefined, now?: number) =>
   clientId !== undefined && isValidRequestId(clientId) && redactApiKeys(clientId) === clientId

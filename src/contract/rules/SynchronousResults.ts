@@ -1,6 +1,6 @@
 /**
  * Functions that continue synchronously when an effect's result is already available. A request that never has to wait,
- * such as one for a stored response, then needs no fiber.
+ * such as one that is answered from the response cache, then needs no fiber.
  */
 import { Effect, Exit } from "effect"
 

@@ -28,19 +28,24 @@ export type ParsedTextList =
   /** Why the list is invalid. The parameter name is put in front of the reason. */
   | { readonly reason: string }
 
-/** Splits a list into its values and trims unquoted values. Returns a reason if the list looks like a mistake. */
+/**
+ * Splits a comma-separated list into its values. Unquoted values are trimmed, quoted values are taken as they are. If
+ * the list looks like a mistake of the client program, such as `["A","B"]`, `A,,B` or `undefined`, returns the reason
+ * why it is invalid instead.
+ */
 export const parseTextList = (text: string): ParsedTextList => {
   if (printedList.test(text)) {
     return { reason: "must not have brackets around its values; separate several values by commas: A,B" }
   }
   const values: Array<string> = []
-  // The appended comma ensures that every value is followed by a comma.
-  for (const [, quoted, plain = ""] of `${text},`.matchAll(listItem)) {
-    const value = quoted === undefined ? plain.trim() : quoted.replaceAll(`""`, `"`)
+  // `listItem` matches a value and the comma after it. The last value has no comma, so one is appended to the text.
+  for (const [, quoted, unquoted = ""] of `${text},`.matchAll(listItem)) {
+    const value = quoted === undefined ? unquoted.trim() : quoted.replaceAll(`""`, `"`)
     if (value === "") return { reason: `must not contain an empty value; remove it, or ${quotingAdvice}` }
     if (quoted === undefined && value.startsWith(`"`)) {
       return { reason: `has a value that begins with a double quote but does not end with one; ${quotingAdvice}` }
     }
+    // In quotes, a word such as "null" is a value like any other.
     if (quoted === undefined && missingValue.test(value)) {
       return { reason: `must not be ${value}; if you mean this text, write "${value}" in double quotes` }
     }

@@ -7,8 +7,8 @@ import type { FilterDeclaration } from "./FilterDeclarations.ts"
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 
 /**
- * Returns whether the symbol contains a separator and can therefore be spelled in several ways, such as `BRK.B` and
- * `BRK-B` (D41).
+ * Returns whether the symbol contains a dot or a hyphen and can therefore be spelled in several ways, such as `BRK.B`
+ * and `BRK-B` (D41).
  */
 export const hasSeparator = (symbol: string) => /[.-]/.test(symbol)
 
@@ -26,7 +26,10 @@ export const toSymbolKey = (symbol: string) =>
  */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
-/** A ticker list entry: a symbol, optionally followed by its issuer's CIK. */
+/**
+ * An entry of a ticker list after normalization: a symbol, optionally followed by the ten-digit CIK of its issuer, as
+ * in `META:0001326801`.
+ */
 const tickerEntryPattern = /^[A-Z0-9.^-]{1,16}(?::\d{10})?$/
 
 /** A list in which every symbol is valid. This is the common case and requires no splitting. */
@@ -68,7 +71,11 @@ const describeInvalidTickers = (sent: ReadonlyArray<string>, advice: string) => 
 const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) =>
   new SchemaIssue.InvalidValue({ message: describeInvalidTickers(sent, " (1 to 16 of them).") })
 
-/** Splits a list into its valid symbols, without duplicates, and the invalid entries, which are dropped (D5). */
+/**
+ * Splits a comma-separated list of tickers (D5). Returns all entries that are not empty (`sent`), the valid ones
+ * without duplicates (`tickers`), and the invalid ones (`dropped`), which do not make the request fail. An entry is a
+ * symbol, optionally with the CIK of its issuer, as in `META:0001326801`.
+ */
 const splitTickers = (text: string) => {
   const sent = text.split(",").map(normalizeTickerEntry).filter((entry) => entry !== "")
   return {
@@ -94,7 +101,10 @@ const parseTickers = (text: string) => {
   return Effect.succeed(tickers)
 }
 
-/** Returns the value of the `X-Dropped-Tickers` header for a valid list, or undefined if no entries are dropped. */
+/**
+ * Returns the value of the `X-Dropped-Tickers` header, which lists the invalid entries of the parameter `ticker`.
+ * Returns undefined if there are none, or if the list is invalid as a whole, because the request then fails.
+ */
 export const findDroppedTickers = (text: string): string | undefined => {
   if (onlyTickers.test(text)) return undefined
   const { dropped, tickers } = splitTickers(text)
@@ -121,7 +131,7 @@ export const TickerListParameter = Schema.String.annotate({
   dropsInvalidEntries: true,
 })
 
-/** Returns whether the query's `ticker` parameter is a list. */
+/** Returns whether the query schema has a parameter `ticker` whose value is a list of symbols. */
 export const isTickerList = (query: Schema.Top) => {
   const field = Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "ticker")
     ? query.fields.ticker
@@ -129,16 +139,22 @@ export const isTickerList = (query: Schema.Top) => {
   return Schema.isSchema(field) && SchemaAST.resolve(field.ast)?.["dropsInvalidEntries"] === true
 }
 
-/** Returns the schema of a single ticker with at most `maxLength` characters. */
+/**
+ * Returns the schema of a parameter that contains a single ticker of at most `maxLength` characters. White space around
+ * the ticker is ignored, and lower-case letters are converted to upper case.
+ */
 const makeTickerSchema = (maxLength: number) => {
   const pattern = new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u")
-  const nameInvalid = Schema.makeFilter((text: string) => {
+  /** Like a check of the pattern, but the error message quotes the invalid ticker. */
+  const checkTicker = Schema.makeFilter((text: string) => {
     if (pattern.test(text)) return true
-    const name = removeSpaces(text)
-    // Quotes the symbol as it was sent. White space is removed only if this reveals an API key, which `redactApiKeys`
-    // would not recognize otherwise.
-    const sent = name === "" ? [] : [redactApiKeys(name) === name ? text.trim() : name]
-    return describeInvalidTickers(sent, `. Send one symbol of 1 to ${maxLength} characters.`)
+    const withoutSpaces = removeSpaces(text)
+    // Quotes the ticker as it was sent, so that the client recognizes it. But if an API key was sent by mistake and
+    // contains white space, `redactApiKeys` finds it only without the white space, so the masked form is quoted.
+    const quoted = withoutSpaces === ""
+      ? []
+      : [redactApiKeys(withoutSpaces) === withoutSpaces ? text.trim() : withoutSpaces]
+    return describeInvalidTickers(quoted, `. Send one symbol of 1 to ${maxLength} characters.`)
   })
   return Schema.String.annotate({
     description:
@@ -146,7 +162,7 @@ const makeTickerSchema = (maxLength: number) => {
       "are the same: `BRK.B` is `BRK-B`.",
     examples: ["BYON"],
     // The second check only makes OpenAPI show the pattern. It never runs, because the first check aborts.
-  }).check(nameInvalid.abort(), Schema.isPattern(pattern)).pipe(Schema.decodeTo(
+  }).check(checkTicker.abort(), Schema.isPattern(pattern)).pipe(Schema.decodeTo(
     Schema.String,
     SchemaTransformation.transform({
       decode: (text) => toUpperCaseAscii(text.trim()),

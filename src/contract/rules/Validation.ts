@@ -50,7 +50,7 @@ export const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
   return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** Returns the names of list parameters and the names of required parameters. */
+/** Returns two sets of parameter names of a query schema: those whose value is a list, and those that are required. */
 const describeParameters = (query: Schema.Top) => {
   const ast = SchemaAST.toType(query.ast)
   const encoded = SchemaAST.toEncoded(query.ast)
@@ -90,39 +90,56 @@ const appendAdvice = (reason: string, advice: string) =>
   /^[A-Z]/.test(reason) ? `${reason} ${advice.charAt(0).toUpperCase()}${advice.slice(1)}.` : `${reason}; ${advice}`
 
 /**
- * Returns a function that adds advice to the reason why a parameter was rejected, such as `; separate several values by
- * commas: tag=A,B`.
+ * Returns advice to append to the reason why the value of a parameter is invalid, if the value looks as if a library
+ * had written it for null or for a list. Returns undefined otherwise.
+ */
+const adviseOnValue = (
+  name: string,
+  value: string,
+  reason: string,
+  { lists, required }: ReturnType<typeof describeParameters>,
+) => {
+  if (nullText.test(value) && !required.has(name)) return `leave ${name} out to send no value`
+  return lists.has(name) && foreignListCharacters.test(value) && !reason.includes("commas")
+    ? `separate several values by commas: ${name}=A,B`
+    : undefined
+}
+
+/**
+ * Returns a function that completes the reason why a parameter was rejected. It takes the parameter's name and the
+ * reason that its schema gives, and returns the field for the 422 response: the same name and reason, plus advice if a
+ * common mistake can be recognized in the request's `parameters`. For example, `must be one of: …` becomes `must be one
+ * of: …; separate several values by commas: tag=A,B` if the client sent `tag=A|B`.
  */
 const makeAdviser = (parameters: RawSearchParameters, query: Schema.Top) => {
   const names = getParameterNames(query)
-  const { lists, required } = describeParameters(query)
+  const described = describeParameters(query)
+  const { lists } = described
   return ({ name, reason }: FieldErrorReason): InvalidField => {
     const value = parameters[name]
+    // The name is empty for a parameter such as `=5`, and for an error that concerns the query as a whole.
     const field = (name || "query").slice(0, 64)
-    if (name === "" && reason === unknownParameterReason) return { field, reason: namelessParameter }
     if (reason === unknownParameterReason) {
-      return { field, reason: `${unknownParameterReason}.${explainUnknown(name, names, lists)}` }
+      return name === ""
+        ? { field, reason: namelessParameter }
+        : { field, reason: `${unknownParameterReason}.${explainUnknown(name, names, lists)}` }
     }
     if (reason === missingParameter) {
-      const sent = Object.keys(parameters).find((other) => other !== name && other.replace(nameSuffix, "") === name)
-      return { field, reason: sent === undefined ? reason : `${reason}; send ${name}=VALUE instead of ${sent}` }
+      // The parameter may have been sent under a name such as `ticker[]`.
+      const similar = Object.keys(parameters).find((other) => other !== name && other.replace(nameSuffix, "") === name)
+      return { field, reason: similar === undefined ? reason : `${reason}; send ${name}=VALUE instead of ${similar}` }
     }
     if (Array.isArray(value)) {
       return { field, reason: lists.has(name) ? `${repeatedParameter}, ${formatListAdvice(name)}` : repeatedParameter }
     }
-    const text = typeof value === "string" ? value : ""
-    const advice = nullText.test(text) && !required.has(name)
-      ? `leave ${name} out to send no value`
-      : lists.has(name) && foreignListCharacters.test(text) && !reason.includes("commas")
-      ? `separate several values by commas: ${name}=A,B`
-      : undefined
+    const advice = adviseOnValue(name, typeof value === "string" ? value : "", reason, described)
     return { field, reason: advice === undefined ? reason : appendAdvice(reason, advice) }
   }
 }
 
 /**
- * Puts the parameter name in front of the reason, unless the reason is a complete sentence, which starts with a capital
- * letter.
+ * Puts the parameter name in front of the reason, as in `page must be a number`. A reason that starts with a capital
+ * letter is already a complete sentence and stays unchanged.
  */
 const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
 
@@ -152,7 +169,7 @@ type Decode<A> = (input: unknown) => Effect.Effect<A, Schema.SchemaError, QueryN
 const makeTextDecoder = <A>(schema: Schema.Codec<A, unknown, QueryNow>): Decode<A> =>
   Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)), queryParseOptions)
 
-/** Decodes one parameter independently of the others. */
+/** Decodes one parameter without looking at the others. */
 interface ParameterDecoder {
   readonly name: string
   readonly decode: Decode<unknown>
@@ -162,6 +179,10 @@ interface ParameterDecoder {
 
 const isCodec = (schema: unknown): schema is Schema.Codec<unknown, unknown, QueryNow> => Schema.isSchema(schema)
 
+/**
+ * Returns a decoder for each parameter of a query schema. The result for an omitted parameter is the same for every
+ * request, so it is computed here, once. It does not depend on the time, so the time 0 is provided.
+ */
 const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<ParameterDecoder> =>
   Object.entries(fields).flatMap(([name, field]) =>
     isCodec(field)
@@ -176,15 +197,19 @@ const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<Para
   )
 
 /**
- * Returns a fast decoder that handles valid queries only and returns undefined for invalid ones. It decodes each
- * parameter that was sent, one at a time. The schema of the whole query would also examine the parameters that were not
+ * Returns a function that decodes valid queries only, and returns undefined for invalid ones, whose errors it does not
+ * collect. It is fast because it runs schemas only for the parameters that were sent; for all others, it uses the
+ * result computed at startup. The schema of the whole query would also run the schemas of the parameters that were not
  * sent, and an endpoint can have dozens.
  */
 const makeFastDecoder = (query: Schema.Top & { readonly fields: Schema.Struct.Fields }) => {
   const decoders = listParameterDecoders(query.fields)
-  const [first, ...others] = query.ast.checks ?? []
-  // Checks that involve several parameters, such as range checks, run after the parameters are decoded.
-  const check = first === undefined ? undefined : Schema.decodeUnknownExit(Schema.Unknown.check(first, ...others))
+  const [firstCheck, ...otherChecks] = query.ast.checks ?? []
+  // The checks of the whole query involve several parameters, as in "min_gap must not be greater than max_gap". They
+  // run after the parameters are decoded.
+  const checkQuery = firstCheck === undefined
+    ? undefined
+    : Schema.decodeUnknownExit(Schema.Unknown.check(firstCheck, ...otherChecks))
   return (parameters: RawSearchParameters, context: Context.Context<QueryNow>) => {
     const run = Effect.runSyncExitWith(context)
     const decoded: Record<string, unknown> = {}
@@ -202,18 +227,24 @@ const makeFastDecoder = (query: Schema.Top & { readonly fields: Schema.Struct.Fi
       decoded[name] = exit.value
       remaining -= 1
     }
-    return remaining === 0 && (check === undefined || Exit.isSuccess(check(decoded))) ? decoded : undefined
+    const isValid = remaining === 0 && (checkQuery === undefined || Exit.isSuccess(checkQuery(decoded)))
+    return isValid ? decoded : undefined
   }
 }
 
+/**
+ * Returns whether a query schema consists of nothing but its fields, so that each can be decoded on its own. The query
+ * of `/estimate` does not, because it accepts additional parameters under any name.
+ */
 const hasFields = (schema: Schema.Top): schema is Schema.Top & { readonly fields: Schema.Struct.Fields } =>
   "fields" in schema && SchemaAST.isObjects(schema.ast) && schema.ast.indexSignatures.length === 0 &&
   schema.ast.encoding === undefined
 
 /**
- * Returns a function that decodes request parameters. `now` is the time of the request or, if `as_of` is present, the
- * time it specifies. An invalid query is decoded again with the schema of the whole query, because only that schema
- * reports all errors.
+ * Returns a function that decodes the parameters of a request. Its argument `now` is the time of the request or, if
+ * `as_of` is present, the time that `as_of` specifies; it determines which dates lie in the future. A query is first
+ * decoded the fast way (see `makeFastDecoder`). If that fails, it is decoded again with the schema of the whole query,
+ * because only that schema reports all errors.
  */
 export const makeQueryDecoder = <Query>(query: QueryCodec<Query>) => {
   const decode = makeTextDecoder(query)

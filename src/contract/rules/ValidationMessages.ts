@@ -10,7 +10,7 @@ export interface FieldErrorReason {
   readonly reason: string
 }
 
-/** Reasons that are worded differently for parameters and for cells. */
+/** The reasons whose wording depends on whether a parameter or a cell is invalid. */
 export interface ValidationWording {
   readonly missing: string
   readonly unexpected: string
@@ -26,7 +26,12 @@ const toPredicate = (message: string) =>
     .replace("a string representing a finite number", "a number")
     .replace(`"true" | "false"`, "true or false")
 
-/** Returns a function that lists the reasons in a schema issue, each with its parameter or column name. */
+/**
+ * Returns a function that converts the error of a failed decoding (a schema issue) to a list of reasons, each with the
+ * name of the parameter or column that it concerns. The name is empty if the error concerns the query or row as a
+ * whole. The three given reasons are used for values that are missing, that the schema does not declare, or that have
+ * the wrong type. For all other errors, the reason is derived from the message of the check that failed.
+ */
 export const makeValidationReasonFormatter = ({ missing, unexpected, wrongType }: ValidationWording) => {
   const format = SchemaIssue.makeFormatterStandardSchemaV1({
     leafHook: (issue) =>

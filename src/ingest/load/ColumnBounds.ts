@@ -62,7 +62,11 @@ const findPastColumns = ({ pastColumns = [], row, table }: LoadableDataset) => {
 /** Checks a decoded row and returns a problem for each value outside the bounds of its column. */
 export type BoundsCheck = (cells: RowCells) => ReadonlyArray<CellProblem>
 
-/** Creates the bounds check for a dataset, using the bounds of its table in this database. */
+/**
+ * Creates the bounds check for a dataset: a function that returns a problem for each value outside the bounds of its
+ * column, and for each day after tomorrow in a column for past days. Reads the bounds from the domains of the table's
+ * columns in this database.
+ */
 export const makeBoundsCheck = Effect.fnUntraced(function* (dataset: LoadableDataset) {
   const sql = yield* SqlClient.SqlClient
   const columns = yield* sql<Bounds & { readonly name: string }>`
@@ -76,6 +80,7 @@ export const makeBoundsCheck = Effect.fnUntraced(function* (dataset: LoadableDat
     reason: `must be from ${least} to ${greatest}`,
     least: toComparable(least),
     greatest: toComparable(greatest),
+    // A column that may contain future days has no latest value.
     latest: pastColumns.has(name) ? getEndOfDay(tomorrow, least) : Infinity,
   }))
   const check: BoundsCheck = (cells) =>

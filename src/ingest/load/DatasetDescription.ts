@@ -49,6 +49,7 @@ const makeExampleRow = (dataset: LoadableDataset, columns: ReadonlyArray<ColumnD
   const findInvalidColumn = () => {
     const row = Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
     const column = dataset.validateRow?.(row)?.column ?? ""
+    // Emptying an empty cell would not make the row valid, so the loop below would not end.
     return cells[column] === "" ? undefined : column
   }
   for (let column = findInvalidColumn(); column !== undefined && column !== ""; column = findInvalidColumn()) {

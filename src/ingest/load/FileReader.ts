@@ -81,6 +81,7 @@ const arrayItem = /"((?:[^"\\]|\\.)*)"|([^{}",\\\s](?:[^{}",\\]|\\.)*)/y
 const parsePostgresArray = (text: string): ReadonlyArray<string> | undefined => {
   if (text === "{}") return []
   const items: Array<string> = []
+  // The first element starts after the opening brace.
   for (let start = 1; start < text.length;) {
     arrayItem.lastIndex = start
     const [item, quoted, bare = ""] = arrayItem.exec(text) ?? []
@@ -121,7 +122,11 @@ interface CsvFormat {
   readonly isExport: boolean
 }
 
-/** Converts a CSV record to a row. A list cell that means null is left out, so that it counts as missing. */
+/**
+ * Converts a CSV record to a row. A list cell that means null is left out, so that it counts as missing. An empty text
+ * cell becomes null; validation handles the other texts that mean null. If the record has too few or too many cells, or
+ * a list cannot be parsed, the row has a `problem`.
+ */
 const parseCsvRow = (
   { header, isExport, listColumns, nullTexts }: CsvFormat,
   line: number,
@@ -198,7 +203,10 @@ const makeRecordTooLong = (path: string, line: number, advice: string) =>
     } characters. ${advice}`,
   })
 
-/** Fails as soon as a line exceeds `maxRecordSize`, before the rest of the line is read. */
+/**
+ * Passes text on unchanged, and fails as soon as a line exceeds `maxRecordSize`, before the rest of the line is read. A
+ * line may extend over several chunks of the text.
+ */
 const limitLines = (path: string) => <E, R>(text: Stream.Stream<string, E, R>) =>
   Stream.suspend(() => {
     let line = 1
@@ -251,13 +259,17 @@ const makeCsvParser = (
   // docs/decisions/0041-load-decodes-csv-with-effect.md
   let nextLine = 1
 
-  /** Sets `format` and returns the problems in the header. */
+  /**
+   * Sets `format` and returns the problems in the header. The names in a header with too many columns are not checked,
+   * because the checks compare each name with all others.
+   */
   const parseHeader = (record: ReadonlyArray<string>): ReadonlyArray<CellProblem> => {
     const header = record.slice(0, maxColumns).map((name) => name.trim())
     format = { header, listColumns, nullTexts, isExport: false }
     if (record.length > maxColumns) {
       return [{ column: "", reason: `has ${record.length} columns, more than ${maxColumns}` }]
     }
+    // A column without a name is reported by `findUnnamedColumns` only.
     const names = header.filter((name) => name !== "")
     format = { ...format, isExport: hasByteOrderMark() && isExportHeader(names) }
     return [...findUnnamedColumns(header), ...findRepeatedColumns(names), ...checkHeader(names)]
@@ -287,7 +299,10 @@ const explainCsvError = (path: string) => (error: Csv.CsvError | UnreadableLoadF
     : new UnreadableLoadFile({ message: `${path}, line ${error.line}: ${error.message}.` })
 }
 
-/** Reads CSV. If the header is invalid, the stream contains only the problems in the header. */
+/**
+ * Reads the rows of CSV text, which may start with a byte order mark. If the header is invalid, the stream contains
+ * only rows with the problems in the header. Fails if there is no header.
+ */
 const readCsv = <R>(
   path: string,
   text: Stream.Stream<string, UnreadableLoadFile, R>,
@@ -304,6 +319,7 @@ const readCsv = <R>(
           hasMark = chunk.startsWith(byteOrderMark)
         })
       ),
+      // Removes the mark at the beginning of the file. After the header, the same character may be part of a cell.
       Stream.map((chunk) => !parser.hasHeader() && chunk.startsWith(byteOrderMark) ? chunk.slice(1) : chunk),
       Stream.pipeThroughChannel(Csv.decodeString({ maxRecordSize })),
       Stream.mapError(explainCsvError(path)),
@@ -317,10 +333,13 @@ const readCsv = <R>(
 /**
  * Parses JSON. Numbers and booleans become text as written in the file, so that validation sees every digit of a
  * number. `nameCount` is the total number of names in all objects. A name that occurs twice in an object is counted
- * only once, because `JSON.parse` keeps only the last value.
+ * only once, because `JSON.parse` keeps only the last value. A smaller number than that of `countNames` therefore shows
+ * that a name occurs twice.
  */
 const parseJson = (text: string) => {
   let nameCount = 0
+  // JSON.parse calls this function for each value, with the object or array that contains it as `this`. `source` is the
+  // text of a number in the file.
   function revive(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
     if (Array.isArray(this)) return value
     nameCount += 1
@@ -338,16 +357,20 @@ const parseJson = (text: string) => {
  */
 const jsonTokens = /("(?:[^"\\]|\\.)*")\s*(:)?|[{}]/g
 
-/** Returns a name that occurs twice within one object of valid JSON, or undefined if there is none. */
+/**
+ * Returns a name that occurs twice within one object of valid JSON, or undefined if there is none. `JSON.parse` would
+ * silently keep only the last of the two values.
+ */
 const findRepeatedName = (text: string): string | undefined => {
   /** The names found so far in each object that is still open, from the outermost to the innermost object. */
-  const open: Array<Set<string>> = []
+  const openObjects: Array<Set<string>> = []
   for (const [token, string, colon] of text.matchAll(jsonTokens)) {
-    if (token === "{") open.push(new Set())
-    else if (token === "}") open.pop()
+    if (token === "{") openObjects.push(new Set())
+    else if (token === "}") openObjects.pop()
     else if (colon !== undefined && string !== undefined) {
+      // Parsing removes the quotation marks and escapes: "\u0061" and "a" are the same name.
       const name = String(JSON.parse(string))
-      const names = open.at(-1)
+      const names = openObjects.at(-1)
       if (names?.has(name) === true) return name
       names?.add(name)
     }
@@ -370,9 +393,10 @@ const isObjectList = (value: unknown): value is ReadonlyArray<object> =>
   value.every((item) => Predicate.isObject(item) && !Array.isArray(item))
 
 /**
- * Splits an object that contains one list of objects into one row per list element. `/v1/ownership` returns a filing in
- * this form: it contains a list of owners, and each owner is a row in the table. If the object and a list element have
- * a name in common, the object is not split, and validation rejects the list.
+ * Splits an object that contains one list of objects into one row per list element, each with the other values of the
+ * object. For example, `{"filing": "F", "owners": [{"name": "A"}, {"name": "B"}]}` becomes two rows, for A and B, each
+ * with the filing F. `/v1/ownership` returns filings in this form. If the object has no such list or several, or if the
+ * object and a list element have a name in common, the object is not split, and validation rejects the list.
  */
 const splitNestedRows = (value: object): ReadonlyArray<object> => {
   const lists = Object.entries(value).filter(([, cell]) => isObjectList(cell))
@@ -383,7 +407,10 @@ const splitNestedRows = (value: object): ReadonlyArray<object> => {
   return isAmbiguous ? [value] : list.map((inner) => ({ ...outer, ...inner }))
 }
 
-/** Parses one line of NDJSON. Returns its rows, or a single row with a problem. */
+/**
+ * Parses one line of NDJSON. Returns its rows, usually one (see `splitNestedRows`). If the line is not a JSON object,
+ * or if a name occurs twice in an object, returns a single row with a problem.
+ */
 const parseJsonLine = (
   line: number,
   text: string,
@@ -403,6 +430,7 @@ const parseJsonLine = (
   }
   try {
     const { nameCount, value } = parseJson(text)
+    // Finding the repeated name takes longer, so it is done only if there is one.
     if (countNames(text) > nameCount) {
       return [reject(findRepeatedName(text) ?? "", "occurs twice in one object; keep one of the values")]
     }

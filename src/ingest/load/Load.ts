@@ -95,7 +95,7 @@ export const BeforeLoadCommit = Context.Reference<Effect.Effect<void, SqlError.S
 
 /** Statistics about the rows of a file. */
 interface FileRowCounts {
-  /** The number of distinct keys. */
+  /** The number of rows with different keys, which is the number of rows that the file contributes to the table. */
   rows: number
   /** The number of rows that are identical to another row in the file. */
   dropped: number
@@ -264,21 +264,21 @@ const isExportHeader = ({ model, otherModels = [], row }: LoadableDataset, names
 type RowBatch = readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]
 
 /**
- * Returns a stream that reads and validates the file in batches, and the validator, which records what the file
- * contains.
+ * Returns `batches`, a stream that reads and validates the file in batches, and `validator`, which knows after the last
+ * batch what the file contains, such as the columns that it omits.
  */
 const readBatches = Effect.fnUntraced(
   function* (dataset: LoadableDataset, columns: ReadonlyArray<Staging.LoadableColumn>, task: LoadTask) {
     const mayOmitColumns = task.append && task.keepOmitted === true
-    const meanNull = nullTexts.union(new Set(task.nulls ?? []))
-    const validator = yield* makeTableValidator(dataset, { mayOmitColumns, nullTexts: meanNull })
+    const textsForNull = nullTexts.union(new Set(task.nulls ?? []))
+    const validator = yield* makeTableValidator(dataset, { mayOmitColumns, nullTexts: textsForNull })
     const listColumns = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-    const reading = {
+    const readerOptions = {
       checkHeader: validator.checkHeader,
       isExportHeader: (names: ReadonlyArray<string>) => isExportHeader(dataset, names),
-      nullTexts: meanNull,
+      nullTexts: textsForNull,
     }
-    const batches = readFileRows(task.file, listColumns, reading).pipe(
+    const batches = readFileRows(task.file, listColumns, readerOptions).pipe(
       Stream.grouped(batchSize),
       Stream.map((rows): RowBatch => Array.separate(rows.map(validator.validateRow))),
       // The next batch is read and validated while PostgreSQL inserts this one.
@@ -296,12 +296,16 @@ const splitIntoBatches = ({ rows, validator }: ValidatedRows) => ({
   validator,
 })
 
-/** Returns the rows with their symbols spelled as in the tables (D41). */
+/**
+ * Returns the rows with the symbols in `symbolColumns` spelled as in the tables (D41), such as `BRK-B` for `BRK.B`. A
+ * symbol without a separator has only one spelling.
+ */
 const spellRows = Effect.fnUntraced(function* (
   rows: ReadonlyArray<ValidRow>,
   symbolColumns: ReadonlyArray<string>,
   { learn, spell }: FileSpellings,
 ) {
+  /** Returns the columns and symbols of a row that may be spelled in several ways. */
   const listSymbols = ({ cells }: ValidRow) =>
     symbolColumns.flatMap((name) => {
       const cell = cells[name]
@@ -335,9 +339,58 @@ interface StagedFile {
   readonly spellings: FileSpellings
 }
 
+/** What has been found in the batches of a file that have been inserted so far. */
+interface InsertedBatches {
+  /** One list of errors per invalid row. */
+  readonly badRows: Array<ReadonlyArray<LoadCellError>>
+  readonly counts: FileRowCounts
+  readonly unreachable: UnreachableRows
+}
+
 /**
- * Streams the rows of a file into the table `target`, which has the columns `columns`. Updates `insertedRows` along the
- * way. Fails with `InvalidRows` if a row is invalid.
+ * Returns a function that inserts one batch of a file into the table `target`, with its symbols spelled as in the
+ * tables. It adds what it finds to `found`, and stores the number of distinct keys so far in `insertedRows`. Rows that
+ * violate CHECK constraints are added to `found.badRows`, and the function does not fail.
+ */
+const makeBatchInserter = Effect.fnUntraced(
+  function* (
+    target: string,
+    columns: ReadonlyArray<Staging.LoadableColumn>,
+    dataset: LoadableDataset,
+    spellings: FileSpellings,
+    { badRows, counts, unreachable }: InsertedBatches,
+    insertedRows: Ref.Ref<number>,
+  ) {
+    const progress = yield* OperationProgress
+    // With one row more than the message lists, the message can say that there are more.
+    const insert = yield* Staging.makeRowInserter(target, columns, dataset, maxReportedBadRows + 1)
+    const symbolColumns = columns.filter(({ is_symbol }) => is_symbol).map(({ name }) => name)
+
+    return Effect.fnUntraced(function* ([valid, invalid]: RowBatch) {
+      badRows.push(...invalid)
+      if (valid.length === 0) return
+      const rows = yield* spellRows(valid, symbolColumns, spellings)
+      addUnreachableRows(unreachable, dataset, rows)
+      const inserted = yield* Effect.catchTag(insert(rows), "RowsViolateChecks", ({ violations }) => {
+        badRows.push(...groupViolations(violations))
+        return Effect.undefined
+      })
+      // After the first bad row, reading continues only to report further bad rows.
+      if (inserted === undefined || badRows.length > 0) return
+      counts.rows += inserted.added
+      counts.dropped += inserted.dropped
+      counts.superseded += inserted.superseded
+      counts.kept += inserted.kept
+      progress.count = counts.rows
+      yield* Ref.set(insertedRows, counts.rows)
+    })
+  },
+)
+
+/**
+ * Streams the rows of a file, or rows in memory, into the table `target`, which has the columns `columns`. Stores the
+ * number of inserted rows in `insertedRows` along the way. Returns what it learned about the file. Fails with
+ * `InvalidRows` if a row is invalid, and with `EmptyLoadFile` if there are no rows and `allowEmpty` is not set.
  */
 const fillTable = Effect.fnUntraced(
   function* (
@@ -347,38 +400,17 @@ const fillTable = Effect.fnUntraced(
     task: FileOrRows,
     insertedRows: Ref.Ref<number>,
   ) {
-    const progress = yield* OperationProgress
-    const insert = yield* Staging.makeRowInserter(target, columns, dataset, maxReportedBadRows + 1)
+    const found: InsertedBatches = {
+      badRows: [],
+      counts: { rows: 0, dropped: 0, superseded: 0, kept: 0 },
+      unreachable: { examples: [], count: 0 },
+    }
+    const { badRows, counts, unreachable } = found
+    const spellings = yield* makeFileSpellings()
+    const insertBatch = yield* makeBatchInserter(target, columns, dataset, spellings, found, insertedRows)
     const { batches, validator } = task.validated === undefined
       ? yield* readBatches(dataset, columns, task)
       : splitIntoBatches(task.validated)
-    const badRows: Array<ReadonlyArray<LoadCellError>> = []
-    const counts: FileRowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
-    const unreachable: UnreachableRows = { examples: [], count: 0 }
-    const spellings = yield* makeFileSpellings()
-    const symbolColumns = columns.filter(({ is_symbol }) => is_symbol).map(({ name }) => name)
-
-    const insertBatch = Effect.fnUntraced(
-      function* ([valid, invalid]: RowBatch) {
-        badRows.push(...invalid)
-        if (valid.length === 0) return
-        const rows = yield* spellRows(valid, symbolColumns, spellings)
-        addUnreachableRows(unreachable, dataset, rows)
-        const inserted = yield* Effect.catchTag(insert(rows), "RowsViolateChecks", ({ violations }) => {
-          badRows.push(...groupViolations(violations))
-          return Effect.undefined
-        })
-        // After the first bad row, reading continues only to report further bad rows.
-        if (inserted === undefined || badRows.length > 0) return
-        counts.rows += inserted.added
-        counts.dropped += inserted.dropped
-        counts.superseded += inserted.superseded
-        counts.kept += inserted.kept
-        progress.count = counts.rows
-        yield* Ref.set(insertedRows, counts.rows)
-      },
-    )
-
     yield* batches.pipe(
       Stream.takeWhile(() => badRows.length <= maxReportedBadRows),
       Stream.runForEach(insertBatch),
@@ -419,7 +451,10 @@ const startNextStep = (name: string) =>
     Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-/** Fails if the file omits a required column but contains new rows, which need a value in that column. */
+/**
+ * Fails if the file omits a required column, one that accepts no null and has no default, but contains new rows, which
+ * need a value in that column. Existing rows keep the value that they have.
+ */
 const refuseIncompleteNewRows = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, omitted: ReadonlyArray<string>, { file }: LoadTask) {
     const { columns, dataset: { table } } = staged
@@ -449,7 +484,10 @@ const toStagedColumn = (column: Staging.LoadableColumn, { append }: LoadTask): S
 const mayAskForConfirmation = ({ append, confirmRemoval }: LoadTask, { summary }: StagedFile) =>
   !append && summary.rows > 0 && confirmRemoval !== undefined
 
-/** Counts the changes that a replacement would make, and determines whether it would ask for confirmation. */
+/**
+ * Counts the changes that a replacement would make (`merged`). If it would ask for confirmation, also returns the
+ * removal to be confirmed (`unconfirmed`).
+ */
 const checkReplacement = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, stagedFile: StagedFile, task: LoadTask) {
     const { dataset: { table }, target } = staged
@@ -462,7 +500,10 @@ const checkReplacement = Effect.fnUntraced(
   },
 )
 
-/** Asks for confirmation if it is required. Returns how many rows may be removed without asking again. */
+/**
+ * Asks for confirmation if it is required, and fails if it is denied. Returns how many rows may be removed without
+ * asking again: the number that was confirmed, or Infinity if this load never asks.
+ */
 const confirmReplacement = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, stagedFile: StagedFile, task: LoadTask) {
     if (!mayAskForConfirmation(task, stagedFile)) return Infinity
@@ -475,14 +516,15 @@ const confirmReplacement = Effect.fnUntraced(
 
 /**
  * Merges the staged rows into the dataset's table, within a savepoint. A replacement also deletes all other rows. It
- * fails if they are more than `confirmedRemovals` and their number needs confirmation. Returns the row counts and the
- * number of changes.
+ * fails if they are more than `confirmedRemovals` and their number needs confirmation. Returns the row counts
+ * (`merged`), and how many rows the merge has added, updated or removed (`changes`).
  */
 const mergeFile = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, stagedFile: StagedFile, confirmedRemovals: number, task: LoadTask) {
     const sql = yield* SqlClient.SqlClient
     const { hidden, omitted, spellings } = stagedFile
     const merge = Effect.gen(function* () {
+      // If another program has stored other spellings in the meantime, the staged rows must have them before the merge.
       yield* keepSpellings(staged, spellings)
       if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
       const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
@@ -502,8 +544,8 @@ const mergeFile = Effect.fnUntraced(
 )
 
 /**
- * Stages the rows of the file and merges them. Checking a replacement only counts the changes. Must run in a
- * transaction.
+ * Stages the rows of the file and merges them into the dataset's table. If a replacement is only checked, counts the
+ * changes instead of merging; an append is merged even then, and the caller rolls it back. Must run in a transaction.
  */
 const stageAndMerge = Effect.fnUntraced(
   function* (dataset: LoadableDataset, task: FileOrRows, insertedRows: Ref.Ref<number>) {
@@ -523,16 +565,21 @@ const stageAndMerge = Effect.fnUntraced(
     }
     const confirmedRemovals = yield* confirmReplacement(staged, stagedFile, task)
     const { changes, merged } = yield* mergeFile(staged, stagedFile, confirmedRemovals, task)
+    // A replacement has removed all rows that are not in the file, so the table's constraints hold for all rows now.
     if (!task.append) yield* Staging.validateConstraints(target)
     // After a small number of changes, autovacuum decides when to analyze the table.
     if (changes > stagedFile.summary.rows / 10) yield* Staging.analyzeTable(target)
     yield* Staging.dropStagingTable(staged)
     return { ...stagedFile.summary, merged }
   },
+  // The merge of a file that omits columns fails with `RowsViolateChecks`, because only then the rows are complete.
   (effect, dataset, task) => Effect.catchTag(effect, "RowsViolateChecks", toInvalidRows(dataset, task)),
 )
 
-/** Loads a file, or rows in memory, in one transaction. */
+/**
+ * Loads a file, or rows in memory, in one transaction. If the file is only checked, rolls the transaction back and
+ * returns what the load would have done.
+ */
 const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(task.dataset)
@@ -542,6 +589,7 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
     yield* Staging.acquireTableLoadLocks([table])
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
     const result: LoadResult = { table, ...yield* stageAndMerge(dataset, task, insertedRows) }
+    // The error rolls back the transaction, which has staged and possibly merged the rows.
     if (task.check === true) return yield* new CheckPassed({ result })
     if (task.auditedFile !== undefined) yield* describeDatasetChange({ file: task.auditedFile })
     yield* yield* BeforeLoadCommit
@@ -599,9 +647,15 @@ export const removeFileRows = Effect.fnUntraced(function* (
   }).pipe(sql.withTransaction)
 })
 
-/** A query whose result `loadComputedRows` merges into a dataset. */
+/**
+ * A query whose result `loadComputedRows` merges into a dataset, such as a query that computes the rows of `gap_stats`
+ * from price bars.
+ */
 export interface ComputedRows {
-  /** SQL expressions by column name. In all other columns, existing rows keep their values. */
+  /**
+   * The query's columns: SQL expressions by the name of the dataset's column. In all other columns, existing rows keep
+   * their values, and new rows get the default.
+   */
   readonly columns: Readonly<Record<string, string>>
   /** The rest of the query, starting with `from`. It must return at most one row per key. */
   readonly from: string
@@ -613,33 +667,38 @@ export interface ComputedRows {
 }
 
 /**
- * Merges rows computed by PostgreSQL into a dataset, like a file with the options `append` and `keepOmitted`. Must run
- * in a transaction.
+ * Merges the rows that a query computes into the dataset of a table, like a file with the options `append` and
+ * `keepOmitted`: new keys are added, existing rows are updated in the query's columns, and no other row changes, except
+ * those that `replaced` selects. Waits for other loads of the table. Must run in a transaction. Returns how many rows
+ * were added, updated, left unchanged and removed.
  */
 export const loadComputedRows = Effect.fnUntraced(
-  function* (table: string, { columns: values, from, replaced }: ComputedRows) {
+  function* (table: string, { columns: expressions, from, replaced }: ComputedRows) {
     const sql = yield* SqlClient.SqlClient
     const dataset = yield* requireDataset(table)
     yield* Staging.acquireTableLoadLocks([table])
+    // The query computes only some columns, so the staging table must accept null in the others (`isIncomplete`).
     const staged = yield* Staging.createStagingTable(dataset, true)
     const { columns, source } = staged
-    const names = Object.keys(values)
-    const omitted = columns.map(({ name }) => name).filter((name) => !names.includes(name))
+    const computedNames = Object.keys(expressions)
+    const omitted = columns.map(({ name }) => name).filter((name) => !computedNames.includes(name))
     yield* sql.unsafe(
-      `insert into ${source} (${names.map((name) => `"${name}"`).join(", ")})
-      select ${Object.values(values).join(", ")} ${from}`,
+      `insert into ${source} (${computedNames.map((name) => `"${name}"`).join(", ")})
+      select ${Object.values(expressions).join(", ")} ${from}`,
     )
     yield* Staging.analyzeTable(source)
     const merge = Effect.gen(function* () {
       const removed = replaced === undefined ? 0 : yield* Staging.deleteRemovedRows(staged, replaced)
       const merged = yield* Staging.mergeStagedRows(staged, { hidden: [], omitted, isAppend: true })
-      const counted: Staging.ReplacedRowCounts = { ...merged, removed }
-      return merged.added + merged.updated + removed > 0 ? counted : yield* new MergeUnneeded({ merged: counted })
+      const counts: Staging.ReplacedRowCounts = { ...merged, removed }
+      // Statements that match no rows change the dataset's version, too. If nothing changed, the error rolls them back.
+      return merged.added + merged.updated + removed > 0 ? counts : yield* new MergeUnneeded({ merged: counts })
     })
-    const merged = yield* sql.withTransaction(merge).pipe(
+    const counts = yield* sql.withTransaction(merge).pipe(
+      // The error's type has no `removed`. Its value is 0 whenever the merge is unneeded.
       Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ removed: 0, ...merged })),
     )
     yield* Staging.dropStagingTable(staged)
-    return merged
+    return counts
   },
 )

@@ -83,6 +83,7 @@ export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
  */
 export const formatLoadLockName = (table: string) => `load ${table}`
 
+/** Takes the load lock of one table. If it must wait and `isSilent` is false, it first prints that it is waiting. */
 const acquireTableLoadLock = Effect.fnUntraced(function* (table: string, isSilent: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [attempt] = yield* sql<
@@ -103,12 +104,12 @@ export const acquireTableLoadLocks = Effect.fnUntraced(function* (tables: Readon
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
-  // The load may have to wait until a person confirms it.
+  // The transaction is idle while a person decides whether to confirm the load.
   yield* sql`set local idle_in_transaction_session_timeout = 0`
   yield* Effect.forEach(tables.toSorted(), (table) => acquireTableLoadLock(table, isSilent), { discard: true })
 })
 
-/** Runs a catalog query that returns SQL statements, and then runs those statements. */
+/** Runs a catalog query whose rows are SQL statements, such as `alter table …`, and then runs those statements. */
 const runGeneratedStatements = Effect.fnUntraced(
   function* (query: Effect.Effect<ReadonlyArray<{ readonly statement: string }>, SqlError.SqlError>) {
     const sql = yield* SqlClient.SqlClient
@@ -141,7 +142,8 @@ export interface StagedRows {
 }
 
 /**
- * Creates an empty staging table for a dataset, with a unique key and without triggers. Columns with a default accept
+ * Creates an empty staging table for a dataset: `loading.news` for `public.news`. It has the same columns, a unique key
+ * and no triggers. Columns with a default accept
  * null, which means that the file has no value. The staging table enforces all CHECK constraints of the dataset's
  * table, even those that are `not valid` because existing rows have not been checked.
  *
@@ -158,6 +160,7 @@ export const createStagingTable = Effect.fnUntraced(function* (dataset: Loadable
   if (isIncomplete) {
     yield* sql.unsafe(`alter table ${source} add column "${lineNumberColumn.name}" ${lineNumberColumn.type}`)
   }
+  // `create table … like` has also copied the `not null` constraints, which must not reject missing values yet.
   yield* runGeneratedStatements(sql`
     select format('alter table loading.%I alter %I drop not null', ${table}::text, attname) as statement
     from pg_attribute
@@ -213,10 +216,12 @@ interface CheckConstraint {
   readonly columns: ReadonlyArray<string>
 }
 
+/** Reads the CHECK constraints of a dataset's table and of the domains of its columns. */
 const readCheckConstraints = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  // In a domain's condition, the value is called VALUE. It is replaced by the column name, which gives a condition such
-  // as `price > 0`.
+  // The first part of the union reads the constraints of the table itself. The second part has one row for each column
+  // whose domain has a constraint. A domain's condition, such as `VALUE > 0`, applies to any column, so VALUE is
+  // replaced by the column name.
   return yield* sql<CheckConstraint>`
     select conname as name, pg_get_expr(conbin, conrelid, true) as expression,
       (select array_agg(attname::text order by attnum) from pg_attribute
@@ -240,14 +245,16 @@ export interface CheckViolation extends Omit<CheckConstraint, "name"> {
 }
 
 /**
- * Evaluates the CHECK constraints of a table and its domains for the rows returned by `query`. The query must return
- * the columns of the table and a column `line`. Returns the first `limit` violations in line order.
+ * Evaluates the CHECK constraints of a table and its domains for the rows returned by `query`, which has `parameters`.
+ * The query must return the columns of the table and a column `line`. Returns the first `limit` violations in line
+ * order. A row that violates two constraints counts as two violations.
  */
 const findCheckViolations = Effect.fnUntraced(
   function* (table: string, query: string, parameters: ReadonlyArray<unknown>, limit: number) {
     const sql = yield* SqlClient.SqlClient
     const constraints = yield* readCheckConstraints(table)
-    // One row per constraint, with its index, whether it is violated (null counts as satisfied), and the cells.
+    // For each constraint, an element of the `values` list below: its index, whether the row violates it, and the row's
+    // cells in the constraint's columns. As in PostgreSQL, a constraint whose result is null is satisfied.
     const checks = constraints.map(({ columns, expression }, index) =>
       `(${index}, (${expression}) is false, array[${columns.map((name) => `"${name}"::text`).join(", ")}])`
     )
@@ -277,7 +284,8 @@ export class RowsViolateChecks extends Data.TaggedError("RowsViolateChecks")<{
 /**
  * Runs statements within a savepoint. If they violate a CHECK constraint, rolls back to the savepoint and fails with
  * the violations that `find` returns. PostgreSQL's own error describes only the first violation and does not contain
- * its line.
+ * its line. If `find` returns no violation, the constraint is one that `find` does not know, and PostgreSQL's error is
+ * returned.
  */
 const explainCheckViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   statements: Effect.Effect<A, E, R>,
@@ -320,8 +328,9 @@ const makeProvisionalCondition = (row: string, { provisional }: LoadableDataset)
     : `((${row}."${provisional.column}" in (${provisional.values.map((value) => `'${value}'`).join(", ")})) is true)`
 
 /**
- * Returns a query that reads a batch from its parameters, one `text[]` per column. The column `line` contains the row's
- * position in the batch, starting at 1.
+ * Returns a query whose parameters are a batch of rows, as one `text[]` per column. It returns these rows, with the
+ * columns converted to their types. Its column `line` is the row's position in the batch, starting at 1, and not yet
+ * the line in the file.
  */
 const makeBatchQuery = (columns: ReadonlyArray<LoadableColumn>) => {
   const arrays = columns.map((_, index) => `$${index + 1}::text[]`).join(", ")
@@ -330,9 +339,11 @@ const makeBatchQuery = (columns: ReadonlyArray<LoadableColumn>) => {
 }
 
 /**
- * Returns a query for the rows of a batch that may be stored. It leaves out a provisional row if `target`, or an
- * earlier line of the batch, has a final (not provisional) row with the same key (D22, corrections). A provisional row
- * that precedes the final row stays: the later row replaces it, so it counts as superseded.
+ * Returns a query for the rows of a batch that may be stored in `target`. In most datasets, these are all rows. In a
+ * dataset with provisional rows, such as a ticker change with an estimated date, a provisional row must not replace a
+ * final one (D22, corrections). It is therefore left out if `target`, or an earlier line of the batch, has a final row
+ * with the same key. A provisional row before the final one stays: the later row replaces it, so it counts as
+ * superseded.
  */
 const makeAcceptedRowsQuery = (target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) => {
   const batch = makeBatchQuery(columns)
@@ -374,12 +385,17 @@ interface InsertedCounts {
   readonly updated: number
 }
 
-/** Returns a statement that inserts a batch into `target` and counts the affected rows. */
+/**
+ * Returns a statement that inserts a batch, passed as its parameters, into `target`. A row whose key an earlier batch
+ * has inserted replaces that batch's row. The result is one row with the columns of `InsertedCounts`.
+ */
 const makeInsertStatement = (target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) => {
   const names = columns.map(({ name }) => name)
   const keyColumns = quoteColumns(dataset.key)
   const storedColumns = quoteColumns(names.filter((name) => name !== lineNumberColumn.name))
-  // Usually, all rows of a batch are accepted and have different keys, and these additional scans are skipped.
+  // The parameter `$1`, like all others, has one element per row of the batch. Usually, `last` has as many rows,
+  // because all rows of the batch are accepted and have different keys. Then every count is this number, and the scan
+  // that `count` needs is skipped.
   const ifRepeated = (count: string) =>
     `case when (select count(*) from last) < cardinality($1::text[]) then (${count}) else cardinality($1::text[]) end`
   // - The comment at the start identifies the statement in pg_stat_activity, which truncates long statements.
@@ -447,7 +463,9 @@ export const makeRowInserter = Effect.fnUntraced(
       // invalid.
       const violations = keys === batch.length ? [] : yield* findViolations
       if (violations.length > 0) return yield* new RowsViolateChecks({ violations })
-      const superseded = updated + distinct_rows - keys
+      // `updated` counts rows of earlier batches that this batch replaced. Within the batch, all different rows with a
+      // key except the last one were replaced.
+      const superseded = updated + (distinct_rows - keys)
       return { added, superseded, dropped: accepted - added - superseded, kept: batch.length - accepted }
     })
   },
@@ -499,7 +517,11 @@ export interface StagedRowMergeOptions {
   readonly isAppend: boolean
 }
 
-/** Returns SQL for the value that an existing row must have to count as equal to the file's row. */
+/**
+ * Returns a function that returns SQL for the value that an existing row must have in a column to count as equal to the
+ * file's row. In a hidden column, any value counts as equal. Null in a column with a default means that the file has no
+ * value, so any value counts as equal there, too.
+ */
 const makeExpectedValueSql = (hidden: ReadonlyArray<string>) => ({ default_value, name }: LoadableColumn) =>
   hidden.includes(name)
     ? `existing."${name}"`
@@ -536,32 +558,48 @@ const makeMergeConditions = (
   return { isMatch: makeKeyCondition({ columns, dataset }), isChanged, isKept, updatedColumns }
 }
 
-/** SQL conditions on a row (`existing`) that a replacement deletes. */
+/** SQL conditions on a row of the dataset's table, with the alias `existing`. A replacement deletes such rows. */
 interface RemovalConditions {
-  /** Another existing row has the same key. For one row per key, which is kept, this condition is false. */
+  /** Another row of the table has the same key, and the table keeps that one. Of each key, one row is kept. */
   readonly isRepeated: string
   /** The file does not contain the row's key, or `isRepeated` is true. */
   readonly isRemoved: string
 }
 
-const makeRemovalConditions = Effect.fnUntraced(
-  function* (staged: StagedRows) {
-    const { columns, dataset, source, target } = staged
+/**
+ * Returns the SQL condition `isRepeated` of `RemovalConditions`. It numbers the rows with the same key, and is true for
+ * all rows but the first one.
+ */
+const makeRepeatedKeyCondition = Effect.fnUntraced(
+  function* ({ columns, dataset, target }: StagedRows) {
     const keyColumns = columns.filter(({ name }) => dataset.key.includes(name))
-    const comparedKey = keyColumns.map(makeComparedKeySql).join(", ")
-    // With a unique index, keys can be equal only if they contain null or an empty string, so the other rows need not
-    // be sorted.
-    const repeatable = (yield* hasUniqueKey(target, dataset))
+    // Rows that satisfy one of these conditions may have the same key as another row. Normally, the table has a unique
+    // index on its key. It accepts two rows whose keys differ only in that one contains null and the other an empty
+    // string, which counts as null here, so only rows with such keys must be numbered. If the database owner has
+    // dropped the index, any row may be repeated.
+    const mayBeRepeated = (yield* hasUniqueKey(target, dataset))
       ? keyColumns.filter(isEmptyTextNull).map((column) => `${makeComparedKeySql(column)} is null`)
       : ["true"]
+    if (mayBeRepeated.length === 0) return "false"
     // `ctid`, the physical location of a row, distinguishes rows with the same key.
-    const isRepeated = repeatable.length === 0 ? "false" : `existing.ctid in (
+    return `existing.ctid in (
       select row_id from (
-        select ctid as row_id, row_number() over (partition by ${comparedKey} order by ctid) as copy
-        from ${target} as existing where ${repeatable.join(" or ")}
+        select ctid as row_id,
+          row_number() over (partition by ${keyColumns.map(makeComparedKeySql).join(", ")} order by ctid) as copy
+        from ${target} as existing where ${mayBeRepeated.join(" or ")}
       ) as rows where copy > 1
     )`
-    const isMissing = `not exists (select from ${source} as incoming where ${makeKeyCondition(staged)})`
+  },
+)
+
+/**
+ * Returns the conditions that select the rows that a replacement deletes from the dataset's table: rows whose keys the
+ * file does not contain, and all but one of several rows with the same key.
+ */
+const makeRemovalConditions = Effect.fnUntraced(
+  function* (staged: StagedRows) {
+    const isRepeated = yield* makeRepeatedKeyCondition(staged)
+    const isMissing = `not exists (select from ${staged.source} as incoming where ${makeKeyCondition(staged)})`
     const conditions: RemovalConditions = { isRepeated, isRemoved: `(${isMissing} or ${isRepeated})` }
     return conditions
   },
@@ -674,8 +712,9 @@ const makeRowNotMerged = ({ key, table }: LoadableDataset, unmergedKey: string) 
 const maxMergePasses = 10
 
 /**
- * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file has no value:
- * new rows, and rows that differ in another column, get the default. Identical rows are not written. Fails with
+ * Merges the rows of `source` into `target` by key: updates the existing rows that differ, and inserts the rows with
+ * new keys. Null in a column with a default means that the file has no value: new rows, and rows that differ in another
+ * column, get the default. Identical rows are not written. Returns the counts of `MergedRowCounts`. Fails with
  * `RowNotMerged` if something unknown to load, such as a trigger, keeps a row out of the table.
  */
 export const mergeStagedRows = Effect.fnUntraced(
@@ -705,9 +744,9 @@ export const mergeStagedRows = Effect.fnUntraced(
 )
 
 /**
- * Merges a file that omits columns. A row of such a file is complete only together with the values of an existing row
- * or the defaults, so only then can it violate CHECK constraints. If rows violate them, undoes the merge and fails with
- * the first `limit` violations.
+ * Runs `merge`, which merges a file that omits the columns `omitted`. A row of such a file is complete only together
+ * with the values of an existing row or the defaults, so only then can it violate CHECK constraints. If rows violate
+ * them, undoes the merge and fails with the first `limit` violations.
  */
 export const explainMergeCheckViolations = <A, E, R>(
   merge: Effect.Effect<A, E, R>,
@@ -718,7 +757,8 @@ export const explainMergeCheckViolations = <A, E, R>(
   const { columns, dataset: { table }, source, target } = staged
   const makeMergedValueSql = (column: LoadableColumn) => {
     const [name, value] = [column.name, makeStoredValueSql(column)]
-    // `existing.ctid` is null if no existing row has this key, in which case the merge adds a row.
+    // `existing.ctid` is null if no existing row has this key. Then the merge adds a row, which gets the default.
+    // Otherwise, the existing row keeps its value in a column that the file omits.
     return `${
       omitted.includes(name) ? `case when existing.ctid is null then ${value} else existing."${name}" end` : value
     } as "${name}"`
@@ -729,8 +769,8 @@ export const explainMergeCheckViolations = <A, E, R>(
 }
 
 /**
- * Counts the changes that a replacement would make. Takes no locks, so other programs may change the table before the
- * replacement runs.
+ * Counts the changes that a replacement would make: the rows that it would add, update, leave unchanged and remove.
+ * Takes no locks, so other programs may change the table before the replacement runs.
  */
 export const countReplacement = Effect.fnUntraced(
   function* (staged: StagedRows, hidden: ReadonlyArray<string>) {
@@ -744,6 +784,7 @@ export const countReplacement = Effect.fnUntraced(
       from ${source} as incoming join ${target} as existing on ${isMatch} and not ${isRepeated}
     `)
     const removed = yield* countRemovedRows(staged)
+    // `total` is the number of rows in the file. `matched` of them have the key of a row that stays in the table.
     const { matched, total, updated } = counts ?? { total: 0, matched: 0, updated: 0 }
     return { added: total - matched, updated, unchanged: matched - updated, kept: 0, removed }
   },
@@ -756,11 +797,12 @@ export const countReplacement = Effect.fnUntraced(
 export const findReplacedKeys = Effect.fnUntraced(
   function* (staged: StagedRows, limit: number) {
     const sql = yield* SqlClient.SqlClient
-    const { dataset: { key }, source, target } = staged
+    const { dataset, source, target } = staged
     const { isChanged, isMatch } = makeMergeConditions(staged, { hidden: [], omitted: [], isAppend: false })
     const { isRemoved, isRepeated } = yield* makeRemovalConditions(staged)
+    /** Reads the keys of the rows with the given alias in a `from` clause. */
     const findKeys = (alias: "existing" | "incoming", from: string) => {
-      const keyRow = `row(${qualifyColumns(alias, key)})`
+      const keyRow = `row(${qualifyColumns(alias, dataset.key)})`
       return Effect.map(
         sql.unsafe<{ readonly key: string }>(
           `select ${keyRow}::text as key from ${from} order by ${keyRow} limit ${limit}`,
@@ -768,6 +810,7 @@ export const findReplacedKeys = Effect.fnUntraced(
         (found) => found.map(({ key }) => key),
       )
     }
+    // The table has the key of the file's row, in a row that the replacement does not delete.
     const isStored = `${isMatch} and not ${isRepeated}`
     return yield* Effect.all({
       added: findKeys(
@@ -836,8 +879,9 @@ export interface StagedRowRemovalOptions {
 }
 
 /**
- * Deletes the rows of `target` that a merge of `source` would leave unchanged, because they are still the same as in
- * the file.
+ * Removes the rows of a file, which have been staged, from the dataset's table: deletes the rows of `target` that are
+ * still the same as in the file, apart from the columns in `hidden`. Rows with the same key but other values are
+ * counted as `changed`. They are deleted only if `includesChanged` is true, and then count as `removed`.
  */
 export const deleteStagedRows = Effect.fnUntraced(
   function* (

@@ -169,7 +169,11 @@ const makeUnknownTextCounter = () => {
   }
 }
 
-/** Keeps track of the file's columns that are ignored, and of the hidden columns that the file contains. */
+/**
+ * Keeps track of two kinds of columns as the header or the rows of a file are read: those that the file has but that
+ * are ignored (`ignoredColumns`, and columns that exist only in responses), and the hidden columns, which responses
+ * contain only on request or never, as far as the file has them.
+ */
 const makeColumnNotes = (dataset: LoadableDataset, ignoredColumns: ReadonlyArray<string>) => {
   const ignorable = new Set([...ignoredColumns, ...findComputedColumns(dataset)])
   const ignored = new Set<string>()
@@ -189,15 +193,19 @@ const makeColumnNotes = (dataset: LoadableDataset, ignoredColumns: ReadonlyArray
 
 /**
  * Keeps track of the columns that a file omits, if `mayOmitColumns` is true, and decodes rows without these columns.
- * The header or the first row determines the omitted columns.
+ * The header of a CSV file (`determine`) or the first row of an NDJSON file (`compareWithFirstRow`) determines the
+ * omitted columns. Before that, and without `mayOmitColumns`, no column counts as omitted, and the decoder expects all
+ * of them.
  */
 const makeOmittedColumns = ({ combinedColumns = [], key, row }: LoadableDataset, mayOmitColumns: boolean) => {
+  // If the file lacks one of these columns, it is null in all rows, instead of keeping the values of existing rows.
   const neverOmitted = new Set([...key, ...combinedColumns])
   let decode = makeRowDecoder(row.fields)
   let requiredColumns = findMissingColumns(decode)
   let omitted: ReadonlyArray<string> = []
   /** The columns of the first row of an NDJSON file, if all rows must have the same columns. */
   let firstRowColumns: ReadonlySet<string> | undefined
+  /** Whether the omitted columns must still be determined. */
   let isUndetermined = mayOmitColumns
 
   /** Determines the omitted columns from `names`, the columns of the file. Does nothing after the first call. */
@@ -211,7 +219,10 @@ const makeOmittedColumns = ({ combinedColumns = [], key, row }: LoadableDataset,
     requiredColumns = findMissingColumns(decode)
   }
 
-  /** Returns a problem for each column that exists only in this row or only in the first row. */
+  /**
+   * Returns a problem for each column that exists only in this row or only in the first row. Returns none for a CSV
+   * file, because its header has determined the columns of all rows.
+   */
   const compareWithFirstRow = (cells: RowCells): ReadonlyArray<CellProblem> => {
     if (isUndetermined) {
       firstRowColumns = new Set(Object.keys(cells))
@@ -254,7 +265,10 @@ const formatUnknownColumn = (dataset: LoadableDataset, name: string, fileColumns
     onSome: (column) => `${wording.unexpected}; did you mean ${column}?`,
   })
 
-/** Returns the problems in a header. `names` must not contain ignored columns. */
+/**
+ * Returns the problems in a CSV header: columns that the table does not have, and required columns that are missing.
+ * `names` must not contain ignored columns.
+ */
 const findHeaderProblems = (
   dataset: LoadableDataset,
   names: ReadonlyArray<string>,
@@ -270,7 +284,10 @@ const findHeaderProblems = (
   ]
 }
 
-/** Converts an error reason from the schema to a problem that quotes the cell. */
+/**
+ * Returns a function that converts an error of the schema in one column to a problem that quotes the row's cell. The
+ * schema's reason for a wrong type fits only an empty cell, so it is replaced if the cell is not empty.
+ */
 const toCellProblem =
   (dataset: LoadableDataset, cells: RowCells) => ({ name, reason }: FieldErrorReason): CellProblem => {
     if (reason === wording.unexpected) {
@@ -278,6 +295,7 @@ const toCellProblem =
     }
     const cell = Object.hasOwn(cells, name) ? cells[name] : null
     const field = dataset.row.fields[name]
+    // Only a list column accepts an empty list.
     const isList = field !== undefined && Schema.is(field)([])
     const rule = reason === wording.wrongType && cell !== null ? formatWrongType(cell, isList) : reason
     return { column: name, reason: `${rule}${formatRefusedValue(cell)}` }
@@ -296,8 +314,9 @@ const refuseRow = (line: number, problems: ReadonlyArray<CellProblem>) =>
   Result.fail(problems.map((problem): LoadCellError => ({ line, ...problem })))
 
 /**
- * Creates the validator for one file. The validator keeps track of the file's contents, so the header (if there is one)
- * and then all rows must be passed in order.
+ * Creates the validator for one file. It checks the header of a CSV file (`checkHeader`), and converts each row to a
+ * valid row or to a list of errors (`validateRow`). It also keeps track of the file's contents for the other functions
+ * that it returns, so the header (if there is one) and then all rows must be passed in order.
  */
 export const makeRowValidator = (
   dataset: LoadableDataset,
@@ -329,14 +348,19 @@ export const makeRowValidator = (
    */
   const findValueProblems = (cells: RowCells): ReadonlyArray<CellProblem> => {
     const inCells = [...findLongTexts(cells, indexedColumns), ...checkBounds(cells)]
-    const combination = inCells.length > 0 ? undefined : dataset.validateRow?.(cells) ?? findPriceOutsideRange(cells)
-    const problems = combination === undefined ? inCells : [combination]
+    const inCombination = inCells.length > 0 ? undefined : dataset.validateRow?.(cells) ?? findPriceOutsideRange(cells)
+    const problems = inCombination === undefined ? inCells : [inCombination]
     return problems.map(({ column, reason }) => ({
       column,
       reason: `${reason}${formatRefusedValue(cells[column])}`,
     }))
   }
 
+  /**
+   * Validates a row, and returns the errors of the first of these steps that finds any: whether the row was parsed,
+   * whether it has the same columns as the first row, whether each cell has its column's type, and whether the values
+   * are plausible.
+   */
   const validateRow = (
     { cells: fileCells, line, problem }: ParsedFileRow,
   ): Result.Result<ValidRow, ReadonlyArray<LoadCellError>> => {

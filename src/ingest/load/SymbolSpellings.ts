@@ -23,6 +23,7 @@ export interface RespelledSymbol {
  */
 export const makeFileSpellings = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
+  /** The spellings to use, by the key that all spellings of a symbol have in common. */
   const spellings = new Map<string, string>()
   /** The first spelling of each symbol that no table contains. */
   const newSpellings: Array<string> = []
@@ -32,6 +33,7 @@ export const makeFileSpellings = Effect.fnUntraced(function* () {
    * only one spelling.
    */
   const learn = Effect.fnUntraced(function* (symbols: Iterable<string>) {
+    /** The symbols to look up, by the key that all spellings of a symbol have in common. */
     const unknown = new Map<string, string>()
     for (const symbol of symbols) {
       const key = toSymbolKey(symbol)
@@ -46,9 +48,9 @@ export const makeFileSpellings = Effect.fnUntraced(function* () {
       `).map(({ key, spelling }) => [key, spelling]),
     )
     for (const [key, symbol] of unknown) {
-      const known = stored.get(key)
-      spellings.set(key, known ?? symbol)
-      if (known === undefined) newSpellings.push(symbol)
+      const storedSpelling = stored.get(key)
+      spellings.set(key, storedSpelling ?? symbol)
+      if (storedSpelling === undefined) newSpellings.push(symbol)
     }
   })
 

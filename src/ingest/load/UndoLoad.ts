@@ -82,8 +82,10 @@ const requireMoment = (to: string) => {
 }
 
 /**
- * Finds the transactions that had committed by the given time. Fails if the time is in the future or before the start
- * of the history.
+ * Returns what `makePastConditions` needs to select the rows that were visible at the given time: the highest
+ * transaction id that had been assigned by then (`bound`; 0 if the history has no earlier transaction), and the first
+ * month of the history with rows that were replaced later (`month`). Fails if the time is in the future or before the
+ * start of the history.
  */
 const resolveMoment = Effect.fnUntraced(function* (moment: string) {
   const sql = yield* SqlClient.SqlClient
@@ -96,7 +98,8 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
         "date or a timestamp.",
     })
   }
-  // Waits for transactions that already have a time, which may be before `moment`, but have not committed yet.
+  // Waits for transactions that already have a time, which may be before `moment`, but have not committed yet. They
+  // hold the lock until the commit. It is released at once, because later transactions have a later time.
   yield* sql.unsafe(`select pg_advisory_lock_shared(${recordingLock})`)
   yield* sql.unsafe(`select pg_advisory_unlock_shared(${recordingLock})`)
   const [found] = yield* decodeMoment(sql.unsafe(
@@ -118,6 +121,7 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
         `The moment ${moment} is too early: the history begins at ${earliest}. Use a backup or the original files.`,
     })
   }
+  // With `running: undefined`, the statement itself finds the transactions that were running at that time.
   return { moment, bound, month, running: undefined, isPopular: false }
 })
 
@@ -126,11 +130,12 @@ const stagePastRows = Effect.fnUntraced(
   function* ({ columns, dataset: { table }, source }: Staging.StagedRows, moment: string) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => `"${name}"`).join(", ")
-    const past = makePastTable(
+    // A common table expression with the name of the table, so that the statement reads the earlier rows instead.
+    const pastTable = makePastTable(
       { table, columns: names, has_few_rows: false, has_few_versions: false },
       makePastConditions(yield* resolveMoment(moment)),
     )
-    yield* sql.unsafe(`with ${past} insert into ${source} (${names}) select ${names} from ${table}`)
+    yield* sql.unsafe(`with ${pastTable} insert into ${source} (${names}) select ${names} from ${table}`)
     yield* Staging.analyzeTable(source)
   },
 )
@@ -165,14 +170,16 @@ const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error:
 })
 
 /**
- * Deletes the stored totals of price bars for the days whose closes are about to be replaced. Otherwise, the next price
- * ingest would read wrong closes from these totals. The history does not contain earlier totals, so prices for these
- * days must be ingested again.
+ * Deletes the totals of price bars (`price_periods`) for the symbols and days whose closes in `daily_prices` are about
+ * to be replaced or removed. Otherwise, the next price ingest would compute the undone closes from these totals again.
+ * `price_periods` has no history, so the earlier totals cannot be restored, and prices for these days must be ingested
+ * again.
  */
 const deleteReplacedBarTotals = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(
     `delete from price_periods as known
+    -- The closes that the table has now and that the earlier rows, in the staging table, do not have.
     using (select ticker, date, close from daily_prices except select ticker, date, close from ${source}) as undone
     where known.ticker = undone.ticker and known.date = undone.date`,
   )
@@ -186,7 +193,10 @@ interface StagedUndo {
   readonly lastChange: string | undefined
 }
 
-/** Stages the rows for the given time, and determines what restoring them would change. */
+/**
+ * Stages the rows that the dataset had at the given time, and determines what restoring them would change. Returns the
+ * staging table, the preview of the changes, and the time of the dataset's last change.
+ */
 const stageUndo = Effect.fnUntraced(function* (dataset: LoadableDataset, moment: string) {
   const { table } = dataset
   const created = yield* Staging.createStagingTable(dataset, false)
@@ -226,8 +236,11 @@ const replaceRows = Effect.fnUntraced(function* ({ lastChange, preview, staged }
 })
 
 /**
- * Restores the rows that a dataset had at an earlier time, in one transaction, if the preview is confirmed. Returns the
- * preview and whether the dataset was changed. Fails with `UndoRefused` if the rows cannot be restored.
+ * Restores the rows that a dataset had at an earlier time, in one transaction, if `confirm` returns true for the
+ * preview of the changes. Returns the preview, and whether the dataset was changed (`isChanged`). Nothing is changed,
+ * and
+ * `confirm` is not called, if the dataset already has these rows. Fails with `UndoRefused` if the rows cannot be
+ * restored.
  */
 export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, onCommit, to }: UndoTask) {
   const sql = yield* SqlClient.SqlClient
@@ -264,8 +277,9 @@ const RecordedChange = Schema.Struct({
 const decodeChanges = decodeRows(RecordedChange)
 
 /**
- * Returns the last `limit` transactions that changed a dataset, newest first, each with the last time before it.
- * Operators use this list to find the time before a bad load.
+ * Returns the last `limit` transactions that changed a dataset, newest first, with the number of rows that each added,
+ * corrected and removed. `before` is the last microsecond before the transaction. Operators use this list to find the
+ * time to which a bad load must be undone.
  */
 export const listRecentChanges = Effect.fnUntraced(function* (name: string, limit: number) {
   const sql = yield* SqlClient.SqlClient

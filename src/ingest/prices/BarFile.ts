@@ -78,11 +78,13 @@ const batchLength = 524_288
 const splitLines = (text: string) => text.split(text.includes("\r") ? /\r\n?|\n/ : "\n")
 
 /**
- * Reads the rows of a CSV file. Cells of bars contain neither commas nor quotation marks, so lines are split at commas,
- * and quotation marks around cells are removed. A full CSV parser would take ten times as long.
+ * Streams the rows of a CSV file in batches. Cells of bars contain neither commas nor quotation marks, so lines are
+ * split at commas, and quotation marks around cells are removed. A full CSV parser would take ten times as long.
  */
 const readCsvRows = (path: string) => {
+  /** Text that has been read but not yet split into lines. */
   let pending = ""
+  /** The number of lines that have been split so far. */
   let line = 0
   const toRows = (lines: ReadonlyArray<string>): BarRows =>
     lines.flatMap((row) => {
@@ -98,8 +100,10 @@ const readCsvRows = (path: string) => {
       // A carriage return at the end may be the first half of a CRLF, so it is left for the next chunk.
       const rest = pending.endsWith("\r") ? "\r" : ""
       const lines = splitLines(rest === "" ? pending : pending.slice(0, -1))
+      // The last line may continue in the next chunk.
       pending = `${lines.pop() ?? ""}${rest}`
       const rows = toRows(lines)
+      // Then even this one line is as long as a whole batch.
       return pending.length >= batchLength
         ? Effect.fail(new UnreadableLoadFile({ message: `${path}, line ${line + 1}: the line is too long.` }))
         : Effect.succeed(rows)
@@ -131,6 +135,7 @@ const readRows = (path: string) => {
   return Stream.fail(new UnreadableLoadFile({ message: `${path} has no supported extension. ${extensions}` }))
 }
 
+/** Creates the error that lists the bad rows of a file. */
 const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
   new BarFileRefused({
     message: `${path} was refused, so none of its bars was ingested:\n${formatLoadCellErrors(errors)}`,
@@ -138,9 +143,11 @@ const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
 
 /** The properties of a file that its header determines. */
 interface BarHeader {
+  /** Parses the cells of one row. */
   readonly parse: ReturnType<typeof makeBarParser>
   /** The number of columns. */
   readonly width: number
+  /** Whether a bar at midnight may be a day bar or a minute bar. See `Bar.minute`. */
   readonly hasAmbiguousMidnight: boolean
 }
 
@@ -165,6 +172,9 @@ const parseHeader = (
   })
 }
 
+/**
+ * Parses the cells of one row. Fails if the row has more or fewer cells than the header, or with the first bad cell.
+ */
 const parseCells = (cells: ReadonlyArray<string>, { parse, width }: BarHeader): Result.Result<Bar, CellProblem> =>
   cells.length === width ? parse(cells) : Result.fail({
     column: "",
@@ -183,8 +193,9 @@ const keepsBar = (bar: Bar, skipped: SkippedBars) => {
 }
 
 /**
- * Streams the bars of a file. If there are bad rows, fails with `BarFileRefused` after the last row, or once there are
- * too many bad rows. Bars after the first bad row are checked but not returned.
+ * Streams the bars of a file that should be ingested, in batches. The bars that are skipped are recorded in `skipped`,
+ * which is complete after the last batch. If there are bad rows, fails with `BarFileRefused` after the last row, or
+ * once there are too many bad rows. Bars after the first bad row are checked but not returned.
  */
 export const readBars = (path: string, skipped: SkippedBars) =>
   Stream.unwrap(Effect.gen(function* () {
@@ -196,9 +207,12 @@ export const readBars = (path: string, skipped: SkippedBars) =>
       tomorrow: yield* tomorrowInNewYork,
     }
     const errors: Array<LoadCellError> = []
+    /** Undefined until the first row, which is the header, has been read. */
     let header: BarHeader | undefined
-    const traded = new Set<string>()
+    /** The symbols of which at least one bar has a volume. */
+    const tradedSymbols = new Set<string>()
 
+    /** Returns the row's bar, or nothing if the row is bad or its bar is skipped. */
     const parseRow = ({ cells, line }: BarRow, known: BarHeader): ReadonlyArray<NumberedBar> => {
       const parsed = parseCells(cells, known)
       if (Result.isFailure(parsed)) {
@@ -206,13 +220,15 @@ export const readBars = (path: string, skipped: SkippedBars) =>
         return []
       }
       const bar = parsed.success
+      // Day bars always start at midnight. A bar at another time shows that the file contains minute bars.
       if (known.hasAmbiguousMidnight && bar.minute !== null) skipped.hasMinutesAtMidnight = true
       if (!keepsBar(bar, skipped)) return []
-      if (Number(bar.volume) > 0) traded.add(bar.ticker)
+      if (Number(bar.volume) > 0) tradedSymbols.add(bar.ticker)
       else skipped.volumeless.add(bar.ticker)
       return errors.length > 0 ? [] : [{ line, ...bar }]
     }
 
+    /** Parses a batch of rows. The first row of the first batch is the header. */
     const parseRows = Effect.fnUntraced(function* (rows: BarRows) {
       const [first, ...others] = rows
       if (first === undefined) return []
@@ -224,10 +240,11 @@ export const readBars = (path: string, skipped: SkippedBars) =>
       return errors.length > maxReportedBadRows ? yield* refuse(path, errors) : bars
     })
 
+    /** Runs after the last batch. */
     const checkEnd = Effect.suspend((): Effect.Effect<void, BarFileRefused | UnreadableLoadFile> => {
       if (errors.length > 0) return Effect.fail(refuse(path, errors))
       // A symbol lacks volume only if none of its bars has one.
-      for (const ticker of traded) skipped.volumeless.delete(ticker)
+      for (const ticker of tradedSymbols) skipped.volumeless.delete(ticker)
       return header === undefined ? Effect.fail(new UnreadableLoadFile({ message: `${path} is empty.` })) : Effect.void
     })
     return readRows(path).pipe(Stream.mapEffect(parseRows), Stream.concat(Stream.drain(Stream.fromEffect(checkEnd))))

@@ -45,9 +45,10 @@ export interface Bar {
 /** Returns the cell in a column of the row, or an empty string if the file has no such column. */
 type GetCell = (column: string) => string
 
-/** The start of a minute bar, or the date of a day bar. */
+/** The day and minute in New York at which a minute bar starts, or the date of a day bar. */
 type BarStart = Pick<Bar, "day" | "minute">
 
+/** A file format for price bars: its columns, and how their cells are converted to a bar. */
 interface BarFormat {
   readonly name: string
   /** The columns that identify the format. */
@@ -59,11 +60,13 @@ interface BarFormat {
   readonly optionalColumns: ReadonlyArray<string>
   /** Set if files with day bars and files with minute bars look the same, so that a bar at midnight may be either. */
   readonly hasAmbiguousMidnight?: true
+  /** Parses the start of a bar from the cells of its row. Fails with the first invalid cell. */
   readonly parseStart: (cell: GetCell) => Result.Result<BarStart, CellProblem>
   /** Returns the price as a decimal number in USD, or undefined if the text is not a price. */
   readonly parsePrice: (text: string) => string | undefined
   /** Returns an addition to the reason why a price was rejected, for formats that are easily misunderstood. */
   readonly explainPrice?: (text: string, bounds: Bounds) => string
+  /** The column with the number of trades. */
   readonly tradesColumn?: string
   /** A column whose value must be the same in all rows, and the reason. */
   readonly constantColumn?: { readonly column: string; readonly reason: string }
@@ -129,6 +132,7 @@ const parseInstant = (text: string) => {
 const instantRule = "must be the start of a minute: nanoseconds since 1970, or a time with its zone such as " +
   "2026-06-01T13:30:00Z"
 
+/** Parses a time that must be the start of a minute. Returns seconds since 1970. */
 const parseMinuteStart = (column: string, text: string): Result.Result<number, CellProblem> => {
   const seconds = parseInstant(text)
   return seconds === undefined || seconds % 60 !== 0 ? fail(column, instantRule, text) : Result.succeed(seconds)
@@ -158,6 +162,7 @@ const parseDecimal = (text: string) => {
   if (decimalPattern.test(text)) return text
   const [, digit, digits = "", exponent] = smallNumberPattern.exec(text) ?? []
   if (digit === undefined) return undefined
+  // For 1.5e-07, the digits 15 are padded with zeros to 00000015, which gives 0.00000015.
   const decimal = `0.${`${digit}${digits}`.padStart(Number(exponent) + digits.length, "0")}`
   return decimalPattern.test(decimal) ? decimal : undefined
 }
@@ -172,6 +177,7 @@ const unknownDatabentoPrice = "9223372036854775807"
 const parseDatabentoPrice = (text: string) => {
   if (text.includes(".")) return parseDecimal(text)
   if (!/^\d{1,19}$/.test(text)) return undefined
+  // The last nine digits are the decimal places. Padding adds zeros, so that there is always a digit before them.
   const digits = text.padStart(10, "0")
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`
 }
@@ -288,7 +294,10 @@ const describeFormats = () =>
     `  ${name}: ${columns.join(",")} (optional: ${optionalColumns.join(",")})`
   ).join("\n")
 
-/** Determines the format from the column names. Fails with the problems in the header. */
+/**
+ * Determines the format of a file from its column names: the first format whose signature they contain. Fails with the
+ * problems in the header: no known format, missing columns, or repeated names.
+ */
 export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFormat, ReadonlyArray<CellProblem>> => {
   const format = formats.find(({ signature }) => signature.every((column) => names.includes(column)))
   if (format === undefined) {
@@ -331,7 +340,10 @@ export interface BarBounds {
 
 const formatPriceRule = ({ greatest, least }: Bounds) => `must be a price from ${least} to ${greatest} USD`
 
-/** Parses open, high, low and close, and checks that they are consistent. */
+/**
+ * Parses the open, high, low and close of a bar, and checks that each is within `bounds`, that none is above the high,
+ * and that none is below the low. Fails with the first problem.
+ */
 const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bounds: Bounds) => {
   const values = { open: "", high: "", low: "", close: "" }
   for (const column of prices) {
@@ -359,7 +371,10 @@ const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bound
  */
 const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
 
-/** Parses a volume. `highest` is the highest price of the bar, which limits the traded value. */
+/**
+ * Parses the volume of a bar. In a minute bar, the volume times `highest`, the highest price of the bar, is limited
+ * too, so that the value traded in a day fits its column.
+ */
 const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Result<string, CellProblem> => {
   const text = cell("volume")
   const [volume, max] = [parseDecimal(text), isDay ? maxDayVolume : maxMinuteVolume]
@@ -391,7 +406,9 @@ const parseTrades = (column: string, text: string) =>
     : fail(column, "must be a whole number", text)
 
 /**
- * Returns a parser for the rows of one file with the given column names. It fails with the first invalid cell of a row.
+ * Returns a function that parses the cells of one row to a bar, or fails with the row's first invalid cell. The columns
+ * of the file, in file order, have the names `names`. A parser must be used for one file only, because it requires some
+ * columns to have the same value in all rows.
  */
 export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, { day, price, tomorrow }: BarBounds) => {
   const positions = new Map(names.map((name, index) => [name, index]))
@@ -400,6 +417,7 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
   let constant: string | undefined
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
+    // No row has a cell at position -1, so a column that the file lacks gives an empty text.
     const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
     const ticker = toSecSymbol(cell(symbolColumn))
     if (ticker === "") return fail(symbolColumn, "must not be empty", "")
@@ -420,6 +438,7 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
       }
       const ohlc = yield* parseOhlc(format, cell, price)
       const vwap = yield* parseVwap(cell("vwap"), price)
+      // An unknown VWAP is null, which counts as 0 here.
       const highest = Math.max(Number(ohlc.high), Number(vwap))
       const volume = yield* parseVolume(cell, start.minute === null, highest)
       const trades = yield* parseTrades(tradesColumn, cell(tradesColumn))

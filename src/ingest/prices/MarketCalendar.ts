@@ -43,6 +43,7 @@ const toGoodFriday = (year: number) => {
   return toDay(year, 3, 28 + fullMoon - weekday - 2)
 }
 
+/** Returns the holidays of a year, as `YYYY-MM-DD`. */
 const listHolidays = (year: number): ReadonlyArray<string> => [
   // If New Year's Day is a Saturday, it is not observed: the exchanges stay open on the last Friday of the year.
   getWeekday(toDay(year, 1, 1)) === saturday ? toDay(year, 1, 1) : toObserved(year, 1, 1),
@@ -57,12 +58,18 @@ const listHolidays = (year: number): ReadonlyArray<string> => [
   toObserved(year, 12, 25),
 ]
 
+/**
+ * Returns the half days of a year, as `YYYY-MM-DD`: a day next to Independence Day, the Friday after Thanksgiving, and
+ * Christmas Eve. Some of them may be weekends or holidays, which the callers leave out.
+ */
 const listHalfDays = (year: number): ReadonlyArray<string> => {
   const [independence, thanksgiving] = [toDay(year, 7, 4), toNthDay(year, 11, 4, thursday)]
   // Until 2012, if Independence Day was a Thursday, the half day was the following Friday. Since then, it has been the
   // preceding day.
   const besideIndependence = getWeekday(independence) === thursday && year < 2013 ? 5 : 3
   return [
+    // If Independence Day is a Saturday, 3 July is the holiday. If it is a Sunday or Monday, 3 July is on a weekend.
+    // There is no half day in these years.
     ...([sunday, monday, saturday].includes(getWeekday(independence)) ? [] : [toDay(year, 7, besideIndependence)]),
     toDay(year, 11, Number(thanksgiving.slice(8)) + 1),
     toDay(year, 12, 24),

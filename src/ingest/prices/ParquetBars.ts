@@ -4,6 +4,7 @@ import {
   asyncBufferFromFile,
   type ColumnData,
   type Compressors,
+  type FileMetaData,
   parquetMetadataAsync,
   parquetRead,
   parquetSchema,
@@ -106,8 +107,9 @@ const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
 }
 
 /**
- * Removes the annotations that make hyparquet convert values, because it would convert decimals to floating-point
- * numbers. Text columns keep their annotation.
+ * Removes the annotations of a column that make hyparquet convert its values, so that it returns them in their physical
+ * form: a decimal as its unscaled integer, and a time as the number of units since 1970. Otherwise, it would convert
+ * decimals to floating-point numbers. Text columns keep their annotation, because text must be decoded.
  */
 const toPhysical = (element: SchemaElement): SchemaElement => {
   const { converted_type, logical_type: _logical, precision: _precision, scale: _scale, ...physical } = element
@@ -125,16 +127,20 @@ const attempt = <A>(path: string, run: () => Promise<A>) =>
 
 type ReadOptions = Omit<Parameters<typeof parquetRead>[0], "onChunk" | "onComplete" | "rowFormat">
 
-/** Reads the values from row `rowStart` up to, but not including, row `rowEnd`. Returns them by column name. */
+/**
+ * Reads the rows from `rowStart` up to, but not including, `rowEnd`, both counted from the start of the file. Returns
+ * one array of values per column, by column name. The values of the row `rowStart` are at index 0.
+ */
 const readColumns = Effect.fnUntraced(
   function* (path: string, options: ReadOptions) {
     const { rowEnd = 0, rowStart = 0 } = options
     const columns = new Map<string, Array<unknown>>()
-    const onChunk = ({ columnData, columnName, rowStart: first }: ColumnData) => {
+    const onChunk = ({ columnData, columnName, rowStart: pageStart }: ColumnData) => {
       const values = columns.get(columnName) ?? []
-      // hyparquet passes whole pages, so the first and the last page may contain additional rows.
-      for (let row = Math.max(first, rowStart); row < Math.min(first + columnData.length, rowEnd); row += 1) {
-        values[row - rowStart] = columnData[row - first]
+      // hyparquet passes whole pages, so the first and the last page may contain rows outside of the requested range.
+      const pageEnd = pageStart + columnData.length
+      for (let row = Math.max(pageStart, rowStart); row < Math.min(pageEnd, rowEnd); row += 1) {
+        values[row - rowStart] = columnData[row - pageStart]
       }
       columns.set(columnName, values)
     }
@@ -143,7 +149,10 @@ const readColumns = Effect.fnUntraced(
   },
 )
 
-/** The rows of one row group, from `rowStart` up to, but not including, `rowEnd`. */
+/**
+ * The rows of one row group, from `rowStart` up to, but not including, `rowEnd`. Rows are counted from the start of the
+ * file, starting at 0.
+ */
 interface RowRange {
   readonly rowStart: number
   readonly rowEnd: number
@@ -156,12 +165,46 @@ interface ParquetFile {
   readonly names: ReadonlyArray<string>
   /** The formatting function of each column, in the same order as `names`. */
   readonly formats: ReadonlyArray<FormatCell>
+  /** Options for hyparquet that are the same for all row groups. */
   readonly options: ReadOptions
+  /** The row groups that are not empty, in file order. */
   readonly groups: ReadonlyArray<RowRange>
   readonly rowCount: number
 }
 
-/** Opens a file. Fails if it is not a Parquet file, or if one of its columns or row groups cannot be read. */
+/**
+ * Returns the formatting functions of the file's columns, in file order. Fails with the first column in `usedNames`
+ * that cannot be read. The other columns are not read, so their types do not matter, and their functions are never
+ * called.
+ */
+const makeCellFormatters = Effect.fnUntraced(
+  function* (path: string, elements: ReadonlyArray<SchemaElement>, usedNames: ReadonlyArray<string>) {
+    const formats: Array<FormatCell> = []
+    for (const element of elements) {
+      const formatter = usedNames.includes(element.name) ? makeCellFormatter(element) : String
+      if (typeof formatter === "string") {
+        return yield* unreadable(path, `cannot be read: the column ${element.name} ${formatter}`)
+      }
+      formats.push(formatter)
+    }
+    return formats
+  },
+)
+
+/** Returns the rows of each row group that is not empty. The groups follow one another in the file. */
+const listRowGroups = (groups: FileMetaData["row_groups"]): ReadonlyArray<RowRange> => {
+  const [, ranges] = Array.mapAccum(groups, 0, (rowStart, { num_rows }) => {
+    const rowEnd = rowStart + Number(num_rows)
+    return [rowEnd, { rowStart, rowEnd }]
+  })
+  return ranges.filter(({ rowEnd, rowStart }) => rowEnd > rowStart)
+}
+
+/**
+ * Opens a file and reads its metadata, which are at the end of the file. Fails if it is not a Parquet file, if a column
+ * that its format uses cannot be read, or if a row group is too large. If the columns are of no known format, none of
+ * them is read; whoever parses the header reports this.
+ */
 const openParquetFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   if (!(yield* Effect.orElseSucceed(fs.exists(path), () => false))) return yield* unreadable(path, "does not exist")
@@ -169,37 +212,32 @@ const openParquetFile = Effect.fnUntraced(function* (path: string) {
   const metadata = yield* attempt(path, () => parquetMetadataAsync(file))
   const elements = parquetSchema(metadata).children.map(({ element }) => element)
   const names = elements.map(({ name }) => name)
-  const used = listUsedColumns(names)
-  // Unused columns are not read, so their types do not matter.
-  const formatters = elements.map((element) => used.includes(element.name) ? makeCellFormatter(element) : String)
-  const problem = formatters.findIndex((formatter) => typeof formatter === "string")
-  if (problem >= 0) {
-    return yield* unreadable(path, `cannot be read: the column ${names[problem]} ${formatters[problem]}`)
-  }
+  const usedNames = listUsedColumns(names)
+  const formats = yield* makeCellFormatters(path, elements, usedNames)
   if (metadata.row_groups.some(({ num_rows }) => num_rows > maxGroupRows)) {
     return yield* unreadable(path, `has a row group of more than ${maxGroupRows} rows; write smaller ones`)
   }
-  const groups = Array.mapAccum(metadata.row_groups, 0, (rowStart, { num_rows }) => {
-    const rowEnd = rowStart + Number(num_rows)
-    return [rowEnd, { rowStart, rowEnd }]
-  })[1]
   const opened: ParquetFile = {
     path,
     names,
-    formats: formatters.filter((formatter) => typeof formatter !== "string"),
+    formats,
     options: {
       file,
+      // The formatting functions expect values in their physical form.
       metadata: { ...metadata, schema: metadata.schema.map(toPhysical) },
       compressors,
-      columns: [...used],
+      columns: [...usedNames],
     },
-    groups: groups.filter(({ rowEnd, rowStart }) => rowEnd > rowStart),
+    groups: listRowGroups(metadata.row_groups),
     rowCount: Number(metadata.num_rows),
   }
   return opened
 })
 
-/** Reads a whole row group in one step, and streams its rows in batches. */
+/**
+ * Reads a whole row group in one step, and streams its rows as text in batches. The `line` of a row is its number in
+ * the file, starting at 1. A cell is empty if its value is null.
+ */
 const readGroup = ({ formats, names, options, path }: ParquetFile, { rowEnd, rowStart }: RowRange) =>
   Stream.unwrap(Effect.gen(function* () {
     const progress = yield* OperationProgress
@@ -208,6 +246,7 @@ const readGroup = ({ formats, names, options, path }: ParquetFile, { rowEnd, row
     const values = names.map((name) => columns.get(name) ?? [])
     const batches = Array.range(0, Math.ceil((rowEnd - rowStart) / batchSize) - 1)
     return Stream.map(Stream.fromIterable(batches), (batch): BarRows => {
+      // The position of the batch's first row within the row group.
       const first = batch * batchSize
       const count = Math.min(batchSize, rowEnd - rowStart - first)
       progress.done = rowStart + first + count

@@ -1,11 +1,16 @@
 /**
- * SQL that computes the totals of a file's bars. `price_periods` has one row per symbol, day and part of the day. The
- * parts are premarket, regular hours, after hours, and the day bar (decision 0127). `docs/operations/ingest-prices.md`
- * defines the columns.
+ * SQL that computes the totals of a file's bars and stores them in `price_periods`, which has one row per symbol, day
+ * and part of the day. The parts are premarket, regular hours, after hours, and the day bar (decision 0127).
+ * `docs/operations/ingest-prices.md` defines the columns. A session is one symbol on one day.
  *
- * The steps, with the temporary tables that each creates: `createBarTables` (`bars`, `half_days`), `storeBars`,
- * `sumBars` (`bar_days`, `timed_bars`, `new_periods`), `mergePeriods` (`removed`, `changed`, `touched`) and
- * `addDependentSessions`.
+ * The steps, with the temporary tables that each creates:
+ * - `createBarTables`: `bars`, the bars of the file, and `half_days`, the days with a scheduled early close.
+ * - `storeBars` fills `bars`.
+ * - `sumBars`: `bar_days`, one row per day of the file; `timed_bars`, the bars with their part of the day; and
+ *   `new_periods`, their totals.
+ * - `mergePeriods` moves the totals to `price_periods`: `removed`, `changed`, and `touched`, the sessions whose rows
+ *   must be computed.
+ * - `addDependentSessions` adds to `touched` the sessions that depend on changed ones.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -35,9 +40,10 @@ const minEarlyCloseSymbols = 500
 export const minReportedSymbols = 10
 
 /**
- * Returns the SQL condition that a day is complete. This is the case if any symbol has a day bar, or a minute bar that
- * starts at 15:59 or later (on a half day, at 12:59 or later). It is also the case if the last bar of all symbols
- * starts from 12:59 to 13:04: then the market closed early without notice, and the file contains no after-hours bars.
+ * Returns the SQL condition that a day is complete, so that the last bar before the close contains the day's closing
+ * price. This is the case if any symbol has a day bar, or a minute bar that starts at 15:59 or later (on a half day, at
+ * 12:59 or later). It is also the case if the last bar of all symbols starts from 12:59 to 13:04: then the market
+ * closed early without notice, and the file contains no after-hours bars.
  */
 export const makeCompleteDayCondition = (day: string) =>
   `(exists (select from price_periods as day_bar where day_bar.date = ${day} and day_bar.period = 'day') or (
@@ -63,7 +69,7 @@ const minSpike = 1.1
  */
 export const dependentDays = 60
 
-/** Runs SQL statements without parameters in sequence. */
+/** Runs SQL statements that have no parameters, one after the other. */
 export const runStatements = (...statements: ReadonlyArray<string>) =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -136,8 +142,10 @@ export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpelling
 })
 
 /**
- * SQL conditions on a row of `price_periods`: the row shows that the market closed at 13:00, or at 16:00, on its day.
- * Most rows show neither. If no early close is known, closing prints after 13:00 belong to regular hours.
+ * SQL conditions on a row of `price_periods` that was stored by an earlier ingest: the row shows that this ingest took
+ * the close of its day at 13:00, because bars before 16:00 count as after hours, or at 16:00, because bars after 13:05
+ * count as regular hours. Most rows show neither. If no early close is known, closing prints after 13:00 belong to
+ * regular hours.
  */
 const showsEarlyClose = `(period = 'afterhours' and first_minute < ${close})`
 const showsUsualClose = `(period = 'regular' and last_minute >= ${earlyClose + closingPrintMinutes})`
@@ -149,10 +157,11 @@ const showsUsualClose = `(period = 'regular' and last_minute >= ${earlyClose + c
  *
  * The columns that begin with `known` describe bars of the same day that were ingested before. Their close was taken at
  * 13:00 (`known_early`) or at 16:00 (`known_late`). Both may be true if a later file corrected the close of an earlier
- * file. In that case, the time that most symbols show is used.
+ * file. In that case, the time that most symbols show is used: `ended_early` and `ended_late` count the symbols.
  *
- * A day closed early if this was known in advance, or if trading stops and there are enough symbols. With fewer
- * symbols, the bars that were ingested before determine the close.
+ * `closed_early` is the result, whether the close is taken at 13:00. This is the case if an early close was scheduled,
+ * or if trading stops and there are enough symbols. With fewer symbols, the bars that were ingested before determine
+ * the close.
  */
 const createBarDays = `
   create temp table bar_days on commit drop as
@@ -179,44 +188,49 @@ const createBarDays = `
   ) as known`
 
 /**
- * Creates the table `timed_bars`, which contains the bars that count, each with its part of the day. Of several bars
- * with the same symbol and start, the last one in the file counts (D22, corrections). If it has no volume, none of them
- * counts.
+ * Creates the table `timed_bars`, which contains the bars that count, each with its part of the day (`period`). Of
+ * several bars with the same symbol and start, the last one in the file counts (D22, corrections). If it has no volume,
+ * none of them counts.
  *
  * `top` and `bottom` are the high and low of the part of the day. `earlier` is the minute of the fourth bar before this
  * one. It is four minutes earlier unless bars in between are missing. `following` is the minute of the next bar.
  */
 const createTimedBars = `
   create temp table timed_bars on commit drop as
-  with kept as (
+  with counted as (
     select * from (
       select distinct on (ticker, day, minute) * from bars order by ticker, day, minute, line desc
     ) as newest where volume > 0
   ),
-  placed as (
-    select kept.*,
+  with_period as (
+    select counted.*,
       case
         when minute is null then 'day'
         when minute < ${open} then 'premarket'
         when minute < case when closed_early then ${earlyClose} else ${close} end then 'regular'
         else 'afterhours'
       end as period
-    from kept left join bar_days using (day)
+    from counted left join bar_days using (day)
   )
-  select *, max(high) over part as top, min(low) over part as bottom,
-    lag(minute, ${minHaltMinutes - 1}) over minutes as earlier, lead(minute) over minutes as following
-  from placed
-  window part as (partition by ticker, day, period), minutes as (partition by ticker, day, period order by minute)`
+  select *, max(high) over whole_period as top, min(low) over whole_period as bottom,
+    lag(minute, ${minHaltMinutes - 1}) over by_minute as earlier, lead(minute) over by_minute as following
+  from with_period
+  window whole_period as (partition by ticker, day, period),
+    by_minute as (partition by ticker, day, period order by minute)`
 
 /**
- * SQL for three times the value traded in a bar. If there is no VWAP, the typical price (high + low + close) / 3 is
- * used instead. Dividing by three here would require rounding, so the sum is divided later.
+ * SQL for three times the value traded in a bar, in USD: its volume times its VWAP. If there is no VWAP, the typical
+ * price (high + low + close) / 3 is used instead. Dividing by three here would require rounding for each bar, so the
+ * sum over all bars is divided instead.
  */
 const tripleValue = `volume * coalesce(3 * vwap, high + low + close)`
 
 /**
- * Creates the table `new_periods`, which contains the totals of `timed_bars` and has the columns of `price_periods`.
- * For day bars, the minute columns and the values that require minutes are null.
+ * Creates the table `new_periods`, which contains the totals of `timed_bars` by symbol, day and part of the day, and
+ * has the columns of `price_periods`. For day bars, the minute columns and the values that require minutes are null.
+ *
+ * `spike_price` and `spike_minute` are the start of the rise to the part's high. They are null if the rise is too small
+ * to be a spike.
  */
 const createNewPeriods = `
   create temp table new_periods on commit drop as
@@ -230,7 +244,8 @@ const createNewPeriods = `
       case when period <> 'day' then round(sum(${tripleValue}) / (3 * sum(volume)), 4) end::numeric(18, 4) as vwap,
       min(minute) filter (where high = top) as high_minute, min(minute) filter (where low = bottom) as low_minute,
       min(minute) as first_minute, max(minute) as last_minute,
-      -- Minutes without bars after this bar are a halt if there are enough of them, and enough bars before them.
+      -- The minutes without a bar between a bar and the following one are a halt if there are at least
+      -- ${minHaltMinutes} of them, and if the last ${minHaltMinutes} minutes before them all have a bar.
       case when period = 'regular' then coalesce(sum(following - minute - 1) filter (
         where following - minute > ${minHaltMinutes} and minute - earlier = ${minHaltMinutes - 1}
       ), 0) end::smallint as halt_minutes
@@ -271,7 +286,10 @@ const valueColumns = [
 
 const qualify = (alias: string) => valueColumns.map((name) => `${alias}.${name}`).join(", ")
 
-/** Computes the totals of the file's bars in `new_periods`. Returns whether any bar has a volume. */
+/**
+ * Computes the totals of the bars in `bars` (`bar_days`, `timed_bars`, `new_periods`). Returns whether there are any
+ * totals, which means that at least one bar counts.
+ */
 export const sumBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* runStatements(
@@ -313,9 +331,12 @@ export interface ContradictedDay {
 const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}`
 
 /**
- * Finds the days on which the bars contradict the calendar. Either the bars end or trading stops early on a day without
- * a scheduled early close, or trading continues after a scheduled early close. The bars count as evidence that trading
- * stopped early only if they cover enough symbols, or if previously ingested bars show the same.
+ * Finds the days on which the bars contradict the calendar, so that the close that the ingest uses may be wrong. The
+ * query returns a day in three cases:
+ * - The bars end from 12:59 to 13:04, without a scheduled early close (`ends_early`).
+ * - The close is taken at 13:00 because of previously ingested bars, without a scheduled early close (`is_known`).
+ * - The bars, of enough symbols to exclude chance, show that trading nearly stopped at 13:00 without a scheduled early
+ *   close, or that it continued until 16:00 in spite of one.
  */
 export const findContradictedDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -341,14 +362,17 @@ export interface ConflictingCloses {
 }
 
 /**
- * Finds symbols that are not in the file and whose close on one of the file's days was taken at a different time. Such
- * a close can be corrected only with the symbol's bars. If the file shows that trading continued after 13:00, also
- * finds other symbols whose bars ended at 13:00 on that day. Must run before the file is merged.
+ * Finds symbols that are not in the file and whose close on one of the file's days was taken at a different time.
+ * Example: 13:00 was the close of a day in an earlier file of a few symbols, and a file of the whole market now shows
+ * 16:00. Such a close can be corrected only with the symbol's bars. If all earlier bars of the day ended at 13:00 and
+ * the file shows that trading continued (`goes_on`), all symbols of the earlier bars are affected. Must run before the
+ * file is merged.
  */
 export const findConflictingCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<ConflictingCloses>(`
-    -- The last condition uses columns of bar_days to exclude most days before the bars of "others" are read.
+    -- The last condition repeats the condition on "others" with columns of bar_days, to exclude most days before the
+    -- bars of "others" are read.
     select day::text as date, closed_early, others.symbols
     from bar_days cross join lateral (
       select not is_half_day and ${isEarlyEnd("known_last_minute")} and not ${isEarlyEnd("last_minute")} as goes_on
@@ -422,7 +446,9 @@ export const findShortenedDays = Effect.gen(function* () {
 /** The number of days that `high_365` and `low_365` cover. */
 export const yearDays = 365
 
-/** An SQL query for the first complete day. The high and low of a year that begins earlier are unknown. */
+/**
+ * An SQL query for the first complete day in `price_periods`. A year that begins before it has no known high and low.
+ */
 const firstCompleteDay = `(select min(date) from price_periods as first where ${
   makeCompleteDayCondition("first.date")
 })`
@@ -432,16 +458,20 @@ const completeDays = `select date from (select distinct date from new_periods) a
   where ${makeCompleteDayCondition("in_file.date")}`
 
 /**
- * Merges `new_periods` into `price_periods`. The minute bars of a symbol and day replace all earlier minute bars of
- * that symbol and day.
+ * Merges `new_periods` into `price_periods`. The totals of a session's minute bars replace all earlier totals of its
+ * minute bars. Example: if the file has only regular hours of a session, its premarket totals are removed.
  *
- * Creates three tables. A session is a symbol and a day.
- * - `removed`: the parts of days that had minute bars before but have none in the file.
+ * Creates these tables. A session is one symbol on one day.
+ * - `complete_before`: the complete days of the file, as far as they were complete before the merge.
+ * - `first_before`: the first complete day before the merge, in one row.
+ * - `removed`: the parts of a session that had minute bars before but have none in the file.
  * - `changed`: the sessions whose totals have changed, and all sessions of days that the file completes.
  * - `touched`: the sessions to compute. These are all sessions in `changed`, all other sessions in the file, and the
- *   newest session of each symbol whose one-year high and low become known with this file.
+ *   newest session of each symbol whose one-year high and low become known with this file, because the first complete
+ *   day is now earlier.
  */
 export const mergePeriods = runStatements(
+  // These two queries read `price_periods` as it is before the merge.
   `create temp table complete_before on commit drop as ${completeDays}`,
   `create temp table first_before on commit drop as select ${firstCompleteDay} as day`,
   `create temp table removed on commit drop as
@@ -471,6 +501,8 @@ export const mergePeriods = runStatements(
   `create temp table touched on commit drop as
     select ticker, date from new_periods union select ticker, date from changed
     union
+    -- The newest session of a symbol, if its year began before the first complete day as it was before the merge, but
+    -- not before the first complete day now.
     select ticker, max(newest.date)
     from (select day as before, ${firstCompleteDay} as after from first_before) as first join price_periods as newest
       on newest.date >= after + ${yearDays} and newest.date < before + ${yearDays}
@@ -484,15 +516,18 @@ export const mergePeriods = runStatements(
 export const maxSplitDistance = 30
 
 /**
- * Adds sessions to `touched` whose rows depend on changed sessions, or on closes that other programs have changed: the
- * security's sessions in the following days. If a split is recorded around a changed session, the sessions around the
- * split are added too, because the changed bars may show that the split took place on other days.
+ * Adds sessions to `touched` whose rows depend on the sessions in `changed`, or on closes that other programs have
+ * changed (`stale`): the sessions of the same security, under any of its symbols, in the following days. If a split is
+ * recorded around a changed session, the sessions around the split are added too, because the changed bars may show
+ * that the split took place on another day. `symbol_periods` contains the securities' symbols, and `splits` their
+ * splits.
  */
 export const addDependentSessions = runStatements(
   "create unique index on touched (ticker, date)",
   `insert into touched
     select other.ticker, other.date
     from (
+      -- Rows of "stale" without days are about share counts, on which no session depends.
       select ticker, date as first, date as last from changed
       union all select ticker, first, last from stale where first is not null
     ) as source

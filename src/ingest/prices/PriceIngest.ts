@@ -102,6 +102,9 @@ const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbo
       "intended, add --allow-empty.",
   })
 
+/**
+ * Returns a warning about a day on which the bars contradict the early closes known in advance, and what was assumed.
+ */
 const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: ContradictedDay) => {
   if (is_half_day) {
     return `An early close was scheduled for ${date}, but bars show trading after it. The close is taken at 13:00.`
@@ -124,11 +127,15 @@ const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_k
 /** The maximum number of symbols that a warning about mixed closes lists. */
 const maxListedSymbols = 20
 
+/**
+ * Returns a warning about symbols that are not in the file and whose close was taken at another time by an earlier one.
+ */
 const describeMixedCloses = ({ closed_early, date, symbols }: ConflictingCloses) => {
-  const [taken, known] = closed_early ? ["13:00", "16:00"] : ["16:00", "13:00"]
-  const listed = symbols.slice(0, maxListedSymbols).join(", ")
-  return `The close of ${date} is taken at ${taken}, but that of ${formatCountWithNoun(symbols.length, "symbol")} ` +
-    `that the file lacks was taken at ${known}. Ingest the bars of ${date} of these symbols again: ${listed}` +
+  const [fileClose, earlierClose] = closed_early ? ["13:00", "16:00"] : ["16:00", "13:00"]
+  const examples = symbols.slice(0, maxListedSymbols).join(", ")
+  const count = formatCountWithNoun(symbols.length, "symbol")
+  return `The close of ${date} is taken at ${fileClose}, but that of ${count} that the file lacks was taken at ` +
+    `${earlierClose}. Ingest the bars of ${date} of these symbols again: ${examples}` +
     (symbols.length > maxListedSymbols ? ", …" : "")
 }
 
@@ -161,7 +168,8 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
 })
 
 /**
- * Describes what the file's bars leave uncertain. With `check`, this includes patterns that only a few symbols show.
+ * Returns warnings about what the file's bars leave uncertain, as sentences: when the market closed on a day, and
+ * whether the bars' times are their starts. With `check`, this includes patterns that only a few symbols show.
  */
 const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
@@ -172,8 +180,10 @@ const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOption
 })
 
 /**
- * Merges the file's totals, and finds the sessions to compute and their securities. Returns the number of symbols whose
- * ticker changes, splits or closes have changed.
+ * Merges the file's totals into `price_periods`, and finds the sessions whose rows must be computed (the table
+ * `touched`) and the securities to which they belong. Returns the number of symbols whose sessions are computed again
+ * because other programs have changed ticker changes, splits or closes. The steps run in this order, because each reads
+ * what the previous ones have added to `changed` and `touched`.
  */
 const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions) {
   // If this ingest leaves out some datasets, a later ingest must find the corrections again, because those datasets
@@ -188,12 +198,16 @@ const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions)
   return corrected
 })
 
-/** Computes and merges the rows of the datasets. Returns the number of changed rows by dataset. */
+/**
+ * Computes the rows of the sessions in `touched`, and merges them into the datasets to fill. Returns how many rows were
+ * added, updated, left unchanged and removed, by dataset.
+ */
 const computeDatasets = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions) {
   yield* computeVolumes
   const merged = new Map<PriceDataset, ReplacedRowCounts>()
   for (const dataset of priceDatasets) {
-    // At this point, the closes in `daily_prices` are complete.
+    // `premarket_stats` is the first dataset that reads previous closes. They are known now, because `daily_prices`
+    // comes before it, and must be found even if `premarket_stats` itself is not filled.
     if (dataset === "premarket_stats") yield* findPreviousCloses
     if (!datasets.includes(dataset)) continue
     if (dataset === "screener") yield* findMarketCaps
@@ -202,6 +216,12 @@ const computeDatasets = Effect.fnUntraced(function* ({ datasets }: PriceIngestOp
   return merged
 })
 
+/**
+ * Runs all steps of an ingest: stores the bars of the file, sums them, refuses a file that is empty or has only a part
+ * of a day, merges the sums, and computes the rows of the datasets. Without a file, there are no bars, and only
+ * sessions that other programs' changes affect are computed. Must run in a transaction, which it aborts with
+ * `CheckPassed` if the file is only checked.
+ */
 const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
   const { allowEmpty, check, datasets } = options
   const label = file ?? "Corrections"
@@ -217,13 +237,14 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   yield* keepSpellings(spellings)
 
   yield* startStep(`${label}: summing`)
+  // If the file contains minute bars, its bars at midnight are minute bars outside of the sessions.
   const removed = skipped.hasMinutesAtMidnight ? yield* removeMidnightBars : 0
   skipped.outside += removed
   const hasPeriods = yield* sumBars
   if (!hasPeriods && !allowEmpty && file !== undefined) return yield* refuseEmptyFile(file, skipped)
   const doubts = yield* describeDoubts(options)
-  const [partial] = yield* findShortenedDays
-  if (partial !== undefined) return yield* refusePartialDay(label, partial)
+  const [shortenedDay] = yield* findShortenedDays
+  if (shortenedDay !== undefined) return yield* refusePartialDay(label, shortenedDay)
   const corrected = yield* mergeSums(options)
   doubts.push(...(yield* findMisdatedChanges).map(describeMisdatedChange))
 

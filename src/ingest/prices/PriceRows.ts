@@ -1,6 +1,9 @@
 /**
- * SQL that computes the rows of each price dataset from `price_periods`, for the sessions in the table `touched`.
- * `docs/operations/ingest-prices.md` defines each column.
+ * SQL that computes the rows of each price dataset from `price_periods`, for the sessions (one symbol on one day) in
+ * the table `touched`. `docs/operations/ingest-prices.md` defines each column.
+ *
+ * `PeriodSql.ts` and `SecurityPeriods.ts` have created the tables that the statements read: `touched`, `removed`,
+ * `recomputed` and `stale`, `symbol_periods` (which security used which symbol when) and `splits`.
  *
  * Most statements compare a session with earlier sessions of the same security, which may have traded under other
  * symbols. They find the security's sessions by joining all of its rows in `symbol_periods`, including the current one,
@@ -20,7 +23,7 @@ const minRunnerRatio = 9
 /** A runner's volume must be more than this many standard deviations above the mean (§2.4, intraday runners). */
 const minDeviations = 3
 
-/** The minimum number of earlier sessions from which a usual volume is computed. */
+/** The minimum number of earlier sessions from which a usual volume, the mean of their volumes, is computed. */
 const minUsualSessions = 10
 
 /** The maximum age of a previous close, in days. An older close may belong to another company with the same symbol. */
@@ -28,8 +31,8 @@ const maxCloseAge = 30
 
 /**
  * Returns SQL for the factor that converts a price on the day `from` to a price per share on the day `to`. For example,
- * it is 0.1 after a 10-for-1 split. Splits on the day `to` are included, and splits on the day `from` are not. Null if
- * the ratio of a split between the two days is contradicted.
+ * it is 0.1 after a 10-for-1 split. Splits on the day `to` are included. Splits on the day `from` are not, because that
+ * day's prices are already prices after them. Null if the ratio of a split between the two days is contradicted.
  */
 const splitFactor = (security: string, from: string, to: string) =>
   `(
@@ -92,15 +95,21 @@ const lastClose = (security: string, day: string) =>
   )`
 
 /**
- * Creates the table `volumes`, with the volumes of each session and totals over the sessions of the preceding 60 days.
+ * Creates the table `volumes`, with the volumes of each session and totals over the security's sessions of the
+ * preceding 60 days. `volume` is the session's volume as traded.
  *
- * `comparable`, `premarket`, `afterhours` and the totals are measured in shares before all splits, so that they can be
- * added and compared. Dividing one of them by `factor` converts it to shares on the day of the session.
- * `are_comparable` is true if there is no split with a contradicted ratio between the session and the preceding ones.
+ * `comparable` is the same volume, and `premarket` and `afterhours` are parts of it, in shares before all splits, so
+ * that volumes of different days can be added and compared. For example, 1,000 shares traded after a 10-for-1 split are
+ * 100 comparable shares. Dividing by `factor` (0.1) converts them to shares on the day of the session.
+ *
+ * The other columns are about the preceding sessions. `sessions` is their number, `total` the sum of their comparable
+ * volumes, and `squares` the sum of the squares. `minute_sessions`, `premarket_total` and `afterhours_total` count only
+ * sessions with minute bars, because day bars do not show these parts. `are_comparable` is true if there is no split
+ * with a contradicted ratio between the session and the preceding ones.
  */
 const createVolumes = `
   create temp table volumes on commit drop as
-  with used as materialized (
+  with used_periods as materialized (
     select * from symbol_periods
     where security in (select security from symbol_periods where ticker in (select ticker from touched))
   ),
@@ -109,16 +118,16 @@ const createVolumes = `
       bool_or(period <> 'day') as has_minutes,
       coalesce(sum(volume) filter (where period = 'premarket'), 0) as premarket,
       coalesce(sum(volume) filter (where period = 'afterhours'), 0) as afterhours
-    from used join price_periods as parts on ${makePeriodCondition("parts", "used")}
+    from used_periods join price_periods as parts on ${makePeriodCondition("parts", "used_periods")}
     where parts.date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
     group by security, parts.ticker, parts.date
   ),
-  -- The factor covers all splits up to the day. "doubts" is the number of contradicted splits among them.
+  -- The factor covers all splits up to the day. "contradicted" is the number of contradicted splits among them.
   comparable as (
     select traded.*, adjusted.* from traded cross join lateral (
       select coalesce(product(split_from) filter (where status = 'applied')
           / product(split_to) filter (where status = 'applied'), 1) as factor,
-        count(*) filter (where status = 'contradicted') as doubts
+        count(*) filter (where status = 'contradicted') as contradicted
       from splits where splits.security = traded.security and effective_date <= traded.date
     ) as adjusted
   )
@@ -129,8 +138,9 @@ const createVolumes = `
     count(*) filter (where has_minutes) over before as minute_sessions,
     sum(premarket * factor) filter (where has_minutes) over before as premarket_total,
     sum(afterhours * factor) filter (where has_minutes) over before as afterhours_total,
-    -- The number of contradicted splits never decreases. If it was the same at the start, none is in between.
-    min(doubts) over before = doubts as are_comparable
+    -- The number of contradicted splits never decreases from day to day. If it was the same on the earliest of the
+    -- preceding sessions, there is no such split in between.
+    min(contradicted) over before = contradicted as are_comparable
   from comparable
   window before as (
     partition by security order by date
@@ -138,11 +148,13 @@ const createVolumes = `
   )`
 
 /**
- * Creates the table `sessions`. For each session in `touched`, it contains the security, the security's first day
- * (`began`), the last minute bar, and the previous close, adjusted for later splits.
+ * Creates the table `sessions`. For each session in `touched`, it contains the security that used the symbol on that
+ * day (`security`), the security's first day (`began`), the minute of the session's last minute bar (`last_minute`),
+ * and the previous close, adjusted for later splits (`previous`; null if it is unknown or cannot be adjusted).
  *
- * If no close is known from the preceding days, an existing row is normally kept, because its source may have known a
- * close. If `is_decided` is true, the row is removed unless it is computed again. This is the case if
+ * `is_decided` says what happens to a row that a dataset already has for the session if this ingest does not compute
+ * one, for example because there was no gap. If no close is known from the preceding days, the row is normally kept,
+ * because its source may have known a close. If `is_decided` is true, the row is removed. This is the case if
  * - a close is known, even if it cannot be adjusted,
  * - the security is so new that an older close would belong to another company, or
  * - ticker changes, splits or closes were corrected, so that an earlier ingest may have used a wrong close.
@@ -162,18 +174,20 @@ const createSessions = `
   from touched join symbol_periods as period on ${makePeriodCondition("touched", "period")}
   cross join lateral (
     select min(starts) as began from symbol_periods as any_period where any_period.security = period.security
-  ) as used
+  ) as first_period
   left join lateral ${lastClose("period.security", "(touched.date - 1)")} as before on true
   left join lateral (
     select ${adjustPrice("before.close", "period.security", "before.date", "touched.date")} as close
   ) as adjusted on true`
 
 /**
- * Stores the time at which the price first returned to the previous close in `price_periods`. The time can only be
- * determined from the file's bars, which are not kept. `fill_close` is the close to which the time refers.
+ * Stores in `price_periods` the minute in which the price first returned to the previous close and so filled the gap
+ * (`fill_minute`, null if it did not). The minute can only be determined from the file's minute bars, which are not
+ * stored. `fill_close` is the close to which the minute refers: if that close is corrected later, the minute is no
+ * longer used.
  */
 const storeGapFills = `
-  update price_periods as kept set fill_close = found.previous, fill_minute = found.minute
+  update price_periods as stored set fill_close = found.previous, fill_minute = found.minute
   from (
     select bars.ticker, bars.day, previous, min(minute) filter (
       where case when regular.open > previous then bars.low <= previous else bars.high >= previous end
@@ -185,10 +199,10 @@ const storeGapFills = `
     where bars.period = 'regular' and previous is not null
     group by bars.ticker, bars.day, previous
   ) as found
-  where kept.ticker = found.ticker and kept.date = found.day and kept.period = 'regular'
+  where stored.ticker = found.ticker and stored.date = found.day and stored.period = 'regular'
     and (fill_close, fill_minute) is distinct from (found.previous, found.minute)`
 
-/** Creates the table `volumes`, which most datasets are computed from. */
+/** Creates the table `volumes`, from which most datasets are computed. */
 export const computeVolumes = runStatements(
   createVolumes,
   "create index on volumes (ticker, date)",
@@ -196,8 +210,8 @@ export const computeVolumes = runStatements(
 )
 
 /**
- * Creates the table `sessions` with the previous closes. Must run after `daily_prices` has been filled, because it
- * reads that table.
+ * Creates the table `sessions` with the previous closes, and stores when gaps were filled. Must run after
+ * `daily_prices` has been filled, because it reads the closes there.
  */
 export const findPreviousCloses = runStatements(
   createSessions,
@@ -227,8 +241,9 @@ const joinPeriod = (period: string, alias: string) =>
     and ${alias}.period = '${period}'`
 
 /**
- * Returns an SQL condition on `existing`: this ingest computes the row's session, and the session satisfies
- * `condition`. Such a row is removed unless it was computed again. For example, the session may no longer be a gap.
+ * Returns an SQL condition on `existing`, a row of the dataset: this ingest computes the row's session, and the session
+ * satisfies `condition`, which may use columns of `sessions` and `volumes`. Such a row is removed unless it was
+ * computed again. For example, the session may no longer have a gap.
  */
 const isSessionWith = (condition: string) =>
   `exists (
@@ -236,19 +251,21 @@ const isSessionWith = (condition: string) =>
     where sessions.ticker = existing.ticker and sessions.date = existing.date and ${condition}
   )`
 
+/** SQL condition on a row of `sessions`: the session has minute bars. */
 const hasMinutes = "last_minute is not null"
 
 /**
- * Returns the SQL condition that the usual volume is known. There must be enough sessions and no contradicted split
- * between them, and their mean must be at least one share. The mean is `total / sessionCount / factor`, in shares on
- * the day of the session.
+ * Returns the SQL condition that the usual volume is known, which is the mean over the preceding sessions. The
+ * arguments are columns of `volumes`: the number of these sessions, and the total of their volumes. There must be
+ * enough sessions and no contradicted split between them, and the mean must be at least one share. In shares on the day
+ * of the session, the mean is `total / sessionCount / factor`.
  */
 const isUsualKnown = (sessionCount: string, total: string) =>
   `${sessionCount} >= ${minUsualSessions} and are_comparable and ${total} >= ${sessionCount} * volumes.factor`
 
 const hasUsualVolume = isUsualKnown("volumes.sessions", "total")
 
-/** The columns that describe the spike and the halts in one part of the day. */
+/** SQL for the columns that describe the spike and the halts in `part`, a row of `price_periods`. */
 const spikeColumns = (part: string) => ({
   spike_start_time: toTime(`${part}.spike_minute`),
   spike_start_price: `${part}.spike_price`,
@@ -260,6 +277,7 @@ const spikeColumns = (part: string) => ({
 const usualRatio = (volume: string, sessionCount: string, total: string) =>
   `case when ${isUsualKnown(sessionCount, total)} then round(${volume} * ${sessionCount} / ${total}, 4) end`
 
+/** Computes the closes of complete days. A session's day bar takes precedence over its minute bars. */
 const dailyPrices: ComputedRows = {
   columns: { ticker: "ticker", date: "date", close: "close" },
   from: `from (
@@ -277,8 +295,9 @@ const dailyPrices: ComputedRows = {
 }
 
 /**
- * Adds sessions to `changed` if their close differs from the close in `daily_prices`. Their bars may be unchanged if
- * the close in `daily_prices` came from another source, but later sessions depend on the close.
+ * Adds sessions of `touched` to `changed` if this ingest will change their close in `daily_prices`, so that later
+ * sessions, which depend on the close, are computed again. The bars of such a session may be unchanged, if the close in
+ * `daily_prices` came from another source.
  */
 export const addSessionsOfChangedCloses = runStatements(
   `insert into changed select ticker, date ${dailyPrices.from} where not exists (
@@ -287,6 +306,7 @@ export const addSessionsOfChangedCloses = runStatements(
   )`,
 )
 
+/** How the rows for one of the two sessions outside of regular hours are computed. */
 interface ExtendedHours {
   readonly period: "premarket" | "afterhours"
   /** SQL for the close with which the prices are compared. */
@@ -299,6 +319,7 @@ interface ExtendedHours {
   readonly isDecided: string
 }
 
+/** Computes a row for each session that has minute bars in this part of the day and a close to compare them with. */
 const makeExtendedHours = ({ isDecided, period, reference, rest }: ExtendedHours): ComputedRows => ({
   columns: {
     ticker: "sessions.ticker",
@@ -373,6 +394,10 @@ const sharedColumns = {
 
 const joinExtendedHours = `left ${joinPeriod("premarket", "premarket")} left ${joinPeriod("afterhours", "afterhours")}`
 
+/**
+ * Computes gaps: sessions whose open differs enough from the previous close. They need minute bars in regular hours,
+ * because a day bar does not show the times.
+ */
 const gapStats: ComputedRows = {
   columns: {
     ...sharedColumns,
@@ -434,11 +459,13 @@ const intradayRunners: ComputedRows = {
 const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /**
- * Returns SQL for a value that is computed from the last `days` days, or from closes that are up to `age` days older.
- * If the value cannot be computed yet because the first known close is too recent, the screener row keeps its old
- * value. The value becomes null if the days begin before `known.since`, because the old value may come from another
- * company or ignore a split. It also becomes null if older closes are known, because the old value would then describe
- * an earlier session.
+ * Returns SQL for the new value of a screener column: `value`, or the column's old value if `value` is null for lack of
+ * bars. `value` is computed from the last `days` days, or from a close that is up to `age` days older.
+ *
+ * Example: prices have been ingested since 1 June, and the gain over 90 days is null on 1 August. The row keeps its old
+ * gain, which another source has loaded. The old value becomes null in two cases. If the days begin before
+ * `known.since`, it may come from another company or ignore a split. If closes are known from before the days begin, it
+ * was computed from them for an earlier session, and does not describe the newest one.
  */
 const keepUnlessComputable = (value: string, column: string, days: number, age = 0) =>
   `coalesce(${value}, case when newest.date - ${days} >= known.since
@@ -525,7 +552,7 @@ const joinYearExtremes = `cross join lateral (
 
 /**
  * SQL join. The mean and median volume of the sessions before the newest one, in shares on the newest session's day.
- * There is no row if one of the volumes cannot be adjusted.
+ * They are null if there are too few sessions or if one of the volumes cannot be adjusted for a split.
  */
 const joinUsualVolume = `left join lateral (
     select case when count(volume) >= ${minUsualSessions} then round(avg(volume)) end as mean,
@@ -540,6 +567,7 @@ const joinUsualVolume = `left join lateral (
       where any_period.security = current_period.security
         and date >= newest.date - ${dependentDays} and date < newest.date
       group by date
+      -- A volume is null if a split cannot be adjusted for. Then there are fewer volumes than sessions, and no result.
     ) as sessions having count(volume) = count(*)
   ) as usual on true`
 
@@ -552,7 +580,9 @@ const joinUpwardGaps = `cross join lateral (
 
 /**
  * Updates the existing rows of the screener to the newest session of their security. `listed` is the row, and
- * `current_period` is the period in which the security uses the row's symbol.
+ * `current_period` is the period in which the security uses the row's symbol now. Rows are updated if this ingest
+ * computes a session of the security, under any of its symbols, or if a close or share count was corrected that belongs
+ * to the security. No rows are added, because most of their columns come from other sources.
  */
 const screener: ComputedRows = {
   columns: {

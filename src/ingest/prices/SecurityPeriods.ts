@@ -11,54 +11,61 @@ import { decodeIncompleteSymbols } from "../load/MarketCaps.ts"
 import { dependentDays, maxSplitDistance, runStatements } from "./PeriodSql.ts"
 
 /**
- * Adds sessions to `touched` whose prices were adjusted for another company's split.
+ * Adds sessions to `touched` whose prices were adjusted for a split that, according to the file, is another company's.
  *
- * `split_status` may list a split under a symbol that the security adopted later or has just given up. Such a split is
- * attributed to the security if nobody traded under the symbol around the day of the split. If this file contains the
- * first bars that show another company trading under the symbol at that time, the split belongs to the other company,
- * and all sessions of the security are recomputed.
+ * `split_status` may record a split under a symbol that the security adopted later or has just given up. Example: a
+ * company changes its symbol from A to B in June, and its split in May is recorded under B. `security_splits`
+ * attributes such a split to the security if nobody traded under the symbol around the day of the split. If the file
+ * contains the first bars under B in May, another company used B then. The split belongs to that company, and all
+ * sessions of the security that has used B since June must be computed again without it.
  */
 export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
     `insert into touched
-      -- The splits that have a changed session around their day, with the symbol under which they are listed.
-      with listed as materialized (
+      -- The splits that have a changed session around their day, with the symbol under which they are recorded.
+      with recorded_splits as materialized (
         select distinct ticker, effective_date,
           effective_date - ${maxSplitDistance} as first, effective_date + ${maxSplitDistance} as last
         from changed join split_status using (ticker)
         where changed.date between effective_date - ${maxSplitDistance} and effective_date + ${maxSplitDistance}
       ),
       periods as materialized (
-        select * from security_periods(array(select distinct ticker from listed), '${today}')
+        select * from security_periods(array(select distinct ticker from recorded_splits), '${today}')
       )
-      -- "own" is the period of the company that uses the symbol on the day of the split. "chain" is a period in which a
-      -- security that is linked by ticker changes uses the symbol. "used" contains all periods of that security.
+      -- "split_period" is the period of the symbol that contains the day of the split; no security with ticker changes
+      -- uses the symbol then. "other_period" is a period in which one does. "security_period" stands for each period of
+      -- that security, under any symbol.
       select session.ticker, session.date
-      from listed join periods as own using (ticker) join periods as chain using (ticker)
-        join periods as used on used.security = chain.security
-        join price_periods as session
-          on session.ticker = used.ticker and session.date >= used.starts and session.date < used.ends
-      where effective_date >= own.starts and effective_date < own.ends and not own.is_linked and chain.is_linked
-        -- All known bars around the day are new.
+      from recorded_splits
+        join periods as split_period using (ticker) join periods as other_period using (ticker)
+        join periods as security_period on security_period.security = other_period.security
+        join price_periods as session on session.ticker = security_period.ticker
+          and session.date >= security_period.starts and session.date < security_period.ends
+      where effective_date >= split_period.starts and effective_date < split_period.ends
+        and not split_period.is_linked and other_period.is_linked
+        -- All stored bars of the symbol around the day of the split, within "split_period", have come from this file.
         and (
           select bool_and((known.ticker, known.date) in (select ticker, date from changed))
           from price_periods as known
-          where known.ticker = listed.ticker
-            and known.date between greatest(first, own.starts) and least(last, own.ends - 1)
+          where known.ticker = recorded_splits.ticker
+            and known.date between greatest(first, split_period.starts) and least(last, split_period.ends - 1)
         )
       except select ticker, date from touched`,
   ))
 
 /**
- * Finds changes that other programs have made since the last ingest. Must run before the file's sessions are stored.
- * Creates two tables:
+ * Finds the ticker changes, splits, closes and share counts that other programs have changed since the last ingest.
+ * Triggers have recorded these changes in `price_corrections`. Must run before the file's sessions are stored. Creates
+ * three tables:
+ * - `corrected`: the rows of `price_corrections`. They are also deleted there, unless `keep` is true; then the next
+ *   ingest finds them again.
  * - `recomputed`: symbols with prices whose ticker changes or splits have changed, and the symbols that ticker changes
  *   connect with them.
  * - `stale`: symbols whose closes in `daily_prices` have changed, with the range of days from `first` to `last`, and
  *   symbols whose share counts have changed, with null for both days.
  *
- * A change that takes effect on a later day is left for an ingest on or after that day. With `keep`, the next ingest
- * finds the same changes again. Returns the number of symbols whose sessions are recomputed.
+ * A change that takes effect on a later day is left for an ingest on or after that day. Returns the number of symbols
+ * whose sessions are computed again.
  */
 export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
   const today = yield* todayInChicago
@@ -71,7 +78,8 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
           select * from price_corrections where ${isDue}`
       : `create temp table corrected on commit drop as
           with due as (delete from price_corrections where ${isDue} returning *) select * from due`,
-    // A symbol without sessions uses the prices of another symbol if both belong, or belonged, to the same security.
+    // A symbol without sessions uses the prices of another symbol if both belong to the same security, or belonged to
+    // it before a ticker change was corrected. `counterpart` is the other symbol of such a change.
     `create temp table recomputed on commit drop as
       select distinct ticker from security_periods(
         array(select ticker from corrected where dataset in ('ticker_changes', 'split_status')), '${today}'
@@ -113,9 +121,11 @@ const maxChangeShift = 10
 
 /**
  * Returns SQL for the day on which a ticker change took place, according to bars. The arguments are SQL for the last
- * session under the old symbol and the first session under the new symbol, and the row has the day in `recorded`. The
- * result differs from `recorded` only if the new symbol traded earlier, or the old symbol traded on that day or later.
- * If the sessions overlap, another company uses one of the symbols, so the bars prove nothing.
+ * session under the old symbol and the first session under the new symbol, and the row has the day in `recorded`.
+ *
+ * The result differs from `recorded` only if the new symbol traded earlier, or the old symbol traded on that day or
+ * later. Example: a change from A to B is recorded for the 10th, but bars show A until the 7th and B from the 8th, so
+ * the result is the 8th. If the sessions overlap, another company uses one of the symbols, so the bars prove nothing.
  */
 const shownDay = (lastOld: string, firstNew: string) =>
   `case
@@ -125,8 +135,11 @@ const shownDay = (lastOld: string, firstNew: string) =>
   end`
 
 /**
- * Creates the table `dated_changes`: the ticker changes of the securities in `symbol_periods`. `shown` is the day of
- * the change according to the bars, and `shown_before` is the same without the sessions in `changed`.
+ * Creates the table `dated_changes`: the ticker changes of the securities in `symbol_periods`, except those that bars
+ * cannot date, because the same symbols are involved in other changes. `recorded` is the day of the change in
+ * `ticker_changes`. `last_old` and `first_new` are the last session under the old symbol and the first session under
+ * the new one. `shown` is the day of the change according to them. `shown_before` is the same without the sessions in
+ * `changed`, which is the day that previous ingests have used.
  */
 const createDatedChanges = `
   create temp table dated_changes on commit drop as
@@ -134,6 +147,7 @@ const createDatedChanges = `
     ${shownDay("last_old_before", "first_new_before")} as shown_before
   from (
     select old.ticker as old_ticker, new.ticker as new_ticker, new.starts as recorded
+    -- A security changes its symbol on the day on which it stops using one symbol and starts using another.
     from symbol_periods as old join symbol_periods as new using (security) where old.ends = new.starts
       -- Other changes say that another company used the new symbol before, or the old symbol afterward.
       and not exists (
@@ -160,9 +174,10 @@ const createDatedChanges = `
   ) as sessions`
 
 /**
- * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and `stale`, and for all
- * symbols connected with them. If bars show that a ticker change is recorded for the wrong day, the periods follow the
- * bars. If the file moves such a change, adds the sessions around it to `touched`.
+ * Creates the tables `symbol_periods`, `dated_changes` and `splits` for the symbols in `touched`, `recomputed` and
+ * `stale`, and for all symbols that ticker changes connect with them. If bars show that a ticker change is recorded for
+ * the wrong day, the periods in `symbol_periods` follow the bars. If this file's bars move such a change, adds the
+ * sessions around it to `touched`.
  */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
   const symbols = "array(select ticker from touched union select ticker from recomputed union select ticker from stale)"
@@ -237,10 +252,11 @@ export const findContradictedSplits = Effect.gen(function* () {
 })
 
 /**
- * Creates the table `caps` with the market capitalizations (D44) for rows of `screener` and `float_outstanding`. Values
- * that cannot be computed are normally left out, so that the rows keep their old values. They are null if ticker
- * changes or splits were corrected, because the old values may belong to another company. Must run after `daily_prices`
- * has been filled, because it reads the closes there.
+ * Creates the table `caps` with the market capitalizations (D44) for rows of `screener` and `float_outstanding`, in the
+ * columns `dataset`, `ticker`, `market_cap` and `reason`. Values that cannot be computed, because the close or the
+ * number of shares is unknown, are normally left out, so that the rows keep their old values. They are null for the
+ * symbols in `recomputed`, whose ticker changes or splits were corrected, because the old values may belong to another
+ * company. Must run after `daily_prices` has been filled, because it reads the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(

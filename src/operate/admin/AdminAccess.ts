@@ -14,7 +14,7 @@ import {
   InvalidAdminToken,
 } from "./AdminErrors.ts"
 
-/** The ID of the current admin API request (D12). */
+/** The ID of the current admin API request, which error responses contain (D12, request id). */
 export const AdminRequestId = Context.Reference<string>("tickerline/operate/AdminRequestId", {
   defaultValue: () => makeRequestId(),
 })
@@ -27,12 +27,18 @@ export class CurrentAdmin extends Context.Service<CurrentAdmin, {
   /** The name of the token, or of the person who signed in to the console. */
   readonly name: string
   readonly scope: AdminScope
-  /** The ID of the token that opened the session, or null. */
+  /**
+   * The ID of the token with which the admin opened the session in the console. Null if the request was sent with a
+   * token, or if the session was opened in another way.
+   */
   readonly opened_with: number | null
   readonly expires_at: string | null
 }>()("tickerline/operate/CurrentAdmin") {}
 
-/** The scope that an endpoint requires. Defaults to the highest scope. */
+/**
+ * The scope that an endpoint requires. Defaults to the highest scope, so that an endpoint that declares none is not
+ * open to everyone.
+ */
 export const RequiredScope = Context.Reference<AdminScope>("tickerline/operate/RequiredScope", {
   defaultValue: () => "admin",
 })
@@ -52,8 +58,8 @@ export class AdminAccess extends HttpApiMiddleware.Service<AdminAccess, { provid
 
 /**
  * Middleware that runs a write in a transaction, which the audit log attributes to the admin. If the request has an
- * `Idempotency-Key`, the write runs only once. All other failures are converted to errors that the endpoint declares.
- * Must be declared before `AdminAccess`, so that it runs inside `AdminAccess`.
+ * `Idempotency-Key`, the write runs only once. Failures of PostgreSQL and of validation are converted to errors that
+ * the endpoint declares. Must be declared before `AdminAccess`, so that it runs inside `AdminAccess`.
  */
 export class AdminTransaction extends HttpApiMiddleware.Service<AdminTransaction, { requires: CurrentAdmin }>()(
   "tickerline/operate/AdminTransaction",

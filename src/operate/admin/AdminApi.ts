@@ -37,7 +37,10 @@ const listOf = <A extends Schema.Top>(row: A) => Schema.Struct(envelopeOf(row))
  */
 const pageOf = <A extends Schema.Top>(row: A) => Schema.Struct({ ...envelopeOf(row), next: Schema.NullOr(Schema.Int) })
 
-/** Returns the schema for a whole number within a range. Any invalid value produces the same error message. */
+/**
+ * Returns the schema for a parameter whose text is a whole number from `minimum` to `maximum`. Any invalid value, such
+ * as `1.5` or `x`, produces the same error message.
+ */
 const makeIntegerText = (minimum: number, maximum: number) =>
   Schema.String.check(
     Schema.makeFilter(
@@ -53,7 +56,10 @@ const paging = {
   limit: Schema.optionalKey(makeIntegerText(1, 1_000)),
 }
 
-/** Request counts and costs, summed over the columns that the query groups by. */
+/**
+ * The request counts and costs of one account, day, or endpoint, depending on what the query groups by. Only the field
+ * that the query groups by is present.
+ */
 export const UsageTotal = Schema.Struct({
   account: Schema.optionalKey(Schema.NullOr(Schema.String)),
   day: Schema.optionalKey(Schema.String),
@@ -84,7 +90,7 @@ export const IngestRun = Schema.Struct({
   rejections: Schema.Int,
 }).annotate({ identifier: "IngestRun" })
 
-/** Whether some process is currently running a background job. */
+/** A background job, and whether a process of the service is currently running it. */
 export const JobState = Schema.Struct({
   name: Schema.String,
   is_held: Schema.Boolean.annotate({ description: "Whether a process runs the job." }),

@@ -61,7 +61,7 @@ export class Conflict extends Schema.Error<Conflict>("Conflict")(
   readonly _tag = "Conflict"
 }
 
-/** 412: the resource has changed since the client last read it. */
+/** 412: the `If-Match` header does not match, because the resource has changed since the client last read it. */
 export class PreconditionFailed extends Schema.Error<PreconditionFailed>("PreconditionFailed")(
   makeErrorFields("precondition_failed"),
   describeError(412, "The resource has changed since the ETag in `If-Match`. Read it again."),

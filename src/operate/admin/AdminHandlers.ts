@@ -2,7 +2,7 @@
  * Handlers of the admin API's endpoints. Accounts, tokens, and emails are changed with the same domain functions that
  * the commands use.
  */
-import { Duration, Effect, Layer, Option, Predicate, Struct } from "effect"
+import { Duration, Effect, Layer, Option, Predicate, type Schema, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { eraseAccount, readErasureState, readErasureVersion } from "../../accounts/AccountErasure.ts"
@@ -36,7 +36,7 @@ import { withDatabaseErrors } from "./AdminRequests.ts"
 import * as Tokens from "./AdminTokens.ts"
 import { explainRequests } from "./RequestExplanation.ts"
 import { readSlowStatements, readTraffic } from "./Traffic.ts"
-import { AdminApi, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
+import { AdminApi, type auditQuery, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
 
 interface DomainError {
   readonly message: string
@@ -98,7 +98,11 @@ const defaultPageSize = 100
 /** Wraps the results in the list envelope (§1, envelope). */
 const toList = <A>(results: ReadonlyArray<A>) => ({ count: results.length, results })
 
-/** Reads one page of a list. `next` is the ID of the page's last row, or null on the last page. */
+/**
+ * Reads one page of a list, and converts its errors. `read` returns at most `limit` rows, and `id` is the name of their
+ * ID column. In the result, `next` is the ID of the page's last row, which the client sends to get the next page. On
+ * the last page, it is null.
+ */
 const listPage = <Id extends string, Value, Row extends Readonly<Record<Id, Value>>, E, R>(
   id: Id,
   limit = defaultPageSize,
@@ -108,6 +112,7 @@ const listPage = <Id extends string, Value, Row extends Readonly<Record<Id, Valu
     Effect.map(readPage(limit, read), ({ last, rows }) => ({ ...toList(rows), next: last?.[id] ?? null })),
   )
 
+/** Returns an ETag that changes whenever one of the fields changes. */
 const computeEtagOf = (fields: ReadonlyArray<unknown>) => computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
 
 /**
@@ -137,6 +142,21 @@ const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, 
   })
 })
 
+/** Returns an account, and locks its row, so that no other change comes between the ETag check and the write. */
+const findAndLockAccount = (name: string) => Accounts.findAccount(name, true)
+
+/** Fails unless the admin may make the change. Changing the tier requires a higher scope than the endpoint does. */
+const requireScopeForChange = Effect.fnUntraced(function* ({ tier }: { readonly tier?: unknown }) {
+  const { scope } = yield* CurrentAdmin
+  if (tier === undefined || isScopeSufficient(scope, "admin")) return
+  return yield* new InsufficientScope({
+    error: {
+      message: `To change the tier, a token needs the scope admin; it has ${scope}.`,
+      details: { required_scope: "admin", scope },
+    },
+  })
+})
+
 const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit, ...selection } }) =>
@@ -150,16 +170,8 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
     find: ({ params: { name } }) => Accounts.findAccount(name).pipe(Effect.map(withAccountEtag), withAdminErrors),
     change: ({ headers, params: { name }, payload }) =>
       Effect.gen(function* () {
-        const { scope } = yield* CurrentAdmin
-        if (payload.tier !== undefined && !isScopeSufficient(scope, "admin")) {
-          return yield* new InsufficientScope({
-            error: {
-              message: `To change the tier, a token needs the scope admin; it has ${scope}.`,
-              details: { required_scope: "admin", scope },
-            },
-          })
-        }
-        const { headers: { etag } } = withAccountEtag(yield* Accounts.findAccount(name, true))
+        yield* requireScopeForChange(payload)
+        const { headers: { etag } } = withAccountEtag(yield* findAndLockAccount(name))
         yield* requireMatch(headers["if-match"], etag, `account ${name}`)
         if (Object.keys(payload).length > 0) yield* Accounts.updateAccount(name, payload)
         return withAccountEtag(yield* Accounts.findAccount(name))
@@ -181,7 +193,7 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
 const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
   handlers.handleAll({
     set: ({ headers, params: { name }, payload: { budget_microdollars, stops = false } }) =>
-      Accounts.findAccount(name, true).pipe(
+      findAndLockAccount(name).pipe(
         Effect.flatMap((account) =>
           requireMatch(headers["if-match"], withAccountEtag(account).headers.etag, `account ${name}`)
         ),
@@ -198,7 +210,8 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
   }))
 
 /**
- * Returns an ETag that covers what an erasure would change, except usage and webhook messages, which change constantly.
+ * Returns an ETag that covers what an erasure of the account would change, except usage and webhook messages, which
+ * change constantly. With `isLocked`, the account is locked until the transaction ends.
  */
 const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = false) {
   const { body: { account_id, erased_at }, headers } = withAccountEtag(yield* Accounts.findAccount(name, isLocked))
@@ -208,12 +221,14 @@ const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = fa
 const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
   handlers.handleAll({
     preview: ({ params: { name } }) =>
-      // The ETag is read before the body, so it is never newer than the body.
+      // The ETag is read before the body. In the other order, a change between the two reads would be covered by the
+      // ETag but missing from the body, and the client could erase what it has not seen.
       Effect.all({ etag: readErasureEtag(name), body: readErasureState(name) }).pipe(
         Effect.map(({ body, etag }) => HttpApiSchema.withHeaders({ body, headers: { etag } })),
         withAdminErrors,
       ),
     erase: ({ headers, params: { name } }) =>
+      // `true` locks the account, so that nothing changes between the ETag check and the erasure.
       readErasureEtag(name, true).pipe(
         Effect.tap((etag) => requireMatch(headers["if-match"], etag, `account ${name}`)),
         Effect.andThen(eraseAccount(name)),
@@ -244,6 +259,7 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
     rotate: ({ params: { id }, payload: { grace_seconds } }) =>
       withAdminErrors(Keys.rotateApiKey(id, Duration.seconds(grace_seconds))),
     networks: ({ headers, params: { id }, payload: { networks } }) =>
+      // `true` locks the key, so that nothing changes between the ETag check and the write.
       withAdminErrors(Keys.findApiKey(id, true)).pipe(
         Effect.flatMap((key) => requireMatch(headers["if-match"], withKeyEtag(key).headers.etag, `key ${id}`)),
         Effect.andThen(withAdminErrors(Keys.setApiKeyNetworks(id, networks))),
@@ -253,13 +269,15 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
     revoke: ({ params: { id } }) => Keys.revokeApiKey(id).pipe(withAdminErrors),
   }))
 
-/** The columns of `usage_totals` that each grouping returns. */
+/** The column that a usage query returns for each value of `group_by`, as an SQL expression. */
 const usageGroups = {
   account: "accounts.name as account",
   day: "usage_date::text as day",
   endpoint: "endpoint",
 }
 
+// `totals` returns one row per account, day, or endpoint, as `group_by` says. Days are in chronological order; accounts
+// and endpoints are ordered by cost, highest first. `account` restricts the totals to one account.
 const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
   handlers.handleAll({
     totals: Effect.fnUntraced(function* ({ query: { account, from, group_by = "account", to } }) {
@@ -270,6 +288,7 @@ const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
         from usage_totals left join accounts using (account_id)
         where usage_date between ${from}::text::date and ${to}::text::date
           and (${account ?? null}::text is null or accounts.name = ${account ?? null})
+        -- 1 is the column that the totals are grouped by.
         group by 1 order by ${sql.literal(group_by === "day" ? "1" : "cost_microdollars desc, 1")}
       `)
       return toList(results)
@@ -290,23 +309,32 @@ const trafficHandlers = HttpApiBuilder.group(AdminApi, "traffic", (handlers) =>
     statements: () => withAdminErrors(readSlowStatements),
   }))
 
+/**
+ * Reads one page of the audit log, oldest change first. The log can be paged in both directions. With `after`, or with
+ * only a start time, the page begins with the oldest matching change, and `next` leads to newer ones. Otherwise, the
+ * page ends with the newest matching change before `before`, and `previous` leads to older ones.
+ */
+const readAuditPage = ({ after, before, limit, ...filter }: Schema.Struct.Type<typeof auditQuery>) => {
+  const isForwards = before === undefined && (after !== undefined || filter.since !== undefined)
+  const range = isForwards ? { after: after ?? 0 } : { before }
+  return Effect.map(
+    listPage("audit_id", limit, (limit) => readChanges(filter, { ...range, limit })),
+    ({ count, next, results }) =>
+      isForwards
+        ? { count, results, next, previous: null }
+        // Backward pages are read newest first, so their last row is the oldest, and `previous` continues from it.
+        : { count, results: results.toReversed(), next: null, previous: next },
+  )
+}
+
 const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handlers) =>
   handlers.handleAll({
-    audit: ({ query: { after, before, limit, ...filter } }) => {
-      const isForwards = before === undefined && (after !== undefined || filter.since !== undefined)
-      const range = isForwards ? { after: after ?? 0 } : { before }
-      return Effect.map(
-        listPage("audit_id", limit, (limit) => readChanges(filter, { ...range, limit })),
-        ({ count, next, results }) =>
-          isForwards
-            ? { count, results, next, previous: null }
-            : { count, results: results.toReversed(), next: null, previous: next },
-      )
-    },
+    audit: ({ query }) => readAuditPage(query),
     datasets: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
       const names = JSON.stringify(endpointsByDataset.map(({ dataset }) => dataset))
       const results = yield* decodeRows(DatasetState)(sql`
+        -- reltuples is PostgreSQL's estimate of the row count. It is -1 if the table was never analyzed.
         select dataset, greatest(reltuples, 0)::float8 as rows, (
             select ${sql.literal(formatTimeSql("max(changed_at)"))}
             from dataset_versions where dataset_versions.dataset = known.dataset
@@ -329,6 +357,7 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
     jobs: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
       const results = yield* decodeRows(JobState)(sql`
+        -- The process that runs a job holds its lease, and extends "until" while it does.
         select name, coalesce(until > now(), false) as is_held from leases order by name
       `)
       return toList(results)
@@ -405,6 +434,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
 
 const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
   handlers.handleAll({
+    // `opened_with` is internal: the response schema does not have it.
     me: () => Effect.map(CurrentAdmin, Struct.omit(["opened_with"])),
     signOut: Effect.fnUntraced(function* () {
       const { token_id } = yield* CurrentAdmin

@@ -35,13 +35,14 @@ import {
   InsufficientScope,
   InvalidAdminToken,
 } from "./AdminErrors.ts"
+import { maxConcurrentAdminRequests } from "./AdminSettings.ts"
 import { findAdminToken } from "./AdminTokens.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
 const isTemporary = (error: SqlError.SqlError) =>
   [isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout].some((is) => is(error))
 
-/** Creates the error anew for every request, because the request ID is set in the error object. */
+/** Creates the error anew for every request, because `setRequestId` writes the request ID into the error object. */
 const makeDatabaseUnavailable = () =>
   new DatabaseUnavailable({
     error: {
@@ -73,7 +74,7 @@ const toDatabaseError = (
   return isTemporary(error) ? failWithReason(makeDatabaseUnavailable(), error) : Effect.die(error)
 }
 
-/** Converts PostgreSQL errors to errors that the admin API declares. */
+/** Converts PostgreSQL errors of an effect to errors that the admin API declares. */
 export const withDatabaseErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     effect,
@@ -100,6 +101,7 @@ const StoredResponse = Schema.Struct({
   body: Schema.NullOr(Schema.String),
 })
 
+/** Returns the stored response of a write that has already run, with a header that says so. */
 const replay = ({ body, etag, status }: typeof StoredResponse.Type) =>
   (body === null
     ? HttpServerResponse.empty({ status })
@@ -112,12 +114,16 @@ interface WriteRequest {
   readonly body: string
 }
 
-/** Creates the function that runs writes with an `Idempotency-Key`. */
+/**
+ * Creates the function that runs writes with an `Idempotency-Key`. `admin_requests` has a row for each key that an
+ * owner has used within the last 24 hours: digests of the key and of the request, and the stored response.
+ */
 const makeRunOnce = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digest = yield* Digest.Digest
   const hash = (text: string) => digest.digestHex(Digest.sha256, new TextEncoder().encode(text))
 
+  /** Returns the response stored in the row that `isRow` selects. Fails if the row belongs to a different request. */
   const findStoredResponse = Effect.fnUntraced(function* (isRow: Statement.Fragment, requestHash: string) {
     const [stored] = yield* decodeRows(StoredResponse)(sql`
       select request_hash = decode(${requestHash}, 'hex') as is_same, status, headers ->> 'etag' as etag, body
@@ -130,13 +136,14 @@ const makeRunOnce = Effect.gen(function* () {
   })
 
   /**
-   * Runs a write at most once per key. If a request with the same key has already run the write within the last 24
-   * hours, returns the stored response instead. The key's row is inserted before the write. A concurrent request with
-   * the same key therefore waits for this transaction, and the row is rolled back if the write fails.
+   * Runs a write at most once for each key of an owner, and returns its response. If the same request has already run
+   * within the last 24 hours, returns the stored response instead. Must run in the transaction of the write: the key's
+   * row is inserted first, so that a concurrent request with the same key waits for the end of this transaction, and if
+   * the write fails, the row is rolled back, so that the client can retry with the same key.
    */
   return Effect.fnUntraced(
     function* <E, R>(
-      admin: string,
+      owner: string,
       key: string,
       { body, request }: WriteRequest,
       write: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
@@ -145,14 +152,15 @@ const makeRunOnce = Effect.gen(function* () {
         return yield* makeFieldError("Idempotency-Key", "must have 1 to 255 visible ASCII characters")
       }
       const keyHash = yield* hash(key)
+      // `If-Match` is part of the request, because the same write under another condition may have another result.
       const condition = request.headers["if-match"] ?? ""
       const requestHash = yield* hash(`${request.method} ${request.url}\n${condition}\n${body}`)
-      const isRow = sql`admin = ${admin} and key_hash = decode(${keyHash}, 'hex')`
+      const isRow = sql`admin = ${owner} and key_hash = decode(${keyHash}, 'hex')`
       yield* sql`delete from admin_requests where requested_at < now() - interval '24 hours'`
       // If another transaction is currently running a write with the same key, the insert waits for it to end.
       const inserted = yield* sql`
         insert into admin_requests (admin, key_hash, request_hash)
-        values (${admin}, decode(${keyHash}, 'hex'), decode(${requestHash}, 'hex'))
+        values (${owner}, decode(${keyHash}, 'hex'), decode(${requestHash}, 'hex'))
         on conflict do nothing returning admin
       `
       if (inserted.length === 0) return yield* findStoredResponse(isRow, requestHash)
@@ -185,7 +193,10 @@ const withValidationErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       )),
   )
 
-/** Sets the request ID in an error that has a field for it. Handlers cannot do so, because they do not know the ID. */
+/**
+ * Sets the request ID in an error that has a field for it. Handlers leave the field empty, because they do not know the
+ * ID.
+ */
 const setRequestId = (request_id: string) => <E>(error: E) => {
   if (Predicate.hasProperty(error, "request_id")) Object.assign(error, { request_id })
   return error
@@ -195,7 +206,8 @@ const setRequestId = (request_id: string) => <E>(error: E) => {
 const requestTimeout = Duration.seconds(40)
 
 /**
- * Reads the request body before the request acquires a PostgreSQL connection. Subsequent reads return the same text.
+ * Reads the request body before the request acquires a PostgreSQL connection, so that a slow client does not occupy
+ * one. Later reads of the body return the same text.
  */
 const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const contentType = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
@@ -208,7 +220,11 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return body
 })
 
-/** Fails if the URL or a string in the body contains a NUL character, because PostgreSQL cannot store it. */
+/**
+ * Fails if the URL or a string in the JSON body contains a NUL character, because PostgreSQL cannot store it. In the
+ * body, `\u0000` is a NUL only if an even number of backslashes precedes it: after an odd number, its own backslash is
+ * escaped.
+ */
 const rejectNulCharacters = ({ body, url }: { readonly body: string; readonly url: string }) =>
   /%00/.test(url) || /(?<!\\)(?:\\\\)*\\u0000/.test(body)
     ? Effect.fail(makeFieldError("request", "must not contain the character NUL"))
@@ -227,8 +243,8 @@ const recoverDefect =
       : Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)
 
 /**
- * Fails a request if PostgreSQL does not respond in time. Interrupts the running query without waiting for it, because
- * the interruption may hang too.
+ * Fails a request if PostgreSQL does not respond in time. Interrupts the running query without waiting for the
+ * interruption, because on a hanging connection the interruption hangs too.
  */
 const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.forkDetach(effect), (fiber) =>
@@ -238,16 +254,9 @@ const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     }))
 
 /**
- * The maximum number of requests that may use a PostgreSQL connection at the same time. One more connection is reserved
- * for authentication, which precedes the request. A single admin may use all but one of these connections, and
- * therefore cannot block other admins.
+ * Completes the errors of a request: converts defects, timeouts, and PostgreSQL errors to errors that the admin API
+ * declares, and sets their request ID.
  */
-const maxConcurrentRequests = 3
-
-/** The number of PostgreSQL connections that the admin API opens. */
-export const adminConnections = maxConcurrentRequests + 1
-
-/** Converts defects and PostgreSQL errors to errors that the admin API declares, and sets their request ID. */
 const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(AdminRequestId, (request_id) =>
     effect.pipe(
@@ -267,6 +276,16 @@ export const logRefusal = (what: string) =>
     const address = Option.getOrElse(remoteAddress, () => "unknown")
     return Effect.logWarning(`The admin port refused ${method} ${path} from ${address}; ${redactApiKeys(what)}`)
   })
+
+/**
+ * Returns who owns the idempotency keys of a request and shares one limit of concurrent requests: a token together with
+ * the console sessions that it opened, or otherwise all sessions of the person with this name. A form can therefore be
+ * submitted again with the same key after signing in again.
+ */
+const getOwner = ({ kind, name, opened_with, token_id }: CurrentAdmin["Service"]) => {
+  if (kind === "token") return String(token_id)
+  return opened_with === null ? `name ${name}` : String(opened_with)
+}
 
 const makeInvalidToken = (message: string) => new InvalidAdminToken({ error: { message } })
 
@@ -316,22 +335,24 @@ export const adminAccessLayer = Layer.effect(
   }),
 )
 
-/** The middleware that runs admin API writes. */
+/**
+ * The middleware that limits how many admin API requests use the database at the same time. It runs each write in a
+ * transaction that is attributed to the admin, and only once if the write has an `Idempotency-Key`.
+ */
 export const adminTransactionLayer = Layer.effect(
   AdminTransaction,
   Effect.gen(function* () {
     const services = yield* Effect.context<SqlClient.SqlClient>()
     const runOnce = yield* makeRunOnce
     const { withPermit } = yield* makeBulkhead({
-      permits: makePermits(maxConcurrentRequests),
+      permits: makePermits(maxConcurrentAdminRequests),
       timeout: requestTimeout,
       onTimeout: makeDatabaseUnavailable,
     })
 
     return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
-      const { kind, name, opened_with, token_id } = yield* CurrentAdmin
-      // An admin's sessions share idempotency keys, so a form can be resubmitted after signing in again.
-      const owner = kind === "token" ? String(token_id) : opened_with === null ? `name ${name}` : String(opened_with)
+      const { name } = yield* CurrentAdmin
+      const owner = getOwner(yield* CurrentAdmin)
       const request = yield* HttpServerRequest.HttpServerRequest
       const write = Effect.gen(function* () {
         const body = yield* readBody(request)
@@ -347,6 +368,7 @@ export const adminTransactionLayer = Layer.effect(
           key === undefined ? httpEffect : runOnce(owner, key, { request, body }, httpEffect),
         ))
       })
+      // The URL is checked first for every request. The body is checked in `write`, because reading requests have none.
       return yield* rejectNulCharacters({ body: "", url: request.url }).pipe(
         Effect.andThen(endpoint.method === "GET" ? withPermit(owner)(httpEffect) : write),
         withValidationErrors,

@@ -12,6 +12,15 @@ export const AdminPortConfig = Config.option(Config.Port("ADMIN_PORT"))
 export const AdminHostConfig = Config.NonEmptyString("ADMIN_HOST").pipe(Config.withDefault("127.0.0.1"))
 
 /**
+ * The maximum number of requests of the admin API that may use a PostgreSQL connection at the same time. A single admin
+ * may use all but one of these connections, and therefore cannot block other admins.
+ */
+export const maxConcurrentAdminRequests = 3
+
+/** The number of PostgreSQL connections that the admin API opens. One is reserved for authenticating requests. */
+export const adminConnections = maxConcurrentAdminRequests + 1
+
+/**
  * The database URL for the admin API. Defaults to the URL with which the service connects to PostgreSQL directly,
  * bypassing any connection pooler.
  */

@@ -11,7 +11,7 @@ import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { AdminScope } from "./AdminErrors.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
-/** A usable token with this name already exists. */
+/** There is already a token with this name that is neither revoked nor expired. */
 export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ readonly message: string }> {}
 
 /** There is no token with this ID. */
@@ -29,7 +29,7 @@ const formats = {
   invitation: makeSecretFormat("tl_invite_"),
 }
 
-/** The maximum duration of a session, and how long it may remain idle. */
+/** A session ends after this time, or earlier if no request has used it for `maxIdleTime`. */
 const sessionLength = Duration.hours(12)
 const maxIdleTime = Duration.hours(1)
 
@@ -37,7 +37,10 @@ const invitationLength = Duration.hours(1)
 
 const toIntervalSql = (duration: Duration.Duration) => `interval '${Duration.toSeconds(duration)} seconds'`
 
-/** SQL condition for whether the row `token` of `admin_tokens` can be used. */
+/**
+ * SQL condition for whether the row `token` of `admin_tokens` can be used: it is neither revoked nor expired, it has
+ * not been idle for too long if it is a session, and the token that opened the session can still be used.
+ */
 const isUsableSql = `token.revoked_at is null and (token.expires_at is null or token.expires_at > now())
   and (token.kind <> 'session' or token.last_used_at > now() - ${toIntervalSql(maxIdleTime)})
   and not exists (
@@ -115,7 +118,10 @@ export interface IdentifiedAdmin {
   readonly scope: AdminScope
   /** How the identity was verified, such as `token alice`. */
   readonly created_by: string
-  /** The ID of a token, or null. If that token is revoked or expires, the session ends too. */
+  /**
+   * The ID of the token that the person signed in with. If that token is revoked or expires, the session ends too. Null
+   * if the person signed in without a token.
+   */
   readonly opened_with: number | null
 }
 
@@ -140,6 +146,11 @@ const refuseInvitation = new SignInRefused({
 
 const InvitedAdmin = Schema.Struct({ name: Schema.String, scope: AdminScope, created_by: Schema.String })
 
+/**
+ * Creates a function that runs a statement on the row of an invitation, and returns the admin that the invitation is
+ * for. `makeStatement` takes the SQL condition that selects this row. The function fails if there is no invitation with
+ * this secret, or if it has been used or has expired.
+ */
 const makeInvitationReader = (makeStatement: (isInvitation: string) => string) =>
   Effect.fnUntraced(function* (invitation: Redacted.Redacted) {
     if (!formats.invitation.isWellFormed(invitation)) return yield* refuseInvitation
@@ -155,7 +166,7 @@ export const findInvitation = makeInvitationReader((isInvitation) =>
   `select name, scope, created_by from admin_tokens as token where ${isInvitation}`
 )
 
-/** Revokes a valid invitation, because an invitation can be used only once. */
+/** Revokes a valid invitation, because an invitation can be used only once. Returns the admin that it is for. */
 export const acceptInvitation = makeInvitationReader((isInvitation) =>
   `update admin_tokens as token set revoked_at = now(), last_used_at = now() where ${isInvitation}
   returning name, scope, created_by`
@@ -204,7 +215,8 @@ const FoundToken = Schema.Struct({
 
 /**
  * Returns the admin that a usable token or session belongs to, and records the use. Returns undefined if there is no
- * such token.
+ * such token. In the statement, `found` is the row of the token, if it is usable. `used` sets the time of its last use,
+ * but only if that is more than a minute ago, so that most requests write nothing.
  */
 export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
   if (!formats.token.isWellFormed(token) && !formats.session.isWellFormed(token)) return undefined

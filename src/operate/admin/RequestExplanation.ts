@@ -25,7 +25,10 @@ export const ExplainedRequest = Schema.Struct({
 /** A recorded request with its explanations. */
 export type ExplainedRequest = typeof ExplainedRequest.Type
 
-/** Explains the recorded status code in a sentence. */
+/**
+ * Explains the recorded status code of a request. For an error, lists the meanings of all error codes with this status,
+ * because the error code itself is not recorded.
+ */
 const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) => {
   if (status_code === 200) {
     return Option.exists(findEndpoint(endpoint), ({ isEndless }) => isEndless)
@@ -44,7 +47,10 @@ const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) =
   return codes.length > 1 ? `One of these, which is not recorded: ${meanings}` : meanings
 }
 
-/** Formats an amount in microdollars without rounding. `product` is the amount multiplied by a billion. */
+/**
+ * Formats an amount in microdollars without rounding, such as `12.5`. `product` is the amount multiplied by a billion,
+ * so its last nine digits are the decimals.
+ */
 const formatExactCost = (product: bigint) => {
   const digits = String(product).padStart(10, "0")
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "")
@@ -73,24 +79,33 @@ const parametersAdvice =
   "The parameters of the request are not recorded: add those that the client sent. If they had " +
   "an as_of of their own, use that one."
 
-/** Determines which values of `as_of` reproduce the response, or explains why none does. */
+/**
+ * Determines which values of `as_of` reproduce the response of a recorded request. Returns them in `as_of`, with a
+ * sentence about them in `as_of_explanation`. If the response cannot be reproduced, `as_of` is empty, and the sentence
+ * says why. There are several values if the data changed around the time of the request, because it is not recorded
+ * which of the states the request has read.
+ */
 const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
   const { cost_microdollars, duration_ms, endpoint: path, requested_at, status_code } = request
   const endpoint = Option.getOrUndefined(findEndpoint(path))
-  const refuse = (as_of_explanation: string) => ({ as_of: [], as_of_explanation })
+  const makeImpossible = (as_of_explanation: string) => ({ as_of: [], as_of_explanation })
   if (endpoint?.query === undefined || !getParameterNames(endpoint.query).includes("as_of")) {
-    return refuse(`${path} has no parameter as_of, so the response cannot be repeated.`)
+    return makeImpossible(`${path} has no parameter as_of, so the response cannot be repeated.`)
   }
   // An export that ended early was charged, whatever its status code.
   if (!dataStatuses.has(status_code) && cost_microdollars === 0) {
-    return refuse("No data were read, so there is nothing to repeat.")
+    return makeImpossible("No data were read, so there is nothing to repeat.")
   }
   const startedAt = Date.parse(requested_at)
   const found = yield* findResponseTimestamps({ startedAt, endedAt: startedAt + duration_ms }, endpoint.tables)
   if (found.isTooEarly) {
-    return refuse(`The history begins at ${found.earliest}, so the data that the response had are not known any more.`)
+    return makeImpossible(
+      `The history begins at ${found.earliest}, so the data that the response had are not known any more.`,
+    )
   }
-  if (found.untracked.length > 0) return refuse(`${found.untracked.join(", ")} has no history of its rows.`)
+  if (found.untracked.length > 0) {
+    return makeImpossible(`${found.untracked.join(", ")} has no history of its rows.`)
+  }
   if (found.moments.length === 1) {
     return {
       as_of: found.moments,

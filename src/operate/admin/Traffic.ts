@@ -45,7 +45,8 @@ const trafficMinutes = 15
 
 /**
  * Common table expression with the requests of the last 15 minutes, including those that failed before their account
- * was known. The account is the first column of the index, so usage is looked up separately for each account. Without
+ * was known: those have no account, no duration, and one row for each minute, endpoint, and status code. The account is
+ * the first column of the index of `usage_requests`, so the requests are looked up separately for each account. Without
  * `offset 0`, PostgreSQL would flatten the subquery and read the whole month instead.
  */
 const recentSql = `recent as (
@@ -61,7 +62,12 @@ const recentSql = `recent as (
   where minute > now() - interval '${trafficMinutes} minutes'
 )`
 
-/** Reads the traffic of all accounts during the last 15 minutes, as far as the service's processes have recorded it. */
+/**
+ * Reads the traffic of the last 15 minutes, as far as the service's processes have recorded it: the requests of each
+ * endpoint with their durations, the errors of each endpoint and status code, and the 50 accounts with the most
+ * requests. All lists start with the most requests. A row of `recent` may stand for several failed requests, so
+ * requests are counted as the sum of `request_count`.
+ */
 export const readTraffic = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const recent = sql.literal(recentSql)

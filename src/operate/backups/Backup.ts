@@ -54,7 +54,10 @@ const SnapshotRow = Schema.Struct({
   user: Schema.String,
   postgresql: Schema.Number,
   position: Schema.NullOr(Schema.String),
-  /** Whether no write transaction was in progress, so the snapshot contains exactly what had been committed. */
+  /**
+   * Whether no write transaction was in progress when the snapshot was taken, so that the snapshot contains exactly
+   * what had been committed until then.
+   */
   is_quiet: Schema.Boolean,
 })
 const decodeSnapshot = decodeRows(SnapshotRow)
@@ -90,8 +93,8 @@ const exportSnapshot = Effect.gen(function* () {
 class SnapshotNotQuiet extends Data.TaggedError("SnapshotNotQuiet")<{}> {}
 
 /**
- * The maximum number of retries for finding an instant without write transactions. A retry takes about a millisecond,
- * as do the service's own transactions.
+ * The maximum number of retries to take a snapshot while no write transaction is in progress. The service's own write
+ * transactions take about a millisecond, as does a retry, so a few retries usually suffice.
  */
 const maxSnapshotAttempts = 100
 
@@ -99,12 +102,13 @@ type FoundSnapshot = Omit<typeof SnapshotRow.Type, "is_quiet">
 
 /**
  * Runs an effect in a transaction with an exported snapshot. Tries to take the snapshot while no write transaction is
- * in progress, because only then does it correspond exactly to a position in the write-ahead log.
+ * in progress, because only then does it correspond exactly to a position in the write-ahead log. The position passed
+ * to `use` is null if no such snapshot could be taken, or if the server is a replica.
  */
 const withSnapshot = <A, E, R>(
   use: (snapshot: FoundSnapshot) => Effect.Effect<A, E, R>,
 ) => {
-  const attempt = (left: number): Effect.Effect<
+  const attempt = (retriesLeft: number): Effect.Effect<
     A,
     E | SqlError.SqlError,
     R | SqlClient.SqlClient
@@ -114,11 +118,14 @@ const withSnapshot = <A, E, R>(
       const before = yield* readPosition
       return yield* sql.withTransaction(Effect.gen(function* () {
         const { is_quiet, ...snapshot } = yield* exportSnapshot
+        // If the position has not moved, nothing was committed between reading it and taking the snapshot.
         const isExact = is_quiet && snapshot.position !== null && snapshot.position === before
-        if (!isExact && snapshot.position !== null && left > 0) return yield* new SnapshotNotQuiet()
+        // Failing ends the transaction, because a snapshot can only be taken in a new one. A replica, which has no
+        // position, needs no retry.
+        if (!isExact && snapshot.position !== null && retriesLeft > 0) return yield* new SnapshotNotQuiet()
         return yield* use({ ...snapshot, position: isExact ? before : null })
       }))
-    }).pipe(Effect.catchIf((error) => error instanceof SnapshotNotQuiet, () => attempt(left - 1)))
+    }).pipe(Effect.catchIf((error) => error instanceof SnapshotNotQuiet, () => attempt(retriesLeft - 1)))
   return attempt(maxSnapshotAttempts)
 }
 
@@ -185,7 +192,8 @@ const dump = Effect.fnUntraced(function* ({ folder, jobs }: BackupTask, found: F
 })
 
 /**
- * Writes the dump and computes the digests from the same snapshot. Returns the manifest, except for its list of files.
+ * Writes the dump, unless only digests are wanted, and computes the digests of all tables from the same snapshot.
+ * Returns the manifest, except for its list of files. `now` is the time at which the backup started.
  */
 const backUpSnapshot = (task: BackupTask, now: number) =>
   withSnapshot(Effect.fnUntraced(function* (found) {
@@ -220,7 +228,9 @@ const backUpSnapshot = (task: BackupTask, now: number) =>
   })).pipe(Effect.catchIf(isNotAuthorized, failUnreadable))
 
 /**
- * Backs up the database and returns the manifest. If the backup fails or is interrupted, removes the files it wrote.
+ * Backs up the database and returns the manifest, which is written last: a folder without a manifest is not a backup.
+ * If the backup fails or is interrupted, removes the files it wrote. A backup of digests copies no data, so it is not
+ * recorded in the audit log.
  */
 export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
   const { digestsOnly, folder } = task
@@ -228,9 +238,9 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
   const toFolderError = makeFolderError(folder)
   const removeAll = yield* Effect.catchTag(prepareFolder(folder), "PlatformError", (error) => toFolderError(error))
   const manifest = yield* Effect.gen(function* () {
-    const described = yield* backUpSnapshot(task, now)
+    const manifestWithoutFiles = yield* backUpSnapshot(task, now)
     const complete = Effect.gen(function* () {
-      const manifest: Manifest = { ...described, files: digestsOnly ? [] : yield* listDumpFiles(folder) }
+      const manifest: Manifest = { ...manifestWithoutFiles, files: digestsOnly ? [] : yield* listDumpFiles(folder) }
       yield* writeManifest(folder, manifest)
       return manifest
     })

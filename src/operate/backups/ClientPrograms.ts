@@ -33,8 +33,8 @@ const getInstallAdvice = (major: number) =>
   `POSTGRES_PROGRAMS to their folder, such as /usr/lib/postgresql/${major}/bin.`
 
 /**
- * Runs a program. It inherits only PATH from this process's environment. Returns the exit code and the end of the
- * output.
+ * Runs a client program with the environment variables in `variables`, and waits until it exits. It inherits only PATH
+ * from this process's environment. Returns the exit code and the last `maxOutput` characters of the output.
  */
 const run = Effect.fnUntraced(
   function* (program: ClientProgram, args: ReadonlyArray<string>, variables: Record<string, string | undefined>) {
@@ -90,15 +90,20 @@ export interface ProgramTarget {
   readonly user: string
 }
 
-/** Returns libpq environment variables that reproduce the command's own connection. */
+/**
+ * Returns the libpq environment variables with which a client program connects as this command does: to the same
+ * server, with the same password and TLS settings, but to the target's database and as its user.
+ */
 const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }: ProgramTarget) {
   const { config: { password, url } } = yield* DirectConnectionConfig
   if (url === undefined) return yield* Effect.die(new Error("The connection has no URL."))
-  const given = password === undefined || Redacted.isRedacted(password) ? password : yield* password
+  // The password can be a value or an effect that reads it. If the configuration has none, it is in the URL.
+  const configured = password === undefined || Redacted.isRedacted(password) ? password : yield* password
   const parsed = new URL(Redacted.value(url))
-  const ownPassword = parsed.searchParams.get("password") ?? decodeURIComponent(parsed.password)
+  const passwordInUrl = parsed.searchParams.get("password") ?? decodeURIComponent(parsed.password)
   const address = parseDatabaseAddress(parsed.href)
   const tls = yield* readTlsSettings(url)
+  // For a Unix socket, such as `/run/.s.PGSQL.5432`, libpq takes the folder as the host and the number as the port.
   const [host, port] = "path" in address
     ? [dirname(address.path), address.path.slice(address.path.lastIndexOf(".") + 1)]
     : [address.host, String(address.port)]
@@ -109,7 +114,7 @@ const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }:
     PGPORT: port,
     PGUSER: user,
     PGDATABASE: database,
-    PGPASSWORD: given === undefined ? ownPassword : Redacted.value(given),
+    PGPASSWORD: configured === undefined ? passwordInUrl : Redacted.value(configured),
     PGSSLMODE: tls.mode,
     PGSSLROOTCERT: tls.rootCertificate ?? defaultAuthority,
     PGSSLCERT: tls.certificate,

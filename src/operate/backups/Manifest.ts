@@ -92,13 +92,17 @@ export const writeManifest = Effect.fnUntraced(function* (folder: string, manife
   yield* file.sync
 }, Effect.scoped)
 
-/** Reads the manifest of a complete backup. */
+/**
+ * Reads the manifest of a complete backup. Fails if there is none, or if it is damaged or has a format that this
+ * release does not know.
+ */
 export const readManifest = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = `${folder}/${manifestName}`
   const text = yield* Effect.mapError(
     Effect.andThen(
       fs.stat(path),
+      // An empty text fails to decode below, with the message for a damaged manifest.
       ({ size }) => size <= maxManifestBytes ? fs.readFileString(path) : Effect.succeed(""),
     ),
     (error) =>
@@ -127,10 +131,16 @@ export const readManifestWithDump = Effect.fnUntraced(function* (folder: string)
 
 const maxReportedFiles = 5
 
-/** Fails if any file of the backup is missing, truncated, or altered. */
+/**
+ * Compares the files of the backup in `folder` with the sizes and digests in its manifest. Fails if any file is
+ * missing, truncated, or altered, with a message that lists the first of these files.
+ */
 export const verifyFiles = Effect.fnUntraced(function* (folder: string, { files }: Manifest) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
+  /**
+   * Returns a list that describes the problem of a file, or an empty list. Compares the size first, which is faster.
+   */
   const findProblem = Effect.fnUntraced(function* ({ bytes, file, sha256 }: typeof BackupFile.Type, index: number) {
     const path = `${folder}/${file}`
     Object.assign(progress, { label: "checking files", done: index, total: files.length, count: 0 })

@@ -69,7 +69,11 @@ const withDatabase = <A, E, R>(database: string, effect: Effect.Effect<A, E, R>)
     ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, database, maxConnections: 2 })),
   )
 
-/** Fails unless this release and this server can restore the backup. */
+/**
+ * Fails unless this release and this server can restore the backup: this release knows all migrations of the backup,
+ * the server is not older than the server that was backed up, and `pg_restore` is installed in the version of the
+ * server.
+ */
 const requireCompatible = Effect.fnUntraced(
   function* (manifest: Manifest, { postgresql }: typeof ServerRow.Type) {
     const known = new Set((yield* listMigrationScripts).map(([id]) => id))
@@ -105,8 +109,10 @@ const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
 })
 
 /**
- * Returns a description of some object in the database, or undefined if the database is empty. Objects that belong to
- * an extension are ignored: `pg_depend` has a row of type `e` for each of them.
+ * Returns a description of one object in the database, such as `the table or view public.news`, or undefined if the
+ * database is empty. PostgreSQL's own objects do not count, and neither do objects that belong to an extension:
+ * `pg_depend` has a row of type `e` for each of them. Of several objects, a table is described rather than a schema or
+ * a function, because its description comes last in alphabetical order.
  */
 const findContent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -179,8 +185,9 @@ const requireUnused = Effect.fnUntraced(function* (database: string, application
 })
 
 /**
- * Splits the dump's table of contents into two lists: one contains only the rows of the migrations table, and the other
- * contains everything else. Each list is written to a file.
+ * Splits the dump's table of contents into two lists, writes each to a temporary file, and returns the paths of the
+ * files. The first list contains everything except the rows of the migrations table; the second contains only those.
+ * `pg_restore` restores what such a list names.
  */
 const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof ServerRow.Type) {
   const fs = yield* FileSystem.FileSystem
@@ -188,18 +195,22 @@ const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof 
   const all = yield* makeFile
   yield* runClientProgram("pg_restore", ["--list", `--file=${all}`, dump], target)
   const contents = (yield* fs.readFileString(all)).split("\n")
-  const isLast = (line: string) => line.includes(` TABLE DATA public ${migrationsTableName} `)
+  const isMigrationRows = (line: string) => line.includes(` TABLE DATA public ${migrationsTableName} `)
   const write = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
     const file = yield* makeFile
     yield* fs.writeFileString(file, lines.join("\n"))
     return file
   })
-  return yield* Effect.all([write(contents.filter((line) => !isLast(line))), write(contents.filter(isLast))])
+  return yield* Effect.all([
+    write(contents.filter((line) => !isMigrationRows(line))),
+    write(contents.filter(isMigrationRows)),
+  ])
 })
 
 /**
  * Restores the dump into the current database, which must be empty, and compares the restored rows with the manifest.
- * The rows of the migrations table are restored last, so that the service refuses to use a partially restored database.
+ * Without `hasPrivileges`, the privileges of roles are not restored. The rows of the migrations table are restored only
+ * after all other rows were compared, so that the service refuses to use a partially restored database.
  */
 const restoreDump = Effect.fnUntraced(
   function* ({ folder, jobs }: RestoreTask, manifest: Manifest, hasPrivileges: boolean) {
@@ -207,7 +218,7 @@ const restoreDump = Effect.fnUntraced(
     const progress = yield* OperationProgress
     const target = yield* readServer
     const dump = `${folder}/${dumpFolderName}`
-    const [first, last] = yield* splitContents(dump, target)
+    const [otherContents, migrationRows] = yield* splitContents(dump, target)
     const restore = (list: string) =>
       runClientProgram("pg_restore", [
         makeDatabaseArgument(target),
@@ -219,7 +230,7 @@ const restoreDump = Effect.fnUntraced(
         dump,
       ], target)
     Object.assign(progress, { label: "pg_restore", done: 0, total: undefined, count: 0 })
-    yield* restore(first)
+    yield* restore(otherContents)
     const isOfMigrations = ({ table }: Manifest["tables"][number]) => table === `public.${migrationsTableName}`
     const compare = Effect.fnUntraced(function* (recorded: Pick<Manifest, "sequences" | "tables">) {
       const differences = yield* sql.withTransaction(findDifferences(recorded))
@@ -227,7 +238,7 @@ const restoreDump = Effect.fnUntraced(
     })
     const { sequences, tables } = manifest
     yield* compare({ sequences, tables: tables.filter((table) => !isOfMigrations(table)) })
-    yield* restore(last)
+    yield* restore(migrationRows)
     yield* compare({ sequences: [], tables: tables.filter(isOfMigrations) })
   },
   Effect.scoped,
@@ -272,7 +283,7 @@ const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
 
 /**
  * Prepares a restored database for the service: applies this release's migrations, renews the privileges of roles,
- * records the restore in the audit log, and updates the planner statistics.
+ * records the restore in the audit log, and updates the planner statistics. Returns the migrations that it applied.
  */
 const prepareForService = Effect.fnUntraced(function* (database: string, { created_at }: Manifest) {
   const sql = yield* SqlClient.SqlClient
@@ -290,7 +301,10 @@ const prepareForService = Effect.fnUntraced(function* (database: string, { creat
   return applied
 })
 
-/** Restores into the current database. Migrations by other processes wait until the restore has ended. */
+/**
+ * Restores into the current database, and returns the migrations that were then applied. Holds the migration lock in a
+ * transaction of its own during the restore, so that migrations by other processes wait until it has ended.
+ */
 const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Manifest, applicationName: string) {
   const sql = yield* SqlClient.SqlClient
   const { database } = yield* readServer
@@ -303,14 +317,17 @@ const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Ma
       })
     }
     yield* requireUnused(database, applicationName)
+    // `true` also restores the privileges of roles. `requireRoles` has checked that the roles exist.
     yield* restoreDump(task, manifest, true)
   }))
   return yield* prepareForService(database, manifest)
 })
 
 /**
- * Restores a backup into the command's database, which must be empty, or into a new database on the same server. If the
- * restore fails or is interrupted, drops the new database. `applicationName` identifies the command's own sessions.
+ * Restores a backup into the command's database, which must be empty, or into a new database named `into` on the same
+ * server. If the restore fails or is interrupted, drops the new database. `applicationName` identifies the command's
+ * own sessions. Returns the manifest, the name of the restored database, and the migrations that were applied after the
+ * restore.
  */
 export const restoreBackup = Effect.fnUntraced(
   function* (task: RestoreTask, into: string | undefined, applicationName: string) {
@@ -384,6 +401,7 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
   yield* dropAbandonedScratch(name)
   yield* Effect.acquireUseRelease(
     createScratch(name),
+    // `false` leaves out the privileges, because the roles may not exist on this server.
     () => withDatabase(name, restoreDump(task, manifest, false)),
     () =>
       Effect.catch(dropDatabase(name), (error) =>

@@ -64,7 +64,10 @@ const fixTextFormats = Effect.gen(function* () {
   `
 })
 
-/** Computes the digests of the tables, all of which must exist. Must run in a transaction. */
+/**
+ * Computes the row count and the digest of each table, all of which must exist. Must run in a transaction, for which it
+ * fixes the text format of values.
+ */
 export const computeTableDigests = Effect.fnUntraced(function* (tables: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
@@ -95,8 +98,8 @@ export const readSequences = Effect.gen(function* () {
 })
 
 /**
- * Compares the database with the recorded tables and sequences, and returns a description of each difference. Must run
- * in a transaction.
+ * Compares the database with the recorded tables and sequences, and returns a description of each difference, such as
+ * `public.news has 5 rows, but 7 were recorded`. Objects that were not recorded are ignored. Must run in a transaction.
  */
 export const findDifferences = Effect.fnUntraced(
   function* (recorded: {

@@ -225,7 +225,10 @@ const newsCommand = Command.make(
   withExamples({ "accounts news acme off": "Unsubscribe an account" }),
 )
 
-/** Describes what an erasure would remove or has removed. */
+/**
+ * Describes what erasing an account would remove, with one line per kind of data that the account has. `contact` is the
+ * account's contact address.
+ */
 const formatErasure = (state: ErasureState, contact: string | null) => {
   const { audit_rows, credit_references, emails, keys, usage_rows, webhook_messages, webhooks } = state
   const parts: ReadonlyArray<readonly [number, string]> = [

@@ -9,7 +9,10 @@ import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const formatValues = (values: AuditRow["after"]) => values === null ? "-" : JSON.stringify(values)
 
-/** Prints changes as a table, showing only the fields that differ. */
+/**
+ * Prints changes from the audit log as a table. The columns `before` and `after` show the values that a change has
+ * replaced. The account is mentioned only if it is not itself the subject of the change.
+ */
 const printTable = (rows: ReadonlyArray<AuditRow>) =>
   printTextTable({
     columns: ["time (UTC-5)", "who", "from", "operation", "subject", "change", "before", "after"].map((name) => ({

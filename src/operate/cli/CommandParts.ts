@@ -100,8 +100,8 @@ export const withExamples = (examples: CommandExamples) =>
   Command.withExamples(makeExamples(tickerlineCommand, examples))
 
 /**
- * Adds examples to a command's help. In `examples`, npm's own output is silenced, so that standard output contains only
- * the result. In `others`, it is not.
+ * Adds examples to a command's help. The commands in `examples` silence npm's own output, so that their output can be
+ * piped into another program. The commands in `others` do not.
  */
 export const withSilentExamples = (examples: CommandExamples, others: CommandExamples = {}) =>
   Command.withExamples([

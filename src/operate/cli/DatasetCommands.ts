@@ -20,7 +20,10 @@ const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boo
   return isCheck ? `would be ${verb} (${counts}); nothing was loaded` : `${verb}: ${counts}`
 }
 
-/** Describes what a load did, or what it would do if it is only a check. */
+/**
+ * Describes in one line what a load did, or what it would do if it is only a check: the number of rows in the file and
+ * their effect on the table, repeated rows, and rows with the same key as another row of the file.
+ */
 const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => {
   const { dropped, kept, merged, rows, superseded, table } = result
   return `${table}: ${
@@ -38,7 +41,10 @@ const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => 
   }`
 }
 
-/** Loads one file, and prints the row counts. */
+/**
+ * Loads or checks one file. Prints the row counts on standard output, and warnings about the content of the file on
+ * standard error.
+ */
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)
   const load = revokingDemoKey(loadDatasetFile(task, insertedRows), task.file)

@@ -16,6 +16,7 @@ import {
 } from "./CommandParts.ts"
 import { escapeTerminalLine, formatTabSeparated } from "./terminal/TerminalText.ts"
 
+/** Values of SEC documents that are not published until an operator has confirmed or corrected them. */
 type ListedDoubts = Effect.Success<ReturnType<typeof listDoubts>>
 
 const formatDoubtList = (doubts: ListedDoubts) =>
@@ -40,6 +41,12 @@ const id = makeArgument(
   "ID of the doubt, as listed",
 )
 
+/**
+ * Prints the result of a decision about a doubt: the value that `dataset.field` has from now on, the number of rows
+ * that were changed, and the fields of the same document that were decided together with it (`others`). `decision` and
+ * `decided` are the earlier decision and its value; `decision` is null if there was none. If share counts depend on the
+ * value (`isCount`), they are computed only by the next run of the ingest. A value of null means that it is unknown.
+ */
 const reportDecision = (
   { dataset, decided, decision, field, isCount, others, rows, value }: Effect.Success<ReturnType<typeof decideDoubt>>,
 ) =>

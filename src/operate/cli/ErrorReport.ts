@@ -44,9 +44,15 @@ const extraServers = [
   { host: "ADMIN_HOST", port: "ADMIN_PORT" },
 ]
 
-/** Returns the address that a server could not listen on, and the names of the settings that determine it. */
+/**
+ * Returns the address that a server could not listen on (`failedHost` and `failedPort`), and the names of the settings
+ * that determine it (`host` and `port`). The error does not say which of the servers has failed. It is the metrics
+ * server or the admin API if the port in the error is theirs. If the error has no port, because the host name is wrong,
+ * it is the server that is enabled and has this host. Otherwise, it is the API.
+ */
 const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   const apiHost = Option.getOrUndefined(yield* readSettingText("HOST"))
+  // Depending on the failed system call, the error has the host in `address` or in `hostname`.
   const [failedHost, failedPort] = [getText(cause, "address") ?? getText(cause, "hostname"), getText(cause, "port")]
   const hasFailed = Effect.fnUntraced(function* ({ host, port }: (typeof extraServers)[number]) {
     const [hostValue, portValue] = yield* Effect.all([readSettingText(host), readSettingText(port)])
@@ -62,7 +68,10 @@ const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   return { ...extra, failedHost: failedHost ?? Option.getOrUndefined(yield* readSettingText(extra.host)), failedPort }
 })
 
-/** Explains why a server cannot listen on its port, and which setting to change. */
+/**
+ * Explains why a server cannot listen on its port, and which setting to change: the port is in use, requires special
+ * permission, or cannot be shared on this system, or the host is not an address of this machine.
+ */
 export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpServerError.ServeError) {
   const { failedHost = "127.0.0.1", failedPort = "", host, port } = yield* findFailedSocket(cause)
   const code = getText(cause, "code") ?? ""
@@ -137,13 +146,16 @@ const isConsoleError = (error: unknown): error is NodeJS.ErrnoException =>
   Predicate.isError(error) && getText(error, "code")?.startsWith("E") === true &&
   !Predicate.hasProperty(error, "syscall")
 
-/** Prints on standard error why a command failed. */
+/**
+ * Prints on standard error why a command failed. An error of the user or of the environment is described in a sentence.
+ * A defect is printed with its stack trace, without the values in database errors.
+ */
 export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
   // Usage errors are reported by Effect's command-line library.
   if (CliError.isCliError(error) || isReportedOutputError(error) || Cause.hasInterruptsOnly(cause)) return
-  // If PostgreSQL stops, the rollback fails with a defect, which hides the original error. Only the lost connection is
-  // reported.
+  // If PostgreSQL stops, the rollback fails with a defect, which hides the original error. The environment is to blame
+  // then, so only the lost connection is reported, as an error.
   const sqlError = findSqlError(error)
   const hasLostConnection = cause.reasons.some((reason) => Cause.isDieReason(reason) && isConnectionLost(reason.defect))
   const isDefect = Cause.hasDies(cause) && !hasLostConnection && !isConnectionLost(sqlError) && !isDiskFull(sqlError)

@@ -61,7 +61,7 @@ const formatRejections = ({ examples, rejections }: IngestReport, isStored: bool
     ...(isStored ? ["To list all of them, and when they are requested again, run: tickerline ingest rejections"] : []),
   ]
 
-/** Describes the values that look wrong or must be confirmed before they are published. */
+/** Describes the values of SEC filings that look wrong, or that an operator must confirm before they are published. */
 const formatDoubts = ({ doubtExamples, doubts }: IngestReport, isStored: boolean) =>
   doubts === 0 ? [] : [
     `Not believed, or not without confirmation (${formatCountWithNoun(doubts, "value")}):`,
@@ -98,7 +98,9 @@ const formatInterruption = ({ companies, saved }: IngestReport, { archives, targ
 }
 
 /**
- * Runs the scheduled ingest of a service in a separate process. Uses the service's settings and displays no progress.
+ * Runs the scheduled ingest of a service, which starts this command as a separate process. Takes all options from the
+ * service's settings instead of flags, and continues an earlier run that has not finished. Logs its result, and fails
+ * if documents are missing. Ends when the service ends.
  */
 const runScheduledIngest = Effect.gen(function* () {
   const agent = yield* EdgarUserAgentConfig
@@ -169,7 +171,7 @@ const flags = {
 
 type Flags = Command.Command.Config.Infer<typeof flags>
 
-/** Explains why the given flags cannot be combined. Returns undefined if they can. */
+/** Explains why the flags of `ingest edgar` that were specified cannot be combined. Returns undefined if they can. */
 const findConflict = (
   { all, archives, isDryRun, only, out, resume, retryRejected, since, tickers }: Omit<
     Flags,

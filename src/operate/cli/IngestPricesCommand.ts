@@ -21,11 +21,12 @@ const formatExamples = (names: Iterable<string>) => {
 }
 
 /**
- * Describes which contents of a file were ignored, which of its bars look suspicious, and which other sessions were
- * recomputed.
+ * Describes which contents of a file were ignored and why, which of its bars look suspicious, and how many symbols have
+ * trading sessions that were recomputed. Returns one line per note.
  */
 const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResult) => {
   const { closedDays, ignoredColumns, outside, symbols, testSymbols, volumeless } = skipped
+  /** Describes bars that were left out for a reason, with examples. Returns an empty list if there are none. */
   const formatLeftOut = (names: Iterable<string>, count: number, noun: string, reason: string) =>
     count === 0 ? [] : [`${file}: left out ${formatCountWithNoun(count, noun)} ${reason}: ${formatExamples(names)}`]
   return [
@@ -71,13 +72,16 @@ const formatTotals = (totals: Totals) =>
   Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
 
 /**
- * Ingests the files one after the other. Without files, only recomputes the sessions whose ticker changes, splits, or
- * closes have changed. If a file is rejected, the remaining files are still ingested.
+ * Ingests the files one after the other. Without files, only recomputes the trading sessions whose ticker changes,
+ * splits, or closes have changed. If a file is rejected, the remaining files are still ingested. Returns the number of
+ * bars, the row counts of each dataset, and the number of rejected files. Adds each ingested file to `done` as soon as
+ * it is committed, so that the caller can list them even after an interruption.
  */
 const ingestFiles = Effect.fnUntraced(
   function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
     let [bars, refused] = [0, 0]
+    // `undefined` stands for an ingest without a file, which only recomputes.
     for (const file of files.length === 0 ? [undefined] : files) {
       const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, options))).pipe(
         Effect.catchTag(

@@ -9,7 +9,7 @@ import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
 
 const levels = { error: "Error", warning: "Warn", info: "Info", debug: "Debug" } as const
 
-/** The lowest severity that is logged. */
+/** The minimum severity of the messages that are logged. */
 export const LogLevelConfig = Config.Literals(["error", "warning", "info", "debug"], "LOG_LEVEL").pipe(
   Config.withDefault("info"),
   Config.map((level) => levels[level]),

@@ -43,15 +43,19 @@ const parseApiError = Schema.decodeOption(ApiErrorBody)
 const encodeHeader = (text: string) =>
   /^[\x20-\x7e]*$/.test(text) ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`
 
-/** Returns the HTTP headers that repeat the protocol version, method, and name of a message. */
+/**
+ * Returns the HTTP headers that repeat the protocol version, method, and name of a message. From protocol version
+ * 2026-07-28, each message states its version, and all three headers are sent. Before, the version was negotiated by
+ * `initialize` (`negotiated`), and only its header is sent, with every later message.
+ */
 const makeMessageHeaders = ({ method = "", params }: Message, negotiated: string | undefined) => {
-  const ownVersion = params?._meta?.[versionKey]
-  const version = ownVersion ?? negotiated
+  const statedVersion = params?._meta?.[versionKey]
+  const version = statedVersion ?? negotiated
   const name = params?.name ?? params?.uri
   return {
     ...(version === undefined || method === "initialize" ? {} : { "mcp-protocol-version": version }),
-    ...(ownVersion === undefined ? {} : { "mcp-method": encodeHeader(method) }),
-    ...(ownVersion === undefined || name === undefined ? {} : { "mcp-name": encodeHeader(name) }),
+    ...(statedVersion === undefined ? {} : { "mcp-method": encodeHeader(method) }),
+    ...(statedVersion === undefined || name === undefined ? {} : { "mcp-name": encodeHeader(name) }),
   }
 }
 
@@ -61,7 +65,25 @@ const formatError = (id: string | number | null, code: number, message: string) 
 const internalErrorCode = -32603
 const parseErrorCode = -32700
 
-/** Forwards messages to the service until standard input ends. */
+/**
+ * Returns the reply to print for the response to a request. If the response is not a JSON-RPC message, such as an error
+ * of the API, the reply is a JSON-RPC error with its message.
+ */
+const toReply = (id: string | number, text: string, url: string) =>
+  text.includes(`"jsonrpc"`) ? text.trim() : formatError(
+    id,
+    internalErrorCode,
+    Option.match(parseApiError(text), {
+      onNone: () => `${url} is not an MCP server.`,
+      onSome: ({ error }) => error.message,
+    }),
+  )
+
+/**
+ * Forwards messages to the service until standard input ends, and then waits for the replies to all requests. Each
+ * request, which is a message with an ID, runs in its own fiber of `running`, so that a slow one does not delay others
+ * and can be cancelled by its ID. Notifications are sent in order.
+ */
 const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Option.Option<Redacted.Redacted>) {
   const client = yield* HttpClient.HttpClient
   const { stdin } = yield* Stdio.Stdio
@@ -71,6 +93,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
     onNone: () => ({}),
     onSome: (key) => ({ authorization: `Bearer ${Redacted.value(key)}` }),
   })
+  /** The protocol version from the reply to `initialize`, which later messages must state. */
   let negotiated: string | undefined
 
   const post = Effect.fnUntraced(function* (line: string, message: Message) {
@@ -84,7 +107,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
         }),
       ),
     )
-    return { status: response.status, text: yield* response.text }
+    return yield* response.text
   })
 
   const unreachable = `Nothing answers at ${url}. Start the service, or correct --url.`
@@ -95,19 +118,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
       Effect.timeout(timeout),
       Effect.match({
         onFailure: () => message.id === undefined ? undefined : formatError(message.id, internalErrorCode, unreachable),
-        onSuccess: ({ text }) => {
-          if (message.id === undefined) return undefined
-          const refusal = parseApiError(text)
-          const isJsonRpc = text.includes(`"jsonrpc"`)
-          return isJsonRpc ? text.trim() : formatError(
-            message.id,
-            internalErrorCode,
-            Option.match(refusal, {
-              onNone: () => `${url} is not an MCP server.`,
-              onSome: ({ error }) => error.message,
-            }),
-          )
-        },
+        onSuccess: (text) => message.id === undefined ? undefined : toReply(message.id, text, url),
       }),
     )
 

@@ -19,7 +19,10 @@ export class SecretFileError extends Data.TaggedError("SecretFileError")<{
   readonly fix: string
 }> {}
 
-/** Returns the file content without the final line break that most editors add. */
+/**
+ * Returns the value of the setting `name` from its file: the content without the final line break that most editors
+ * add. Fails if the file cannot be read, is not a regular file, or is empty.
+ */
 const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name: string, file: string) {
   const problem = `${toFileVariable(name)} is ${JSON.stringify(file)}, which`
   const toSecretFileError = (error: PlatformError.PlatformError) =>
@@ -66,17 +69,17 @@ export const secretFilesLayer = (names: ReadonlySet<string>) =>
     const fs = yield* FileSystem.FileSystem
     /** Loads a setting from its variable or its file. Fails if both are set. */
     const load = Effect.fnUntraced(function* (name: string) {
-      const own = yield* variables.load([name])
+      const variable = yield* variables.load([name])
       const file = (yield* variables.load([toFileVariable(name)]))?.value
       if (file === undefined) {
-        if (!(yield* isEmptyVariable(variables, toFileVariable(name)))) return own
+        if (!(yield* isEmptyVariable(variables, toFileVariable(name)))) return variable
         return yield* new SecretFileError({
           name,
           problem: `${toFileVariable(name)} is empty.`,
           fix: `Set it to the path of a file with the value of ${name}, or unset it.`,
         })
       }
-      if (own?.value !== undefined) {
+      if (variable?.value !== undefined) {
         return yield* new SecretFileError({
           name,
           problem: `${name} and ${toFileVariable(name)} are both set.`,

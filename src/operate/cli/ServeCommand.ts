@@ -38,8 +38,9 @@ import { stdoutCapabilities } from "./terminal/OutputCapabilities.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 /**
- * Starts the service and the metrics server. The server starts listening only after all routes exist, because Node
- * never responds to a request that arrives before a request listener is attached.
+ * Starts the metrics server, the service, the background jobs, and the admin API, in this order, and returns the
+ * service's context. The API starts listening only after all routes exist, because Node never responds to a request
+ * that arrives before a request listener is attached. When the scope closes, all of them stop in the opposite order.
  */
 export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
@@ -51,6 +52,8 @@ export const startServer = Effect.fnUntraced(
     const listener = Context.get(services, NodeListener)
     const { closeConnections, server } = makeHttpServer(timeouts, listener, () => shutdown.begun)
     const httpServer = yield* NodeHttpServer.make(() => server, options)
+    // Finalizers run in reverse order. The change streams end first, because they are requests that stay open and would
+    // delay the shutdown until its time limit.
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
     // The jobs start last, because a process that cannot listen must not run jobs.
@@ -152,6 +155,8 @@ const prepareDatabase = Effect.gen(function* () {
 export const serveUntilInterrupted = Effect.gen(function* () {
   const baseUrl = yield* apiBaseUrl
   const delay = yield* ShutdownDelayConfig
+  // The HTTP server reads this state with every request. It is set at the stop signal, so that `/health/ready` reports
+  // "not ready" while requests are still served during the delay.
   const shutdown = { begun: false }
   const demoKeyFile = yield* withProgressDisplay(prepareDatabase)
   yield* startServer({ host: yield* HostConfig, port: yield* PortConfig, reusePort: yield* ReusePortConfig }).pipe(

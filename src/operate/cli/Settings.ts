@@ -564,8 +564,8 @@ export const findInvalidSettings = Effect.gen(function* () {
 })
 
 /**
- * Returns whether a variable was not meant as a setting: Kubernetes sets it for a Service named "tickerline", or the
- * guides use it in examples.
+ * Returns whether a variable was not meant as a setting: Kubernetes sets it for a Service named "tickerline", or it is
+ * used in the examples of the documentation.
  */
 const isForeignVariable = (name: string, value: string) =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"

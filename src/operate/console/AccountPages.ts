@@ -150,23 +150,26 @@ const makeChangeForm = (
   })
 
 /**
- * Renders the form for changing an account. If another admin has changed the account since the form was rendered,
- * edited fields keep what was typed and mention the saved value, and unedited fields show the saved value.
+ * Renders the form for changing an account. It is rendered again if it was refused (`refused`). If another admin has
+ * changed the account in the meantime, edited fields then keep what was typed and mention the saved value, and unedited
+ * fields show the saved value. A field was edited if its value differs from the hidden field with its original value.
+ * Only admins with the scope `admin` see the tier.
  */
 const renderChangeForm = (account: Account, etag: string, { admin, refused }: PageRequest) => {
   const current = toFormValues(account)
-  const typed = refused?.values.get("form") === "change" ? refused : undefined
-  const values = new URLSearchParams(typed?.values)
+  // `refused` may be another form of the page.
+  const refusedChange = refused?.values.get("form") === "change" ? refused : undefined
+  const values = new URLSearchParams(refusedChange?.values)
   const fields = changeFields.filter(({ name }) => name !== "tier" || isScopeSufficient(admin.scope, "admin"))
     .map((field) => {
       const { name } = field
-      if (typed !== undefined && !isChanged(typed.values, name)) values.set(name, current[name])
-      const isStale = typed !== undefined && current[name] !== typed.values.get(originalName(name))
+      if (refusedChange !== undefined && !isChanged(refusedChange.values, name)) values.set(name, current[name])
+      const isStale = refusedChange !== undefined && current[name] !== refusedChange.values.get(originalName(name))
       const note = isStale ? `The saved value is now: ${current[name] || "(empty)"}` : undefined
       return { ...field, value: current[name], note }
     })
   const form = makeChangeForm(fields, etag, current)
-  return renderForm(form, typed === undefined ? undefined : { ...typed, values })
+  return renderForm(form, refusedChange === undefined ? undefined : { ...refusedChange, values })
 }
 
 const creditFields = [
@@ -196,11 +199,16 @@ const makeCreditForm = (isPostpaid: boolean) =>
 const formatAmount = (microdollars: number | null) => microdollars === null ? "" : String(microdollars / 1_000_000)
 
 /**
- * Declares the budget form. If another admin has changed the account in the meantime, the form also shows the saved
- * budget.
+ * Declares the form for setting an account's monthly budget. `etag` is that of the account as it is now. If the form
+ * was refused because another admin has changed the account since the form was rendered, its own hidden `etag` is
+ * older. The form, which keeps what was typed, then also shows the saved budget.
+ *
+ * The hidden field `removable` exists only if there is a budget. It lets `setBudget` distinguish removing a budget from
+ * leaving the amount empty by mistake.
  */
 const makeBudgetForm = (account: Account, etag: string, refused?: RefusedForm) => {
   const { budget_microdollars, budget_stops } = account
+  // `refused` may be another form of the page.
   const isStale = refused?.values.get("form") === "budget" && refused.values.get("etag") !== etag
   return declareForm({
     id: "budget",
@@ -224,7 +232,10 @@ const makeBudgetForm = (account: Account, etag: string, refused?: RefusedForm) =
   })
 }
 
-/** Converts an amount in US dollars to microdollars, with the same rules as the command line. */
+/**
+ * Returns the amount in a form field, converted from US dollars to microdollars with the same rules as on the command
+ * line. `amount` determines whether it may be negative. A typographic minus sign is accepted too.
+ */
 const readAmount = <Name extends string>(
   form: SubmittedValues<Name>,
   field: NoInfer<Name>,
@@ -268,7 +279,10 @@ ${
   }`
 })
 
-/** Renders the page of an account, with only the forms that the admin's scope allows. */
+/**
+ * Renders the page of an account: its data, usage, keys, invoices, and credits, and the forms that the admin's scope
+ * allows. An erased account has no forms.
+ */
 const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
   const { admin, api, refused } = request
   const name = yield* getAccountName(request.query)
@@ -347,7 +361,10 @@ ${
   }
 })
 
-/** Sends only the fields that were edited, so that the form does not overwrite other fields with outdated values. */
+/**
+ * Handles the form for changing an account. Sends only the fields that were edited, so that the form does not overwrite
+ * other fields with outdated values. `etag` makes the API refuse the change if the account has changed in between.
+ */
 const changeAccount = Effect.fnUntraced(
   function* (form: SubmittedForm<typeof makeChangeForm>, { api, query }: PageRequest) {
     const name = yield* getAccountName(query)
@@ -366,6 +383,9 @@ const changeAccount = Effect.fnUntraced(
   },
 )
 
+/**
+ * Handles the form that adds to the balance of an account. A postpaid account becomes prepaid if the box is checked.
+ */
 const creditAccount = Effect.fnUntraced(
   function* (form: SubmittedForm<typeof makeCreditForm>, { api, query }: PageRequest) {
     const name = yield* getAccountName(query)
@@ -383,13 +403,18 @@ const creditAccount = Effect.fnUntraced(
   },
 )
 
-/** Sends the budget that was entered in the form. An empty amount removes the budget. */
+/**
+ * Handles the budget form: sends the entered budget, and whether requests are refused once it is used up. An empty
+ * amount removes the budget.
+ */
 const setBudget = Effect.fnUntraced(
   function* (form: SubmittedForm<typeof makeBudgetForm>, { api, query }: PageRequest) {
     const name = yield* getAccountName(query)
     const field = "budget_microdollars"
     const isEmpty = getText(form, field) === undefined
-    // The checkbox may still be checked when the budget is removed.
+    // When a saved budget is removed (`removable`), the checkbox for refusing requests is usually still checked. It is
+    // ignored then, because the API rejects it without an amount. If there was no budget, the admin has just checked
+    // it, and must see that error.
     const stops = form.has("stops") && !(isEmpty && form.has("removable"))
     const budget_microdollars = isEmpty ? null : yield* readAmount(form, field, PositiveUsdAmount)
     yield* api.write(apiUrl.budgets.set({ params: { name } }), {

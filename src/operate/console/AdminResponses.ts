@@ -63,8 +63,9 @@ const setCommonHeaders = (response: HttpServerResponse.HttpServerResponse, reque
   })
 
 /**
- * Runs the route for a request. If there is no route or the route fails, returns an error response in the format of the
- * API's errors.
+ * Runs the route for a request, and adds the headers that all responses have, including the request ID. If there is no
+ * route (404) or the route dies (500), returns an error response in the format of the API's errors. A request that
+ * `refuse` rejects never reaches a route.
  */
 export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.gen(function* () {

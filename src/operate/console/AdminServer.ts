@@ -16,8 +16,8 @@ import { signInLayer } from "./SignIn.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../../api/ConnectionLimits.ts"
 import { maxParamLength } from "../../api/RequestTarget.ts"
 import { findUrlFile } from "../../postgres/pool/PasswordRotation.ts"
-import { adminAccessLayer, adminConnections, adminTransactionLayer } from "../admin/AdminRequests.ts"
-import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
+import { adminAccessLayer, adminTransactionLayer } from "../admin/AdminRequests.ts"
+import { adminConnections, AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { adminHandlersLayer } from "../admin/AdminHandlers.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
@@ -85,7 +85,8 @@ export const adminServerLayer = (reusePort: boolean) =>
       )
       const handle = yield* NodeHttpServer.makeHandler(withCommonResponses(routes), {
         middleware: withAdminMetrics,
-        // The scope of the routes closes after the server, so that closing it does not interrupt a request in progress.
+        // The routes run in a child scope that closes after the server, so that closing it does not interrupt a request
+        // in progress.
         scope: yield* Scope.fork(yield* Effect.scope, "parallel"),
       })
       const { closeConnections, server } = makeHttpServer(

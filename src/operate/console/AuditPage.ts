@@ -8,8 +8,9 @@ import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderBreakableText, renderRows, renderTime } from "./Html.ts"
 
-/** Renders the fields that differ, each with its old and new value. */
+/** Renders the fields that a change in the audit log has set, removed, or replaced, each with its old and new value. */
 const renderDifference = ({ after, before }: AuditRow) => {
+  // A value that is not an object is shown like the only field of one.
   const [old, next] = [before, after].map((value) => Predicate.isObject(value) ? value : { value })
   const valueOf = (values: object | undefined, name: string) => {
     const value: unknown = values !== undefined && Predicate.hasProperty(values, name) ? values[name] : undefined
@@ -31,7 +32,7 @@ const renderDifference = ({ after, before }: AuditRow) => {
  tabindex="0" role="group" aria-label="Values">${lines.join("\n")}</pre></details>`
 }
 
-/** Renders a table of changes, newest first. */
+/** Renders changes from the audit log as a table, newest first. `changes` has the oldest first. */
 export const renderChanges = (label: string, changes: ReadonlyArray<AuditRow>) =>
   renderRows(
     label,

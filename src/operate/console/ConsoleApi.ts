@@ -53,7 +53,11 @@ const getReasons = makeValidationReasonFormatter({
 /** A placeholder, because a URL must have a host. The host is never contacted. */
 const baseUrl = "http://console.invalid"
 
-/** Creates an HTTP client that passes requests to the router. Its effects fail unless the response is successful. */
+/**
+ * Creates an HTTP client that passes requests to the router in this process instead of sending them. A request carries
+ * the session and the address of the browser whose request is currently handled. An error response becomes an
+ * `ApiFailure`.
+ */
 const makeHttpClient = (router: HttpRouter.HttpRouter) =>
   HttpClient.makeWith<never, never, ApiFailure, HttpServerRequest.HttpServerRequest>(
     Effect.flatMap(Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
@@ -69,6 +73,8 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
           (_request, response) => Deferred.succeed(deferredResponse, response),
         ).pipe(
           Effect.provideService(HttpServerRequest.HttpServerRequest, forwarded),
+          // Has no effect if there is a response. Without it, a handler that dies would leave the caller waiting
+          // forever.
           Effect.ensuring(Deferred.die(deferredResponse, new Error("The admin API did not respond."))),
         ),
       )
@@ -87,6 +93,7 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
         request_id,
       })
     })),
+    // The second parameter prepares requests, which is not needed.
     (request) => Effect.succeed(request),
   )
 
@@ -130,8 +137,8 @@ export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.
   ).pipe(Effect.mapError(makeInvalidAddress))
 
 /**
- * Keeps errors that are API responses. A query that cannot be encoded becomes a failure with status 422; all other
- * errors become defects.
+ * Calls the API. Errors that are API responses are kept. A query that cannot be encoded becomes a failure with status
+ * 422, and all other errors become defects, because they are bugs in the console.
  */
 export const call = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catch(effect, (error): Effect.Effect<never, ApiFailure> => {
@@ -139,7 +146,11 @@ export const call = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return Schema.isSchemaError(error) ? Effect.fail(makeInvalidAddress(error)) : Effect.die(error)
   })
 
-/** Creates an API client for a browser's session. */
+/**
+ * Creates the console's API client. `read` has a typed function for each endpoint that reads. `write` sends a form:
+ * with its `Idempotency-Key`, so that a form that is submitted twice is written once, and with an ETag for the forms
+ * that must not overwrite another admin's change.
+ */
 export const makeConsoleApi = Effect.fnUntraced(function* (router: HttpRouter.HttpRouter) {
   const httpClient = makeHttpClient(router)
   const api: ConsoleApi = {

@@ -62,7 +62,10 @@ const describeFailure = ({ message, request_id, status }: ApiFailure): PageConte
 })
 
 /**
- * Converts an API failure to a refused form. Errors for fields that the form does not have are added to the message.
+ * Converts an API failure to a refused form, which the page shows again with the submitted values. Its message explains
+ * the failure, in this order: the form was sent before with other values; another admin has changed the resource (only
+ * for forms that can show the saved values); fields are invalid; or else the message of the API. Errors for fields that
+ * the form does not have are added to the message, because they cannot be shown beside a field.
  */
 const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFailure): RefusedForm => ({
   values,
@@ -92,8 +95,8 @@ const makeLostSessionPath = ({ method, url }: HttpServerRequest.HttpServerReques
   `${makeSignInPath(url)}${method === "POST" ? "&form=1" : ""}`
 
 /**
- * Responds to a failure: redirects to the sign-in page if the session is missing or has ended, and otherwise returns an
- * error page.
+ * Responds to a failure of the API: redirects to the sign-in page if the session is missing or has ended, and otherwise
+ * returns an error page.
  */
 const respondToFailure = (failure: ApiFailure, page: ConsolePage, admin?: Admin) =>
   Effect.map(
@@ -114,10 +117,15 @@ const renderGet = Effect.fnUntraced(function* (page: ConsolePage, request: PageR
   )
 })
 
-/** Handles a submitted form. If the form is refused, renders the page again with the submitted values. */
+/**
+ * Handles a submitted form. If it succeeds, redirects to a page that confirms it, or shows a new secret. If it is
+ * refused, by the API or because a value cannot be sent, renders the page again with the submitted values and the
+ * errors. A failure with status 401 is passed on, because the admin must sign in again.
+ */
 const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearchParams, request: PageRequest) {
   const { admin } = request
   const shell = { admin, pages: consolePages, path: page.path }
+  // For `disable:7`, the action is `disable`: the ID after the colon distinguishes the forms of a list.
   const [name = ""] = (values.get(formIdField) ?? "").split(":", 1)
   const action = page.actions !== undefined && Object.hasOwn(page.actions, name) ? page.actions[name] : undefined
   if (action === undefined) return yield* makeFailure(404, "This page has no such form.")
@@ -145,7 +153,7 @@ const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearc
   )
 })
 
-/** Responds to every failure and defect with an error page. */
+/** Wraps the handler of a page so that every failure and defect becomes an error page. */
 const withFailurePage =
   (page: ConsolePage) =>
   <R>(response: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | FormRequestRefused, R>) =>
@@ -163,7 +171,10 @@ const withFailurePage =
       ),
     )
 
-/** Handles a request for a page: GET renders the page, and POST handles a submitted form. */
+/**
+ * Handles a request for a page: GET renders the page, and POST handles a submitted form. The form is read and its
+ * origin checked before the admin is identified. Fails with 403 if the admin's scope is lower than the page requires.
+ */
 const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest

@@ -88,10 +88,14 @@ const renderControl = (field: Field, id: string, value: string, attributes: Html
   return markup`<input ${common} type="${type}" value="${value}" autocomplete="off" spellcheck="false">`
 }
 
-/** Renders a field with its hint, note, and errors. Screen readers read these texts together with the field. */
-const renderField = (form: string, field: Field, refused: RefusedForm | undefined) => {
+/**
+ * Renders a field of the form with the ID `formId`: a control with its label, and the field's hint, note, and errors.
+ * Screen readers read these texts together with the field. If the form was refused, the field has the submitted value
+ * instead of its own.
+ */
+const renderField = (formId: string, field: Field, refused: RefusedForm | undefined) => {
   const { hint, label, name, note, options = [], type, value = "" } = field
-  const id = `${form}-${name}`
+  const id = `${formId}-${name}`
   const errors = refused?.errors.filter(({ field }) => field === name) ?? []
   const remarks = [
     { kind: "hint", text: hint },
@@ -104,6 +108,7 @@ const renderField = (form: string, field: Field, refused: RefusedForm | undefine
     errors.length > 0 && markup` aria-invalid="true"`
   }`
   if (type === "checkbox") {
+    // A browser sends a checkbox only if it is checked, so a missing value means unchecked, not unchanged.
     const isChecked = refused === undefined ? value === "on" : refused.values.get(name) === "on"
     const checked = isChecked && markup` checked`
     return markup`<p class="control"><span><input type="checkbox" id="${id}" name="${name}"${checked}${attributes}>
@@ -144,16 +149,17 @@ export const renderHiddenField = (name: string, value: string) =>
 
 /**
  * Renders a form that is submitted to the URL of its page. The random `Idempotency-Key` makes double clicks and
- * repeated requests harmless. `refused` is the refused form on the page, if any.
+ * repeated requests harmless. `refused` is the refused form on the page, which may be another form. If it is this one,
+ * its values and its key are used again, unless the key was already used for a write with other values.
  */
 export const renderForm = (form: Form, refused?: RefusedForm) => {
   const { fields = [], hidden = {}, id, isDestructive = false, submit } = form
-  const own = refused?.values.get(formIdField) === id ? refused : undefined
-  const key = own === undefined || own.needsNewIdempotencyKey ? undefined : own.values.get(idempotencyKeyField)
-  const all = { [formIdField]: id, [idempotencyKeyField]: key ?? SecureRandom.uuidV7Unsafe(), ...hidden }
+  const thisRefused = refused?.values.get(formIdField) === id ? refused : undefined
+  const usedKey = thisRefused?.needsNewIdempotencyKey === false ? thisRefused.values.get(idempotencyKeyField) : null
+  const allHidden = { [formIdField]: id, [idempotencyKeyField]: usedKey ?? SecureRandom.uuidV7Unsafe(), ...hidden }
   return markup`<form method="post" id="${getFormId(id)}">${
-    Object.entries(all).map(([name, value]) => renderHiddenField(name, value))
-  }${fields.map((field) => renderField(id, field, own))}<button class="${
+    Object.entries(allHidden).map(([name, value]) => renderHiddenField(name, value))
+  }${fields.map((field) => renderField(id, field, thisRefused))}<button class="${
     isDestructive ? "danger" : "main"
   }">${submit}</button></form>`
 }

@@ -143,6 +143,54 @@ const findName = ({ email, email_verified, sub }: Readonly<Record<string, unknow
 const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, AdminScope>) =>
   adminScopes.findLast((scope) => groups.some((group) => scopes.get(group) === scope))
 
+/**
+ * Exchanges the code in the URL for tokens, after checking the URL and the ID token against the values that the browser
+ * has stored. Fails with `SignInRefused` if the provider or the check denies the sign-in, and with
+ * `ProviderUnavailable` for any other reason.
+ */
+const requestTokens = (
+  client: typeof Client,
+  config: Client.Configuration,
+  { issuer }: Provider,
+  url: URL,
+  pending: PendingSignIn,
+) =>
+  withProvider(issuer, () =>
+    client.authorizationCodeGrant(config, url, {
+      expectedState: pending.state,
+      expectedNonce: pending.nonce,
+      pkceCodeVerifier: pending.verifier,
+      idTokenExpected: true,
+    })).pipe(
+      Effect.mapError(({ cause }) =>
+        cause instanceof client.AuthorizationResponseError || cause instanceof client.ResponseBodyError ||
+          (cause instanceof client.ClientError && cause.code === "OAUTH_INVALID_RESPONSE")
+          ? new SignInRefused({ message: "The identity provider did not confirm who you are. Sign in again." })
+          : makeUnavailable()
+      ),
+    )
+
+/**
+ * Returns the admin that verified claims identify: the name, and the highest scope of the person's groups. Fails if the
+ * claims contain no name, or if no group grants a scope.
+ */
+const toAdmin = Effect.fnUntraced(function* (
+  provider: Provider,
+  claims: Readonly<Record<string, unknown>>,
+  subject: string,
+) {
+  const name = findName(claims)
+  if (name === undefined) return yield* reject(provider, "the claim sub is not a name")
+  const scope = findScope(toGroups(claims[provider.groupsClaim]), provider.groups)
+  if (scope === undefined) {
+    return yield* new SignInRefused({
+      message: `${name} is in no group that may use the console. Ask for membership, then sign in again.`,
+    })
+  }
+  const admin: IdentifiedAdmin = { name, scope, created_by: `OpenID Connect ${subject}`, opened_with: null }
+  return admin
+})
+
 /** The two steps of a sign-in: the authorization code flow with PKCE, `state`, and `nonce`. */
 const makeSignIn = (provider: Provider) => ({
   /**
@@ -168,27 +216,18 @@ const makeSignIn = (provider: Provider) => ({
         code_challenge,
         code_challenge_method: "S256",
       })).pipe(Effect.mapError(makeUnavailable))
+    // The browser is redirected to this address, which comes from the provider's metadata.
     return /^https?:$/.test(url.protocol) ? { url, pending } : yield* reject(provider, "its address is no web address")
   }),
 
-  /** Identifies the person from the URL with which the provider has sent the browser back. */
+  /**
+   * Returns the admin from the URL with which the provider has sent the browser back. `pending` has the values that
+   * `begin` returned for this sign-in.
+   */
   finish: Effect.fnUntraced(function* (url: URL, pending: PendingSignIn) {
     const client = yield* loadClient
     const config = yield* discover(client, provider)
-    const tokens = yield* withProvider(provider.issuer, () =>
-      client.authorizationCodeGrant(config, url, {
-        expectedState: pending.state,
-        expectedNonce: pending.nonce,
-        pkceCodeVerifier: pending.verifier,
-        idTokenExpected: true,
-      })).pipe(
-        Effect.mapError(({ cause }) =>
-          cause instanceof client.AuthorizationResponseError || cause instanceof client.ResponseBodyError ||
-            (cause instanceof client.ClientError && cause.code === "OAUTH_INVALID_RESPONSE")
-            ? new SignInRefused({ message: "The identity provider did not confirm who you are. Sign in again." })
-            : makeUnavailable()
-        ),
-      )
+    const tokens = yield* requestTokens(client, config, provider, url, pending)
     const identity = tokens.claims()
     if (identity === undefined) return yield* reject(provider, "it sent no ID token")
     // Many providers return the email address and the groups only from the userinfo endpoint.
@@ -196,22 +235,8 @@ const makeSignIn = (provider: Provider) => ({
       provider.issuer,
       () => client.fetchUserInfo(config, tokens.access_token, identity.sub),
     ).pipe(Effect.mapError(makeUnavailable))
-    const claims: Readonly<Record<string, unknown>> = { ...details, ...identity }
-    const name = findName(claims)
-    if (name === undefined) return yield* reject(provider, "the claim sub is not a name")
-    const scope = findScope(toGroups(claims[provider.groupsClaim]), provider.groups)
-    if (scope === undefined) {
-      return yield* new SignInRefused({
-        message: `${name} is in no group that may use the console. Ask for membership, then sign in again.`,
-      })
-    }
-    const admin: IdentifiedAdmin = {
-      name,
-      scope,
-      created_by: `OpenID Connect ${identity.sub}`,
-      opened_with: null,
-    }
-    return admin
+    // Claims of the ID token, which is signed, take precedence.
+    return yield* toAdmin(provider, { ...details, ...identity }, identity.sub)
   }),
 })
 

@@ -22,7 +22,11 @@ export const isSameOrigin = (headers: Headers.Headers, adminOrigin: string) => {
   return origin === adminOrigin || new URL(origin).host === headers["host"]
 }
 
-/** Reads the fields of a submitted form. Fails unless a page of the console sent the form. */
+/**
+ * Reads the fields of a submitted form. Fails unless a page of the console (at `adminOrigin`) sent the form, so
+ * that a form of another site cannot act in the admin's name. The session cookie alone does not prevent this: browsers
+ * also send it with forms of other hosts in the same domain.
+ */
 export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (!isSameOrigin(request.headers, adminOrigin)) {

@@ -20,7 +20,7 @@ import { type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 /** The changelog entry does not exist, is dated in the future, or has not been released yet. */
 export class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
 
-/** The email that precedes the next page no longer exists, so the position of that page is unknown. */
+/** The email after which a page of emails was to begin no longer exists, so the position of that page is unknown. */
 export class NoSuchEmail extends Data.TaggedError("NoSuchEmail")<{ readonly message: string }> {}
 
 interface EntrySelection {
@@ -31,8 +31,8 @@ interface EntrySelection {
 }
 
 /**
- * Returns the entries with the given ids. Fails if any of them cannot be announced. Without ids, returns all released
- * entries that are announced by email and are not dated in the future.
+ * Returns the changelog entries with the given ids. Fails if any of them cannot be announced. Without ids, returns all
+ * released entries that are announced by email and are not dated in the future, oldest first.
  */
 const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: EntrySelection) {
   const today = yield* todayInNewYork
@@ -80,8 +80,9 @@ const Contact = Schema.Struct({
 const AddressCount = Schema.Struct({ missing: Schema.Int })
 
 /**
- * Returns the email addresses of all accounts, with what is known about each address. Accounts that share an address
- * get a single email. If one of them has unsubscribed, the address gets no news.
+ * Returns the email addresses of all accounts. For each of them, `news` is whether it receives news, `queued` whether
+ * the entry has already been queued for it, and `is_new` whether all of its accounts are newer than the entry. Accounts
+ * that share an address get a single email. If one of them has unsubscribed, the address gets no news.
  */
 const findContacts = Effect.fnUntraced(function* (entry: ChangelogEntry, includeNewAccounts: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -116,8 +117,9 @@ const countAccountsWithoutAddress = Effect.gen(function* () {
 })
 
 /**
- * Selects an entry's recipients and renders the email. By default, accounts created after the day of the entry are
- * excluded, because they have never used the API as it was before the change.
+ * Selects the recipients of a changelog entry and renders the email. By default, accounts created after the day of the
+ * entry are excluded, because they have never used the API as it was before the change. Returns the rendered email, and
+ * the recipients with the numbers of addresses that are skipped, by reason.
  */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const contacts = yield* findContacts(entry, options.includeNewAccounts)
@@ -145,8 +147,8 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
 export type PreparedAnnouncement = Effect.Success<ReturnType<typeof prepareAnnouncement>>
 
 /**
- * Queues the emails and, for a deprecation, also the webhooks. Repeated and concurrent runs queue each of them only
- * once.
+ * Queues the emails about a changelog entry and, if it announces a deprecation, also the webhook messages. Repeated and
+ * concurrent runs queue each of them only once.
  */
 const queueEmails = Effect.fnUntraced(function* ({ selection }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
@@ -189,8 +191,8 @@ export const AnnouncementProgress = Schema.Struct({
 })
 
 /**
- * Counts the emails by status. Returns one row per announced entry, oldest announcement first, and a last row for all
- * notices to single accounts.
+ * Counts the queued emails by status. Returns one row per announced changelog entry, oldest announcement first, and a
+ * last row for all notices to single accounts.
  */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

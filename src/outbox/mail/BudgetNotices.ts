@@ -46,9 +46,9 @@ const makeNotice = (alert: typeof BudgetAlert.Type) => {
 }
 
 /**
- * Queues the emails that are due. Only the highest threshold reached is reported for each budget. An alert more than a
- * day old is discarded. It could not be sent in time, for example because `SMTP_URL` was not set, and is no longer
- * useful.
+ * Queues an email for each budget of which an account has reached a threshold. Only the highest threshold reached is
+ * reported for each budget. A threshold reached more than a day ago is not reported: the email could not be sent in
+ * time, for example because `SMTP_URL` was not set, and is no longer useful.
  */
 export const queueBudgetNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -71,7 +71,7 @@ export const queueBudgetNotices = Effect.gen(function* () {
   yield* Effect.forEach(due, (alert) => queueNotice(makeNotice(alert)), { discard: true })
 })
 
-/** The job runs only if `SMTP_URL` is set. Otherwise, emails could wait for months until it is set. */
+/** The job runs only if `SMTP_URL` is set. Otherwise, the queued emails could wait for months until it is set. */
 export const budgetNoticesJob = {
   name: "budget-notices",
   every: Duration.minutes(1),

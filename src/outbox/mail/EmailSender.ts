@@ -1,7 +1,7 @@
 /**
- * The background job that sends the emails in the outbox (§9.6, notification). No address gets an entry twice: if the
- * server does not confirm that it has accepted an email, the email's status is `unknown` until an operator decides what
- * to do (docs/decisions/0052-email-delivery.md).
+ * The background job that sends the queued emails (§9.6, notification). No address gets the same changelog entry or
+ * notice twice: if the server does not confirm that it has accepted an email, the email's status is `unknown` until an
+ * operator decides what to do (docs/decisions/0052-email-delivery.md).
  */
 import { type Config, Duration, Effect, Fiber, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -38,17 +38,17 @@ const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 type OutboxLease = Pick<JobLease, "holder" | "holderCondition">
 
 /**
- * Builds a sender's SQL statements. An email can be claimed and handed over to the mail server only while `holder`
- * holds the job's lease. A process that was suspended therefore cannot send an email that another process has taken
- * over.
+ * Builds a sender's SQL statements. An email can be claimed and handed over to the mail server only while `holder`,
+ * which identifies this process, holds the lease of the sending job. A process that was suspended therefore cannot send
+ * an email that another process has taken over.
  */
 export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, holderCondition }: OutboxLease) {
   const sql = yield* SqlClient.SqlClient
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
   /**
-   * Returns how many emails are waiting, and whether any have to be sent or recovered. The query is inexpensive,
-   * because it reads only two small indexes.
+   * Returns `waiting`, how many emails are queued, and `due`, whether any have to be sent or recovered. The query is
+   * inexpensive, because it reads only two small indexes.
    */
   const readState = decodeRows(OutboxState)(sql`
     select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
@@ -73,8 +73,8 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
   )
 
   /**
-   * Claims the next email that is due. Emails about entries of later releases are left to other processes, because this
-   * process cannot render them.
+   * Claims the next email that is due. An email about an entry of a later release is left to other processes, because
+   * this process does not know the entry and cannot render it.
    */
   const claimNext = decodeRows(ClaimedEmail)(sql`
     update announcement_mails as mail
@@ -93,8 +93,8 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
   `)
 
   /**
-   * Must be called before the end of the message is sent to the server. Returns false if another process has taken over
-   * the email.
+   * Must be called before the end of the message is sent to the server, because the server may deliver the email from
+   * then on. Returns false if another process has taken over the email.
    */
   const markHanded = (mail_id: string) =>
     Effect.map(
@@ -107,8 +107,8 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
     )
 
   /**
-   * Records that the server has accepted the email. This does not require the lease, because the server's reply is
-   * final.
+   * Records that the server has accepted the email. This does not require the job's lease, because the server's reply
+   * is final.
    */
   const markSent = (mail_id: string) =>
     sql`
@@ -145,7 +145,10 @@ const emailsSentTotal = makeCounter("tickerline_mails_sent_total", "Customer ema
 const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
   makeCounter("tickerline_mails_not_sent_total", "Failed attempts to send a customer email, by outcome.", { why })
 
-/** Builds the effect that each run of the job executes. It sends the emails that are due. */
+/**
+ * Builds the effect that each run of the job executes. It sends the emails that are due, and returns the delay before
+ * the next run if the mail server is unusable.
+ */
 const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease: JobLease) {
   const { baseUrl, from, pace, retryAfter, unsubscribe, url } = settings
   const statements = yield* makeEmailOutboxStatements(lease)
@@ -154,7 +157,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
   let waiting = 0
   let failedConnections = 0
   const awaySchedule = doublingSchedule(retryAfter, "15 minutes")
-  /** Allows twenty attempts in total, over about two days. */
+  /** For temporary rejections. Allows twenty attempts in total, over about two days. */
   const laterSchedule = Schedule.upTo(doublingSchedule(retryAfter, "4 hours"), { times: 19 })
 
   const { begin, sendNext } = yield* makeOutboxSender({
@@ -217,8 +220,8 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
       )
     }
     while (true) {
-      // A shutdown does not wait for this fiber at first. Until the email has been handed over, the server cannot have
-      // accepted it, and another process can send it.
+      // At first, a shutdown interrupts this fiber instead of waiting for it. Until the email has been handed over, the
+      // server cannot have accepted it, and another process can send it.
       const result = yield* Effect.flatMap(begin(false, (sending) => sendNext(undefined, sending)), Fiber.join)
       if (result._tag === "NoneDue") return
       if (result._tag === "Failed" && result.failure.outcome === "away") return result.delay

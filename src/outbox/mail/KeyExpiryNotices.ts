@@ -6,7 +6,7 @@ import type { Job } from "../../postgres/jobs/Job.ts"
 import { loadMailSettings } from "./MailSettings.ts"
 import { queueNotice } from "./Notices.ts"
 
-/** How many days before a key expires its account is warned. */
+/** An account is warned this many days before one of its keys expires. */
 const warningDays = [1, 14]
 
 const ExpiringKey = Schema.Struct({
@@ -37,8 +37,8 @@ const makeNotice = (key: typeof ExpiringKey.Type) => ({
 
 /**
  * Queues the warnings that are due. If both warnings for a key are due, only the later one is sent. A warning is
- * skipped if the expiry was set after the time when the warning would have been due, for example by a rotation with a
- * short grace period.
+ * skipped if it would have been due before the key's expiry was set, for example by a rotation with a short grace
+ * period.
  */
 export const queueKeyExpiryNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

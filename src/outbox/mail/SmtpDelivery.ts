@@ -61,7 +61,7 @@ export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
    * the email permanently. `unknown`: the server received the complete message, but did not reply.
    */
   readonly outcome: "away" | "later" | "refused" | "unknown"
-  /** The server's reply. It is stored in the outbox, and may contain the recipient's address. */
+  /** The server's reply. It is stored with the email in the database, and may contain the recipient's address. */
   readonly message: string
   /** Error codes for logs. They do not contain addresses. */
   readonly code: string
@@ -100,13 +100,16 @@ type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["se
  */
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
-/** Returns whether the server refused the connection or the sender. It would then refuse all other emails as well. */
+/**
+ * Returns whether the server refused the connection or the sender, given the SMTP command that failed. It would then
+ * refuse all other emails as well.
+ */
 const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
 /**
- * Classifies a failure. If there is no reply code, the outcome depends on whether the complete message had already been
- * handed over to the server.
+ * Classifies a failure to deliver an email. Without a reply code from the server, the outcome depends on whether the
+ * complete message had already been handed over: the server may then have accepted it.
  */
 const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   const { code, command, message, responseCode } = error ?? {}
@@ -129,7 +132,8 @@ interface EmailDelivery {
   readonly to: string
   readonly message: Uint8Array
   /**
-   * Called before the end of the message is sent, and awaited. If it returns false, the connection is closed instead.
+   * Called before the end of the message is sent to the server, and awaited. If it returns false, the connection is
+   * closed instead, and the email is not sent.
    */
   readonly confirmHandover: () => Promise<boolean>
 }

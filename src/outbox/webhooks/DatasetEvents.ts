@@ -1,7 +1,7 @@
 /**
- * The background job that reads the change feed and queues `dataset.changed` messages, one for each transaction,
- * dataset and subscribed endpoint. A message does not contain the changed rows. The receiver requests them from
- * `/v1/changes`.
+ * The background job that reads the change feed and queues `dataset.changed` messages to webhook endpoints, one for
+ * each transaction, dataset and subscribed endpoint. A message does not contain the changed rows. The receiver requests
+ * them from `/v1/changes`.
  */
 import { type Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -26,10 +26,10 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 /** Maximum number of changes read by one statement. */
 const pageSize = 1_000
 
-/** Maximum number of messages queued by one statement. */
+/** Maximum number of webhook messages queued by one statement. */
 const messagesPerStatement = 500
 
-/** Maximum number of symbols listed in a message. */
+/** Maximum number of changed symbols listed in a webhook message. */
 const maxListedTickers = 100
 
 const Subscriber = Schema.Struct({
@@ -37,7 +37,10 @@ const Subscriber = Schema.Struct({
   tier: Tier,
   datasets: Schema.NullOr(Schema.Array(Schema.String)),
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
-  /** When the endpoint was created. It only gets changes recorded after this time. */
+  /**
+   * When the endpoint was created. It only gets changes recorded after this time, in the same format as `recordedAt` of
+   * a change.
+   */
   since: Schema.String,
 })
 type Subscriber = typeof Subscriber.Type
@@ -58,7 +61,7 @@ const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V) => {
   return found
 }
 
-/** Counts the changes in one dataset that affect the symbols an endpoint subscribes to. */
+/** Counts the changes in one dataset by kind, and collects the changed symbols. */
 class DatasetTally {
   readonly counts: Record<ChangeKind, number> = { added: 0, corrected: 0, removed: 0 }
   readonly tickers = new Set<string>()
@@ -74,8 +77,8 @@ class DatasetTally {
 }
 
 /**
- * Counts a transaction's changes for each endpoint. All endpoints that subscribe to every symbol share one tally per
- * dataset.
+ * Counts the changes of one transaction for each subscribed endpoint. Endpoints that subscribe to all symbols share one
+ * tally per dataset; every other endpoint has its own.
  */
 class TransactionTally {
   readonly recordedAt: string
@@ -96,13 +99,18 @@ class TransactionTally {
     }
   }
 
-  /** Returns an endpoint's tallies by dataset. */
+  /**
+   * Returns what an endpoint is told about the transaction: a tally for each changed dataset, by the dataset's name.
+   */
   tallyFor(subscriber: Subscriber): ReadonlyMap<string, DatasetTally> {
     return subscriber.tickers === null ? this.#all : this.#selected.get(subscriber) ?? new Map()
   }
 }
 
-/** Returns the cursors immediately before and after the transaction that contains a change. */
+/**
+ * Returns two positions in the change feed: before the first and after the last change of the transaction that contains
+ * a change. `cursor` is the position of that change.
+ */
 const getTransactionCursors = (cursor: string) => {
   const place = parseChangeFeedStart(cursor)
   if (place._tag !== "Cursor") throw new Error(`${cursor} is not the cursor of a change`)
@@ -115,7 +123,7 @@ const getTransactionCursors = (cursor: string) => {
 
 type TransactionCursors = ReturnType<typeof getTransactionCursors>
 
-/** Creates the messages about a transaction. */
+/** Creates the messages about a transaction, one for each endpoint that subscribes to it and each changed dataset. */
 const makeMessages = (
   transaction: TransactionTally,
   { after, before }: TransactionCursors,
@@ -146,7 +154,7 @@ type Message = ReturnType<typeof makeMessages>[number]
 
 type FeedPage = Effect.Success<ReturnType<ChangeFeedReader["Service"]["summarizePage"]>>
 
-/** A change and its position in the feed. */
+/** A change, with its position in the change feed. */
 type PositionedChange = FeedPage["changes"][number]
 
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
@@ -167,8 +175,8 @@ const formatIds = (subscribers: ReadonlyArray<Subscriber>) => subscribers.map(({
 const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Message>) {
   const sql = yield* SqlClient.SqlClient
   for (let start = 0; start < messages.length; start += messagesPerStatement) {
-    // The inner query sorts the messages before the function is called, because they are numbered in the order of the
-    // calls.
+    // `enqueue_webhook_message` numbers the messages in the order of its calls. The inner query sorts them before the
+    // function is called.
     yield* sql`
       select enqueue_webhook_message(endpoint_id, 'dataset.changed', data, event_key)
       from (
@@ -182,8 +190,8 @@ const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Messa
 })
 
 /**
- * Moves the stored feed position, unless another process or a new endpoint has moved it in the meantime. Returns
- * whether it was moved.
+ * Moves the feed position up to which messages have been queued, which is stored in `webhook_feed`. Does not move it if
+ * another process has moved it in the meantime, or if the creation of an endpoint has. Returns whether it was moved.
  */
 const advanceFeedPosition = Effect.fnUntraced(function* (from: string | null, to: string) {
   const sql = yield* SqlClient.SqlClient
@@ -194,7 +202,8 @@ const advanceFeedPosition = Effect.fnUntraced(function* (from: string | null, to
 })
 
 /**
- * Returns the subscribers to each symbol. Symbols are indexed by the key that all spellings of a symbol share (D41).
+ * Returns the endpoints that subscribe to each symbol. A symbol is looked up by the key that all of its spellings share
+ * (D41).
  */
 const indexByTicker = (subscribers: ReadonlyArray<Subscriber>) => {
   const byTicker = new Map<string, Set<Subscriber>>()
@@ -212,8 +221,8 @@ interface CountedTransaction {
 }
 
 /**
- * Groups changes by transaction. A transaction may continue on the next page, so it stays open until another one
- * begins.
+ * Groups the changes of the feed by transaction. A transaction may continue on the next page of the feed, so it stays
+ * open until another one begins.
  */
 const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscriber>>) => {
   let open: CountedTransaction | undefined
@@ -254,7 +263,7 @@ const queuePage = Effect.fnUntraced(function* (
   const queueTransaction = Effect.fnUntraced(function* ({ cursors, tally }: CountedTransaction) {
     messages.push(...makeMessages(tally, cursors, subscribers, baseUrl))
     end = cursors.after
-    // This limits how much memory the messages for one page take.
+    // Queue full batches immediately, which limits how much memory the messages for one page take.
     if (messages.length >= messagesPerStatement) yield* queueMessages(messages.splice(0))
   })
   for (const change of page.changes) {
@@ -268,8 +277,8 @@ const queuePage = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads the feed page by page, starting at the stored position. Queues the messages for each page, and then moves the
- * position.
+ * Reads the change feed page by page, starting at the position stored in `webhook_feed`. Queues the messages for each
+ * page, and then moves the position.
  */
 const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit: number) {
   const subscribers = yield* readSubscribers

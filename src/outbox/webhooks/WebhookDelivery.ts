@@ -1,4 +1,6 @@
-/** Sends a message to a receiver. Connects only to addresses that have been checked (SECURITY.md). */
+/**
+ * Makes attempts to deliver webhook messages by HTTP. Connects only to addresses that have been checked (SECURITY.md).
+ */
 import { Clock, Duration, Effect } from "effect"
 import { Resolver } from "node:dns/promises"
 import { type IncomingMessage, request as requestHttp, type RequestOptions } from "node:http"
@@ -9,7 +11,7 @@ import type { AllowedHosts } from "./WebhookSettings.ts"
 import { signWebhook } from "./WebhookSignature.ts"
 import { checkWebhookUrl, getHost, isAddressPermitted } from "./WebhookUrl.ts"
 
-/** Time limit for one attempt, from the DNS query until the response headers arrive. */
+/** Time limit for one delivery attempt, from the DNS query until the response headers arrive. */
 export const deliveryTimeout = Duration.seconds(15)
 
 /**
@@ -18,10 +20,13 @@ export const deliveryTimeout = Duration.seconds(15)
  */
 const bodyTimeout = Duration.seconds(2)
 
-/** Maximum number of response bytes to read, and maximum number of characters in the stored excerpt. */
+/**
+ * Maximum number of bytes to read of a receiver's response, and maximum number of characters in the excerpt that is
+ * stored for operators.
+ */
 const [maxBodyBytes, maxExcerptLength] = [4096, 200]
 
-/** A message and its receiver. */
+/** A webhook message, its receiver's URL, and the secrets to sign it with. */
 export interface WebhookRequest {
   readonly message_id: string
   readonly url: string
@@ -36,7 +41,7 @@ export const deliveryFailureReasons = ["address", "connection", "timeout", "redi
 /** One of the reasons in `deliveryFailureReasons`. */
 export type DeliveryFailureReason = typeof deliveryFailureReasons[number]
 
-/** The result of a delivery attempt. */
+/** The result of an attempt to deliver a message. */
 export type DeliveryResult =
   | { readonly _tag: "Delivered"; readonly status: number }
   | {
@@ -70,10 +75,13 @@ export const makeDnsResolver = (): HostResolver => {
   }
 }
 
-/** The longest delay that a receiver can request, in seconds. */
+/** The longest delay before the next attempt that a receiver can request, in seconds. */
 const maxRetryAfterSeconds = 24 * 3600
 
-/** Parses a `Retry-After` header, which contains either a number of seconds or a date. */
+/**
+ * Parses a `Retry-After` header, which contains either a number of seconds or a date. Returns the delay in seconds, or
+ * undefined if there is none. `now` is the Unix time in milliseconds.
+ */
 const parseRetryAfter = (text: string | undefined, now: number) => {
   if (text === undefined) return undefined
   const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
@@ -85,7 +93,7 @@ const formatExcerpt = (bytes: Buffer) =>
 
 /**
  * Reads the start of a response body. If the receiver stops sending or the response is destroyed, resolves with what
- * has arrived by then.
+ * has arrived by then. Never rejects.
  */
 const readExcerpt = (response: IncomingMessage) =>
   new Promise<string>((resolve) => {
@@ -107,8 +115,8 @@ interface ArrivedResponse {
 }
 
 /**
- * Converts a response to a result. Success depends only on the status, so a body that never ends does not matter. After
- * a failure, the start of the body becomes part of the reason.
+ * Converts a receiver's response to the result of the attempt. Success depends only on the status, so a body that never
+ * ends does not matter. After a failure, the start of the body becomes part of the reason.
  */
 const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: ArrivedResponse) {
   const status = response.statusCode ?? 0
@@ -129,9 +137,9 @@ const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: Ar
 }, (effect, { response }) => Effect.ensuring(effect, Effect.sync(() => response.destroy())))
 
 /**
- * Sends the request to one of the given addresses. Does not query DNS again, because a second query could return
- * unchecked addresses. Aborting the signal closes the connection. Resolves when the response headers have arrived or
- * the request has failed.
+ * Sends the request to one of the given addresses, which have been checked. Does not query DNS again, because a second
+ * query could return unchecked addresses. Aborting the signal closes the connection. Resolves with the response when
+ * its headers have arrived, or with the failure of the attempt.
  */
 const post = (
   url: URL,
@@ -145,8 +153,8 @@ const post = (
     const options: RequestOptions = {
       method: "POST",
       headers,
-      // Use a new connection for each request. A kept-alive connection could still be in use when its address would no
-      // longer pass the check.
+      // Use a new connection for each request. A kept-alive connection could still be in use after its address has
+      // become forbidden.
       agent: false,
       signal,
       lookup: (_host, { all }, done) => {
@@ -165,8 +173,8 @@ const post = (
   })
 
 /**
- * Returns a function that makes one attempt to deliver a message. The function never fails, and ends within
- * `deliveryTimeout` plus `bodyTimeout`.
+ * Returns a function that makes one attempt to deliver a message. The function never fails: a failed attempt is a
+ * result. It ends within `deliveryTimeout` plus `bodyTimeout`. `allowed` are the receivers that may be internal.
  */
 export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostResolver) => {
   const resolveAddresses = Effect.fnUntraced(function* (host: string) {
@@ -177,7 +185,7 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
     })
   })
 
-  /** Sends the message. Returns either the response or the failure. */
+  /** Sends the message. Returns the response, whatever its status, or the reason why there is none. */
   const send = ({ body, message_id, secrets, url: text }: WebhookRequest) =>
     Effect.gen(function* () {
       const checked = checkWebhookUrl(text, allowed)

@@ -13,8 +13,8 @@ import { generateWebhookSecret } from "./WebhookSignature.ts"
 import { checkWebhookUrl } from "./WebhookUrl.ts"
 
 /**
- * Maximum number of endpoints per account. The limit prevents an account from occupying all concurrent attempts, and
- * from multiplying its events without bound.
+ * Maximum number of webhook endpoints per account. The limit prevents an account from occupying all concurrent delivery
+ * attempts, and from multiplying its messages without bound.
  */
 const maxEndpointsPerAccount = 20
 
@@ -34,7 +34,7 @@ class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: stri
 const noSuchEndpoint = (id: number) =>
   new NoSuchEndpoint({ message: `There is no webhook endpoint ${id}. \`webhooks list\` shows the ids.` })
 
-/** SQL condition that selects enabled endpoints that subscribe to dataset changes. */
+/** SQL condition that selects the rows of `webhook_endpoints` that are enabled and subscribe to dataset changes. */
 export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
 
 /**
@@ -61,7 +61,9 @@ export interface NewWebhookEndpoint {
 
 const CreatedEndpoint = Schema.Struct({ endpoint_id: Schema.BigInt, url: Schema.String })
 
-/** Creates an endpoint, and returns it with its secret. The secret cannot be retrieved later. */
+/**
+ * Creates a webhook endpoint, and returns its id and URL with its signing secret. The secret cannot be retrieved later.
+ */
 export const createWebhookEndpoint = Effect.fnUntraced(function* (
   { account, datasets, events, tickers, url }: NewWebhookEndpoint,
 ) {
@@ -90,12 +92,13 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
   })
 }, (write, { account }) => failIfErased(account)(write))
 
-/** Options for rotating a secret. */
+/** Options for rotating the secret that signs an endpoint's messages. */
 export interface SecretRotation {
   /** How long messages are also signed with the old secret. */
   readonly grace: Duration.Duration
   /**
-   * Whether to invalidate a previous secret that is still valid. If false, the rotation is refused while there is one.
+   * Whether to invalidate an earlier secret that still signs messages. If false, the rotation is refused while there is
+   * one.
    */
   readonly endPrevious: boolean
 }
@@ -103,8 +106,8 @@ export interface SecretRotation {
 const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(PrintedTime) })
 
 /**
- * Gives the endpoint a new secret, and returns it. Until the grace period ends, messages are also signed with the old
- * secret.
+ * Gives the endpoint a new signing secret, and returns the secret. Until the grace period ends, messages are also
+ * signed with the old secret.
  */
 export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { endPrevious, grace }: SecretRotation) {
   const sql = yield* SqlClient.SqlClient
@@ -144,7 +147,7 @@ export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, r
 
 const EnabledEndpoint = Schema.Struct({ exists: Schema.Boolean })
 
-/** Enables an endpoint. Its waiting messages are sent immediately, with the same number of attempts as new messages. */
+/** Enables an endpoint. Its waiting messages are sent immediately, and may be attempted as often as new messages. */
 export const enableWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const [enabled] = yield* decodeRows(EnabledEndpoint)(sql`select enable_webhook_endpoint(${id}) as exists`)

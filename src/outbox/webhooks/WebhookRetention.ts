@@ -1,19 +1,22 @@
-/** The background job that deletes old messages, and queues events about keys that are about to expire. */
+/**
+ * The background job that deletes old webhook messages, and queues messages about API keys that are about to expire.
+ */
 import { type Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
 import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
 
-/** Maximum number of delivered messages and dead letters retained per endpoint. */
+/** Maximum number of delivered messages and dead letters retained per webhook endpoint. */
 const maxFinishedMessages = 50_000
 
 /** Number of messages deleted by one statement. The limit keeps each statement short. */
 const batchSize = 1_000
 
 /**
- * Deletes messages thirty days after they were delivered or became dead letters, messages that have been waiting for a
- * disabled endpoint for that long, and the oldest finished messages of endpoints that have too many.
+ * Deletes these rows of `webhook_messages`: messages that were delivered or became dead letters more than thirty days
+ * ago, messages that have been waiting for a disabled endpoint for that long, and the oldest finished messages of
+ * endpoints that have more than `maxFinishedMessages`.
  */
 export const deleteOldMessages = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -24,13 +24,19 @@ import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"
 
 const pollInterval = Duration.seconds(1)
 
-/** The metrics are updated only on every tenth run, because updating them requires counting all waiting messages. */
+/**
+ * The gauges are updated only on every tenth run of the job, because updating them requires counting all waiting
+ * messages.
+ */
 const runsPerReading = 10
 
-/** An endpoint's turn ends after this time or this many messages, so that other endpoints get a turn. */
-const [maxTurnTime, maxMessagesPerTurn] = [Duration.seconds(5), 100]
+/** An endpoint's scheduling slot ends after this time or this many messages, so that other endpoints get a slot. */
+const [maxSlotTime, maxMessagesPerSlot] = [Duration.seconds(5), 100]
 
-/** Delays before the retries, as in the Standard Webhooks specification. They add up to about three days. */
+/**
+ * Delays between a failed attempt and the next one, as in the Standard Webhooks specification. They add up to about
+ * three days.
+ */
 export const retryDelays = [
   Duration.seconds(5),
   Duration.minutes(5),
@@ -44,8 +50,8 @@ const retrySchedule = Schedule.jittered(
 )
 
 /**
- * Returns the delay before the next attempt, which is at least as long as the receiver requested. Returns undefined
- * after the last attempt.
+ * Returns the delay before the next attempt to deliver a message that has had `attempts` attempts. It is at least as
+ * long as the receiver requested. Returns undefined after the last attempt.
  */
 export const computeRetryDelay = (attempts: number, retryAfterSeconds = 0) =>
   Effect.map(
@@ -88,13 +94,16 @@ const DeadLetter = Schema.Struct({ is_disabled: Schema.Boolean })
 
 type SenderLease = Pick<JobLease, "holderCondition" | "isHeld">
 
-/** Builds a sender's SQL statements. */
+/** Builds the SQL statements of the process that sends webhook messages. */
 const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: SenderLease) {
   const sql = yield* SqlClient.SqlClient
   const secondsFromNow = (duration: Duration.Duration) =>
     sql`now() + make_interval(secs => ${Duration.toSeconds(duration)}::float8)`
 
-  /** Each endpoint's first waiting message. Later messages to the same endpoint wait for it. */
+  /**
+   * SQL: each endpoint as `endpoint`, with its first waiting message as `head`. Later messages to the same endpoint
+   * wait for that message.
+   */
   const heads = sql`
     webhook_endpoints as endpoint cross join lateral (
       select next_attempt_at from webhook_messages as message
@@ -132,8 +141,9 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
         url, ${sql.literal(signingSecretsSql)} as secrets
     `)
 
-  // The condition for storing the result of an attempt. It does not require the lease. If the message has been sent
-  // again in the meantime, its number of attempts differs, and the late result is ignored.
+  // SQL condition that selects the message if its latest attempt is the given one. A result is stored only then,
+  // whether or not this process still holds the job's lease. If the message has been sent again in the meantime, its
+  // number of attempts differs, and the late result is ignored.
   const isAttempt = ({ attempts, message_id }: ClaimedMessage) =>
     sql`message_id = ${message_id} and status = 'pending' and attempts = ${attempts}`
 
@@ -149,6 +159,7 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
       where dead_letters_in_a_row > 0 and endpoint_id in (select endpoint_id from delivered)
     `
 
+  /** Stores the reason why an attempt failed, and the time of the next attempt. */
   const postpone = (
     message: ClaimedMessage,
     { reason, status }: FailedDelivery,
@@ -161,8 +172,8 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
     `
 
   /**
-   * Marks the message as a dead letter. Returns whether the endpoint is disabled, which happens after several dead
-   * letters in a row.
+   * Marks the message as a dead letter, which is not retried. Returns whether its endpoint is disabled, which happens
+   * after `maxDeadLettersInARow` dead letters.
    */
   const markDead = (message: ClaimedMessage, { reason, status }: FailedDelivery) =>
     decodeRows(DeadLetter)(sql`
@@ -210,25 +221,30 @@ const deadTotal = makeCounter("tickerline_webhooks_dead_total", "Webhook message
 const makeFailureCounter = (why: DeliveryFailureReason) =>
   makeCounter("tickerline_webhook_failures_total", "Failed attempts to send a webhook message, by reason.", { why })
 
-/** Builds the effect that each run of the job executes. `deliver` makes one attempt to deliver a message. */
+/**
+ * Builds the effect that each run of the job executes: it assigns scheduling slots to endpoints with due messages, and
+ * begins to send these. `deliver` makes one attempt to deliver a message.
+ */
 export const makeWebhookSender = Effect.fnUntraced(function* (
   deliver: ReturnType<typeof makeWebhookDelivery>,
   lease: SenderLease,
 ) {
   const statements = yield* makeSenderStatements(lease)
+  /** The last values of the gauges. */
   let state = { waiting: 0, overdue_seconds: 0, disabled: 0 }
-  const turns = makeDeliveryScheduler()
+  const scheduler = makeDeliveryScheduler()
   let runs = 0
 
   const { begin, isStopping, sendNext } = yield* makeOutboxSender({
     claimNext: statements.claimNext,
     deliver: Effect.fnUntraced(function* (message: ClaimedMessage) {
       const [time, result] = yield* Effect.timed(deliver(message))
-      turns.recordAttempt(message.endpoint_id, time)
+      scheduler.recordAttempt(message.endpoint_id, time)
       return result._tag === "Delivered" ? result.status : yield* Effect.fail(result)
     }),
     markDelivered: statements.markDelivered,
     computeDelay: ({ attempts_since }, { retryAfterSeconds, why }) =>
+      // A receiver that responds with 410 (Gone) wants no further messages.
       why === "gone" ? Effect.undefined : computeRetryDelay(attempts_since, retryAfterSeconds),
     postpone: statements.postpone,
     giveUp: Effect.fnUntraced(function* (message, failure) {
@@ -269,10 +285,10 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     ],
   }, lease)
 
-  /** Sends an endpoint's messages until its turn ends, an attempt fails, or no message is due. */
-  const takeTurn = Effect.fnUntraced(function* (endpointId: bigint, sending: Sending) {
+  /** Sends an endpoint's messages until its slot ends, an attempt fails, or no message is due. */
+  const sendDuringSlot = Effect.fnUntraced(function* (endpointId: bigint, sending: Sending) {
     let spent = Duration.zero
-    for (let sent = 0; sent < maxMessagesPerTurn && Duration.isLessThan(spent, maxTurnTime); sent += 1) {
+    for (let sent = 0; sent < maxMessagesPerSlot && Duration.isLessThan(spent, maxSlotTime); sent += 1) {
       if (isStopping() || !lease.isHeld()) return
       const [time, result] = yield* Effect.timed(sendNext(endpointId, sending))
       if (result._tag !== "Delivered") return
@@ -280,22 +296,26 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     }
   })
 
-  /** Begins turns for due endpoints. Must not be interrupted, because every turn that has begun must also end. */
-  const beginTurns = Effect.fnUntraced(function* (due: ReadonlyArray<DueEndpoint>) {
-    for (const { endpoint_id } of turns.begin(due)) {
+  /**
+   * Assigns slots to due endpoints and begins to send their messages. Must not be interrupted, because every slot that
+   * has been assigned must also end.
+   */
+  const beginSlots = Effect.fnUntraced(function* (due: ReadonlyArray<DueEndpoint>) {
+    for (const { endpoint_id } of scheduler.begin(due)) {
+      // `true`: a shutdown waits for the fiber, because the receiver may already be handling a message.
       yield* begin(true, (sending) =>
-        takeTurn(endpoint_id, sending).pipe(
+        sendDuringSlot(endpoint_id, sending).pipe(
           Effect.tapCause((cause) => Effect.logWarning(`Webhook endpoint ${endpoint_id}: its turn failed.`, cause)),
-          Effect.ensuring(Effect.sync(() => turns.end(endpoint_id))),
+          Effect.ensuring(Effect.sync(() => scheduler.end(endpoint_id))),
         ))
     }
   })
 
   return Effect.gen(function* () {
     if (runs++ % runsPerReading === 0) state = (yield* statements.readState)[0] ?? state
-    if (isStopping() || turns.isFull()) return
+    if (isStopping() || scheduler.isFull()) return
     const due = yield* statements.findDue
-    yield* Effect.uninterruptible(beginTurns(due))
+    yield* Effect.uninterruptible(beginSlots(due))
   })
 })
 

@@ -5,12 +5,12 @@ import type { AllowedHosts } from "./WebhookSettings.ts"
 
 const maxLength = 2048
 
-/** Returns a URL's host. The brackets around an IPv6 address are removed. */
+/** Returns the host name or IP address in a URL, without the brackets around an IPv6 address. */
 export const getHost = ({ hostname }: URL) => hostname.replace(/^\[(.*)\]$/, "$1")
 
 const isHostAllowed = ({ addresses, names }: AllowedHosts, host: string) => names.has(host) || addresses.has(host)
 
-/** Returns whether messages may be sent to this address of the host. */
+/** Returns whether messages to the named host may be sent to this IP address, to which the host name resolves. */
 export const isAddressPermitted = (allowed: AllowedHosts, host: string, address: string) =>
   allowed.names.has(host) || allowed.addresses.has(address) || !isInternalAddress(address)
 

@@ -6,10 +6,12 @@ import process from "node:process"
 /** A failure of the embedded server. The message tells the user how to fix the problem. */
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{ readonly message: string }> {}
 
-/** The end of a message with advice about the embedded server. It suggests an external database as the alternative. */
+/**
+ * The last words of an error message about the embedded server. They suggest an external database as the alternative.
+ */
 export const databaseUrlHint = "or set DATABASE_URL to your own PostgreSQL server"
 
-/** What to do when the disk is full. */
+/** The advice in error messages when the disk is full. */
 export const diskFullAdvice = "the disk is full; free some space and start again"
 
 /** Returns the last ten lines of a PostgreSQL log or command output, without SQL. Adds a hint if the disk is full. */

@@ -99,13 +99,14 @@ const writeCredentials = Effect.fnUntraced(function* (file: string, credentials:
   yield* fs.rename(`${file}.new`, file)
 })
 
-/** Saves the port for the next start. */
+/** Saves the server's port together with its password, so that the next start uses the same port. */
 export const savePort = ({ baseDirectory: base, password }: EmbeddedCluster, port: number) =>
   explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
 /**
- * Runs `initdb` in a temporary folder. Passes the password in a file, because every user can read a process's
- * arguments.
+ * Runs `initdb`, which creates the cluster in the temporary folder `folder`. `programs` is the directory of
+ * PostgreSQL's programs. The data directory and the password file belong to the user that runs PostgreSQL. Passes the
+ * password in a file, because every user can read a process's arguments.
  */
 const initdb = Effect.fnUntraced(
   function* (location: ServerLocation, programs: string, folder: string, password: string) {
@@ -164,7 +165,11 @@ const removeLeftovers = Effect.fnUntraced(function* (base: string) {
   yield* Effect.forEach(leftovers, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
 })
 
-/** Creates the cluster, or checks the existing one. The caller must hold the home directory's lock. */
+/**
+ * Creates the cluster in the home directory, or checks the existing one, and returns it. Also removes what an
+ * interrupted start left behind, and installs PostgreSQL's programs. `folder` is the PostgreSQL npm package, if it is
+ * not in node_modules. The caller must hold the home directory's lock.
+ */
 const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)

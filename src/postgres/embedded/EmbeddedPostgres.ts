@@ -31,8 +31,9 @@ const createDatabase = Effect.fnUntraced(function* ({ password }: EmbeddedCluste
 }, Effect.scoped)
 
 /**
- * Starts the server unless it is already running, and returns its port. Retries, because the server may stop before it
- * can be used.
+ * Starts the server unless it is already running, creates the database if it is missing, and returns the port.
+ * `fixedPort` is the port to start on, or undefined for any port. Retries for ten seconds, because another process may
+ * stop the server before it can be used here.
  */
 const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   Effect.tap(ensurePostgresIsRunning(cluster, fixedPort), (port) => createDatabase(cluster, port)).pipe(
@@ -48,7 +49,10 @@ const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =
       })),
   )
 
-/** Restarts the server if it has died. If several processes notice, the first one to get the file lock restarts it. */
+/**
+ * Restarts the server on the same port if it has died. If several processes notice, the first one to get the home
+ * directory's lock restarts it, and the others then find it running.
+ */
 const restartIfDead = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   if ((yield* findRunningPostgres(cluster)) !== undefined) return
   yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
@@ -60,15 +64,24 @@ const restartIfDead = Effect.fnUntraced(function* (cluster: EmbeddedCluster, por
 })
 
 /**
- * Opens the presence file. Every process that uses the server holds a shared lock on this file, which shows whether
- * other processes still use the server. The kernel releases the lock if a process is killed.
+ * Opens the presence file, an SQLite database without any tables. It serves only as a lock (`HomeDirectory.ts` explains
+ * why it is SQLite's). Every process that uses the server keeps a read transaction open on the file, which holds a
+ * shared lock. A process that gets an exclusive lock therefore knows that no other process uses the server. The kernel
+ * releases the locks of a process that is killed. With `timeout: 0`, a lock that is not available fails immediately.
  */
 const openPresenceFile = ({ home }: Pick<EmbeddedCluster, "home">) => new DatabaseSync(`${home}/users`, { timeout: 0 })
 
+/**
+ * Runs the statements that take a lock on the presence file. The lock is held until the file is closed. With the
+ * journal in memory, SQLite writes no journal file, so that locking also works on a full disk.
+ */
 const lockPresenceFile = (file: DatabaseSync, transaction: string) =>
   file.exec(`PRAGMA journal_mode = MEMORY; ${transaction}`)
 
-/** Returns whether no process holds a lock on the presence file. */
+/**
+ * Returns whether no process holds a lock on the presence file. An exclusive lock can be taken only in that case, and
+ * it is released again immediately.
+ */
 const isUnused = (cluster: EmbeddedCluster) =>
   Effect.isSuccess(Effect.try(() => {
     const file = openPresenceFile(cluster)
@@ -79,7 +92,9 @@ const isUnused = (cluster: EmbeddedCluster) =>
     }
   }))
 
-/** Stops using the server, and shuts it down if no other process uses it. */
+/**
+ * Stops using the server: releases this process's presence lock, and shuts the server down if no other process uses it.
+ */
 const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: DatabaseSync) {
   const fs = yield* FileSystem.FileSystem
   presence.close()
@@ -92,8 +107,13 @@ const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: D
 const checkInterval = Duration.seconds(1)
 
 /**
- * Keeps a server running for the home directory `path` until the scope closes. `package` is the folder of the
- * PostgreSQL npm package, if the package is not in node_modules.
+ * Keeps a server running for the home directory `path` until the scope closes. If other processes already use a server
+ * for that directory, shares it with them. `package` is the folder of the PostgreSQL npm package, if the package is not
+ * in node_modules. Returns the server's URL, port and data directory.
+ *
+ * The home lock ensures that only one process at a time starts or stops the server. The presence lock is taken while
+ * the home lock is held. Otherwise, a process that is leaving could stop the server between its start here and the
+ * presence lock.
  */
 export const startEmbeddedPostgres = Effect.fnUntraced(
   function* (path: string, options?: { readonly package?: string }) {
@@ -103,8 +123,11 @@ export const startEmbeddedPostgres = Effect.fnUntraced(
     const port = yield* withHomeLock(
       cluster.home,
       Effect.suspend(() => {
+        // `BEGIN` alone takes no lock. Reading the database takes the shared lock, which lasts until the transaction
+        // ends: until the file is closed.
         lockPresenceFile(presence, "BEGIN; SELECT * FROM sqlite_schema")
-        return ensureUsable(cluster, undefined)
+        const anyPort = undefined
+        return ensureUsable(cluster, anyPort)
       }),
     )
     yield* repeatInBackground(restartIfDead(cluster, port), checkInterval)

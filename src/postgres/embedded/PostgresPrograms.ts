@@ -86,24 +86,32 @@ const readLinks = Effect.fnUntraced(function* (root: string) {
   )
 })
 
-/** Copies a package's programs, and creates the links that an npm package cannot contain. */
+/**
+ * Copies a package's programs from the folder `root` to the new folder `to`, and creates the links that an npm package
+ * cannot contain. In each link, `target` is the path of the link itself, and `source` is the existing file that it
+ * refers to.
+ */
 const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const links = yield* readLinks(root)
-  const skipped = new Set(links.map(({ target }) => path.join(root, target)))
+  // If the install script has created the links in the package, they are not copied.
+  const linkPaths = new Set(links.map(({ target }) => path.join(root, target)))
   yield* fs.makeDirectory(to)
   yield* fs.chmod(to, 0o755)
   yield* Effect.forEach(
     ["bin", "lib", "share"],
-    (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
+    (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, linkPaths),
   )
   // The permission models of Node and Deno allow only hard links. If linking fails, the file is copied instead.
-  const copied = (file: string) => path.join(to, path.relative("native", file))
+  const toCopiedPath = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
     ({ source, target }) =>
-      Effect.catch(fs.link(copied(source), copied(target)), () => fs.copyFile(copied(source), copied(target))),
+      Effect.catch(
+        fs.link(toCopiedPath(source), toCopiedPath(target)),
+        () => fs.copyFile(toCopiedPath(source), toCopiedPath(target)),
+      ),
     { discard: true },
   )
 })

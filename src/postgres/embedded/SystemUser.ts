@@ -44,7 +44,8 @@ export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<
 /**
  * If this process is root, chooses the unprivileged user that runs PostgreSQL. This is the owner of the existing data,
  * if any. Otherwise it is the first user from `listUnprivilegedUsers` that is in /etc/passwd, because `initdb` looks
- * the user up there.
+ * the user up there. Returns undefined if this process is not root, so that PostgreSQL runs as the same user. Fails if
+ * the data belongs to a user that this process cannot use.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readFileOwner(data)
@@ -52,9 +53,9 @@ export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
     if (Option.isNone(owner) || owner.value === process.getuid?.()) return undefined
     return yield* failWithOwnerMismatch(data, owner.value)
   }
-  const known = yield* readUsers()
+  const systemUsers = yield* readUsers()
   const names = listUnprivilegedUsers(process.platform)
-  const candidates = names.flatMap((name) => known.find((user) => user.name === name) ?? [])
+  const candidates = names.flatMap((name) => systemUsers.find((user) => user.name === name) ?? [])
   const systemUser = Option.isSome(owner) ? candidates.find(({ uid }) => uid === owner.value) : candidates[0]
   if (systemUser) return systemUser
   if (Option.isSome(owner)) return yield* failWithOwnerMismatch(data, owner.value)

@@ -7,12 +7,15 @@ import { SqlClient } from "effect/sql"
 import { registerGauge } from "../metrics/CallbackMetrics.ts"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** Differences larger than this are reported. NTP keeps clocks within milliseconds of each other. */
+/**
+ * Differences between the two clocks that are larger than this are logged and reported as a metric. NTP keeps clocks
+ * within milliseconds of each other.
+ */
 export const maxUnreportedDifference = Duration.seconds(2)
 
 /**
- * If the difference is larger than this, the service does not start, or is not ready, because its responses may be
- * wrong.
+ * If the difference between the two clocks is larger than this, the service does not start, or is not ready, because
+ * its responses may be wrong.
  */
 export const maxClockDifference = Duration.minutes(1)
 
@@ -36,15 +39,18 @@ export const compareClocks = (before: number, databaseMillis: number) =>
     uncertainty: Math.abs(after - before) / 2,
   }))
 
-/** Returns whether the difference certainly exceeds the limit, even with the uncertainty taken into account. */
+/**
+ * Returns whether the difference between the clocks certainly exceeds the limit, even if the measurement was off by its
+ * uncertainty.
+ */
 export const certainlyExceeds = ({ millis, uncertainty }: ClockDifference, limit: Duration.Duration) =>
   Math.abs(millis) - uncertainty > Duration.toMillis(limit)
 
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Number }))
 
 /**
- * Measures the difference over a connection that is already open, because the time to connect would add to the
- * uncertainty.
+ * Measures the difference between the clocks over a connection that is already open, because the time to connect would
+ * add to the uncertainty.
  */
 export const measureClockDifference = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -75,7 +81,10 @@ export const requireSynchronizedClock = Effect.gen(function* () {
   })
 })
 
-/** Creates a monitor that reports clock differences in a metric and in the log. */
+/**
+ * Creates a monitor that reports clock differences in a metric and in the log. `record` stores the latest measurement,
+ * and `isRight` returns whether the clocks agree well enough for the service to be ready.
+ */
 export const makeClockMonitor = Effect.gen(function* () {
   let last: ClockDifference = { millis: 0, uncertainty: 0 }
   let level: "same" | "different" | "wrong" = "same"

@@ -20,7 +20,7 @@ export interface SocketRegistry<Stream extends Duplex = Duplex> {
    * destroys only the sockets that were opened before then.
    */
   readonly destroySockets: (openedBefore?: number) => number
-  /** Makes `open` fail with this message. */
+  /** Makes `open` fail with this message, until `unblock` is called. */
   readonly block: (message: string) => void
   readonly unblock: () => void
   readonly isBlocked: () => boolean
@@ -40,7 +40,13 @@ export const parseDatabaseAddress = (address: string): TcpNetConnectOpts | { rea
   return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
 }
 
-/** Creates the registry for the address in a database URL. */
+/**
+ * Creates the registry of the sockets that this process opens to the address in a database URL. It can tell whether the
+ * server still sends anything, close sockets, and block new connections.
+ *
+ * `bytesSeen` is the number of bytes that a socket had received when `hasReceivedBytes` was last called. While
+ * connections are blocked, `blockMessage` is the reason.
+ */
 export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const now = yield* makeMonotonicClock
   const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
@@ -69,12 +75,14 @@ export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Red
     hasReceivedBytes: () => {
       let hasReceived = closedWithBytes
       closedWithBytes = false
+      // Updates `bytesSeen` of all sockets, so this must not stop at the first one that has received bytes.
       for (const [{ bytesRead }, state] of sockets) {
         hasReceived ||= bytesRead > state.bytesSeen
         state.bytesSeen = bytesRead
       }
       return hasReceived
     },
+    // Without an argument, destroys all sockets.
     destroySockets: (openedBefore = Infinity) => {
       const old = Array.from(sockets).flatMap(([socket, { openedAt }]) => openedAt < openedBefore ? [socket] : [])
       old.forEach((socket) => socket.destroy())

@@ -20,9 +20,13 @@ export const jobLeaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 
-/** Creates the statements that declare, take and release leases for `holder`. */
+/**
+ * Creates the statements that declare, take and release leases on behalf of the process `holder`, whose id is a UUID.
+ * The table `leases` has one row per job. A process holds a job's lease while `holder` is its id and `until` is in the
+ * future; the lease is free if `holder` is null or `until` has passed.
+ */
 export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string) => {
-  const isMine = sql`holder = ${holder}::text::uuid`
+  const isHeldByProcess = sql`holder = ${holder}::text::uuid`
 
   /** Inserts a row without a holder for each job that does not have a row yet. */
   const declare = (names: ReadonlyArray<string>) =>
@@ -37,18 +41,19 @@ export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string)
       decodeNames(sql`
         update leases set holder = ${holder}::text::uuid,
           until = now() + make_interval(secs => ${Duration.toSeconds(leaseDuration)}::float8)
-        where name = any(${names}::text[]) and (${isMine} or holder is null or until <= now())
+        where name = any(${names}::text[]) and (${isHeldByProcess} or holder is null or until <= now())
         returning name
       `),
       (rows) => rows.map(({ name }) => name),
     )
 
+  /** Frees this process's leases, so that other processes can take them immediately. */
   const release = (names: ReadonlyArray<string>) =>
-    sql`update leases set holder = null, until = now() where name = any(${names}::text[]) and ${isMine}`
+    sql`update leases set holder = null, until = now() where name = any(${names}::text[]) and ${isHeldByProcess}`
 
   /** Returns an SQL condition that is true only while this process holds the lease, by the database's clock. */
   const holderCondition = (name: string) =>
-    sql`exists (select from leases where name = ${name} and ${isMine} and until > now())`
+    sql`exists (select from leases where name = ${name} and ${isHeldByProcess} and until > now())`
 
   return { declare, take, release, holderCondition }
 }

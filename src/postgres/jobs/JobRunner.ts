@@ -48,8 +48,9 @@ const makeFailureCounter = (job: string) =>
   makeCounter("tickerline_job_failures_total", "Failed runs of a job; each is retried.", { job })
 
 /**
- * Returns the loop that runs a job while this process holds the job's lease. `release` frees the lease for other
- * processes.
+ * Returns the loop that runs a job while this process holds the job's lease. After a successful run, the loop waits for
+ * the job's interval; after a failed one, for the delay of its retry schedule. If the lease expires during a run, the
+ * run is interrupted. `release` frees the lease for other processes.
  */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* makeMonotonicClock
@@ -94,6 +95,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
 
   const runOnce = run.pipe(
     Effect.flatMap(onSuccess),
+    // A defect is retried like any other failure. It must not end the loop.
     Effect.catchDefect((defect) => Effect.fail(defect)),
     // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes the latch, so that
     // the loop does not start another run.
@@ -151,7 +153,10 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   )
 })
 
-/** Competes for the jobs' leases until the layer closes, then releases all of them in one statement. */
+/**
+ * Runs the jobs whose leases this process obtains. Competes for the leases until the layer closes, then releases all of
+ * them in one statement. A job whose `prepare` returns `None` is disabled and has no lease.
+ */
 export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe

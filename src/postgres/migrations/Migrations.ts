@@ -59,9 +59,9 @@ const TargetDatabase = Schema.Struct({
 })
 
 /**
- * Fails if the role may not create objects in the schema, or if the database is unsuitable. Its encoding must be UTF-8;
- * PostgreSQL creates databases with `SQL_ASCII` on a machine without a locale. The extension `pg_trgm` must not be in a
- * schema outside the search path, as it is in some hosted databases.
+ * Fails if the current role may not create objects in the schema, or if the database is unsuitable. The database's
+ * encoding must be UTF-8; PostgreSQL creates databases with `SQL_ASCII` on a machine without a locale. The extension
+ * `pg_trgm` must not be in a schema outside the search path (`hidden_extension`), as it is in some hosted databases.
  */
 const requireSuitableDatabase = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -161,8 +161,9 @@ const runOutsideTransaction = Effect.fnUntraced(
 )
 
 /**
- * Applies the next pending migration. After the last one, also updates the privileges of existing service and admin
- * roles.
+ * Applies the next pending migration and records it in the table of applied migrations. After the last one, also
+ * updates the privileges of existing service and admin roles. Returns the migration's id and name, or undefined if no
+ * migration is pending. The caller runs this in a transaction, which holds the migration lock.
  */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -252,8 +253,9 @@ const explainFailure = (error: MigrationFailed) => {
 }
 
 /**
- * Applies the next migration. Retries while another process is migrating, and while a table that the migration must
- * lock is in use.
+ * Applies the next migration in a transaction of its own. Retries without limit while another process is migrating, and
+ * up to `maxLockRetries` times while a table that the migration must lock is in use. The first of these retries is
+ * logged.
  */
 const applyNextWithRetry = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

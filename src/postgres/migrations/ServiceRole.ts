@@ -91,8 +91,9 @@ const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
 })
 
 /**
- * Sets the session settings on the role, because poolers do not pass them on. If that is not permitted, logs statements
- * that an operator can run instead.
+ * Sets the session settings on the role in the current database, unless it already has them. Poolers do not pass on the
+ * settings with which the service connects, so they must be the role's defaults. If that is not permitted, logs
+ * statements that an operator can run instead.
  */
 const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -134,7 +135,7 @@ const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: Ro
     select current_user as name, pg_has_role(relowner, 'usage') as may
     from pg_class where oid = 'public.usage'::regclass
   `)
-  // Without this check, PostgreSQL would merely warn that nothing was granted.
+  // Without this check, PostgreSQL would merely warn that nothing was granted, and the command would appear to succeed.
   if (granter?.may !== true) {
     return yield* new GrantNotPermitted({
       message: `${

@@ -52,12 +52,12 @@ export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =
 
 /** The use of a connection for a limited time. */
 interface LimitedUse {
-  /** When the time limit expires, in monotonic milliseconds. */
+  /** When the time limit of the use expires, in monotonic milliseconds. */
   readonly deadline: number
   isExpired: boolean
 }
 
-/** One of the pool's permits, with its connection once the connection is open. */
+/** A slot of the pool: a permit of the bulkhead, with its connection once that is open. */
 class Slot {
   connection: PgConnection.PgConnection | undefined
   scope: Scope.Closeable | undefined
@@ -117,7 +117,13 @@ export interface ConnectionPoolOptions {
   readonly timeout: Duration.Duration
 }
 
-/** Creates a pool that opens connections when they are first needed. The connections close when the scope closes. */
+/**
+ * Creates a pool of `size` connections, which are opened when they are first needed. They close when the scope closes.
+ * Each slot of the pool holds one connection at a time, and the bulkhead hands out the slots to callers.
+ *
+ * `use` is for reads on behalf of requests: the wait for a connection and the time on the connection are limited.
+ * `borrow` and `acquire` are for `SqlClient`, and have neither limit.
+ */
 export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, timeout }: ConnectionPoolOptions) {
   const now = yield* makeMonotonicClock
   const poolScope = yield* Effect.scope
@@ -139,6 +145,10 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
    */
   const unlimited = bulkhead.makeUnlimitedPartition()
 
+  /**
+   * Opens a connection in a scope of its own, which the slot closes when it replaces the connection. If the slot has
+   * already moved on to another scope, the connection is not stored.
+   */
   const open = (slot: Slot) =>
     Effect.suspend(() => {
       const scope = Scope.forkUnsafe(poolScope)
@@ -154,6 +164,10 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
       )
     })
 
+  /**
+   * Closes the connections of uses that have exceeded `readTimeout`, and connections that have been idle for too long.
+   * Then waits until the next use may expire.
+   */
   const endExpiredUses = Effect.suspend(() => {
     const time = now()
     // A use that begins after `time` cannot expire before `time + timeoutMillis`, so the next check is at that time or
@@ -178,17 +192,19 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     run: (connection: PgConnection.PgConnection) => Effect.Effect<A, E, R>,
   ): Effect.Effect<A, E | SqlError.SqlError | DatabasePoolTimeout | DataRefreshing, R> =>
     Effect.suspend(() => {
-      let use: LimitedUse | undefined
+      /** Undefined while the caller waits for a slot. */
+      let limitedUse: LimitedUse | undefined
       const running = bulkhead.use(partition, (slot): Effect.Effect<A, E | SqlError.SqlError, R> => {
         const usedAt = now()
-        use = { deadline: usedAt + timeoutMillis, isExpired: false }
-        slot.begin(usedAt, use)
+        limitedUse = { deadline: usedAt + timeoutMillis, isExpired: false }
+        slot.begin(usedAt, limitedUse)
         return slot.connection === undefined ? Effect.flatMap(open(slot), run) : run(slot.connection)
       })
       return Effect.catchCause(
         running,
         (cause): Effect.Effect<never, E | SqlError.SqlError | DatabasePoolTimeout | DataRefreshing> =>
-          use?.isExpired === true ? Effect.fail(makeDataRefreshingError()) : Effect.failCause(cause),
+          // The closed connection makes the statement fail in some way. The timeout is the actual reason.
+          limitedUse?.isExpired === true ? Effect.fail(makeDataRefreshingError()) : Effect.failCause(cause),
       )
     })
 

@@ -51,8 +51,10 @@ export const tlsParametersRule = `sslmode must be ${sslModes.join(", ")}; of the
   "sslrootcert, sslcert and sslkey are supported, each with a value"
 
 /**
- * Reads the TLS parameters from the URL, or from the environment if they are not in the URL. As in libpq, Unix sockets
- * never use TLS.
+ * Reads the TLS parameters `sslmode`, `sslrootcert`, `sslcert` and `sslkey` from the URL, or from the `PGSSL…`
+ * environment variables if they are not in the URL. Returns the mode and the certificate files. Fails if the parameters
+ * contradict each other. As in libpq, Unix sockets never use TLS. If no mode is given, `sslrootcert=system` implies
+ * `verify-full`, and otherwise TLS is disabled.
  */
 export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const address = Redacted.value(url)
@@ -63,10 +65,10 @@ export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redact
   const rootCertificate = yield* read("sslrootcert", SslRootCertificateConfig)
   const certificate = yield* read("sslcert", SslCertificateConfig)
   const key = yield* read("sslkey", SslKeyConfig)
-  const named = yield* read("sslmode", SslModeConfig)
+  const configuredMode = yield* read("sslmode", SslModeConfig)
   const chosen = "path" in parseDatabaseAddress(address)
     ? "disable"
-    : named ?? (rootCertificate === "system" ? "verify-full" : undefined)
+    : configuredMode ?? (rootCertificate === "system" ? "verify-full" : undefined)
   if (chosen === undefined && [rootCertificate, certificate, key].some((file) => file !== undefined)) {
     return yield* new DatabaseTlsError({
       message: "A database URL or a PGSSL variable names certificates, but no sslmode says how to use them. " +
@@ -171,10 +173,15 @@ const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 /**
  * Opens a stream that is encrypted if the server supports TLS. The driver's own implementation only accepts verified
  * certificates.
+ *
+ * Sends PostgreSQL's TLS request on a new socket. The server answers with `S`, and the connection is then encrypted, or
+ * with `N`, and it stays unencrypted. Whatever the driver writes to the returned stream in the meantime is buffered.
  */
 const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Duplex => {
   const raw = open()
+  // The driver uses `stream`. What it writes can be read from `inner`, and the other way round.
   const [stream, inner] = duplexPair()
+  /** Connects the stream with the socket, which is encrypted or not. */
   const begin = (negotiated: Socket) => {
     pipeline(inner, negotiated, inner, (error) => stream.destroy(error ?? undefined))
   }

@@ -39,8 +39,8 @@ export const toSqlConnection = (session: PgConnection.PgConnection) => {
 }
 
 /**
- * Commits a transaction. Fails if PostgreSQL rolled the transaction back instead, which PostgreSQL does not report as
- * an error.
+ * Commits a transaction. Fails if PostgreSQL rolled the transaction back instead, because one of its statements had
+ * failed. PostgreSQL does not report that as an error: the result of `COMMIT` is then the command `ROLLBACK`.
  */
 const commit = (connection: SqlConnection.Connection) =>
   Effect.flatMap(

@@ -125,13 +125,20 @@ const connect = (setting: string, url: Redacted.Redacted, pooled: boolean) =>
     Effect.catchTag("SqlError", (error) => Effect.fail(explainConnectError(setting, pooled)(error))),
   )
 
-/** Checks a connection that must stay in one session: to PostgreSQL itself, or through a pooler in session mode. */
+/**
+ * Checks a connection that must stay in one session: to PostgreSQL itself, or through a pooler in session mode. Returns
+ * the session's properties and whether there is a pooler. Fails if the pooler is in transaction mode, or if the session
+ * lacks required settings. `setting` is the name of the setting with the URL, for error messages.
+ */
 export const checkDirectConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
   const connection = yield* connect(setting, url, false)
   const session = yield* readSession(connection)
+  // When a connection opens, a pooler reports a process id of its own, which differs from PostgreSQL's.
   const hasPooler = session.pid !== connection.processId
   if (hasPooler) {
     const other = yield* connect(setting, url, false)
+    // A single check may miss the transaction mode by chance, so it is repeated. If it cannot be completed, the pooler
+    // is accepted.
     const isUnsuitable = yield* isTransactionMode(connection, other).pipe(
       Effect.repeat({ while: (found) => !found, times: modeCheckAttempts - 1 }),
       Effect.timeoutOrElse({ duration: modeCheckTimeout, orElse: () => Effect.succeed(false) }),
@@ -203,7 +210,11 @@ const repairedSettings = Metric.counter("tickerline_pooler_limits_mended_total",
 
 const decodeSettings = decodeRows(Schema.Struct({ name: Schema.String, setting: Schema.String }))
 
-/** Checks the settings of one connection through the pooler, and corrects them in the same transaction. */
+/**
+ * Checks the session settings of one connection through the pooler, and corrects those that differ from
+ * `sessionSettings`. Both happen in the same transaction, because a pooler in transaction mode may use another
+ * connection for the next one. Logs and counts the corrections.
+ */
 export const repairSessionSettings = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const expected = Object.entries(sessionSettings)
@@ -211,12 +222,12 @@ export const repairSessionSettings = Effect.gen(function* () {
     const settings = yield* decodeSettings(sql`
       select name, current_setting(name) as setting from unnest(${expected.map(([name]) => name)}::text[]) as name
     `)
-    const wrong = settings.filter(({ name, setting }) =>
+    const wrongSettings = settings.filter(({ name, setting }) =>
       !expected.some(([key, value]) => key === name && value === setting)
     )
-    const corrections = expected.filter(([name]) => wrong.some((setting) => setting.name === name))
+    const corrections = expected.filter(([name]) => wrongSettings.some((setting) => setting.name === name))
     yield* Effect.forEach(corrections, ([name, value]) => sql.unsafe(`set ${name} = '${value}'`), { discard: true })
-    return wrong
+    return wrongSettings
   }))
   if (wrong.length === 0) return
   yield* Metric.update(repairedSettings, wrong.length)

@@ -21,7 +21,7 @@ const checkInterval = Duration.millis(25)
 /** If no statement completes for more consecutive checks than this, the connection is closed. */
 const maxSilentChecks = 3
 
-/** How long an endpoint avoids shared connections after one of its statements blocked such a connection. */
+/** How long an endpoint avoids all shared connections after one of its statements blocked such a connection. */
 const avoidanceMillis = 10_000
 
 /** Pause before retrying to open a connection after a failure. */
@@ -41,11 +41,11 @@ interface SentStatement {
 }
 
 class SharedConnection {
-  /** Undefined while the connection is closed. */
+  /** The connection and its socket. Undefined while the connection is closed. */
   open: { readonly connection: PgConnection.PgConnection; readonly socket: Duplex } | undefined
   /** The statements in flight, oldest first. */
   readonly statements = new Set<SentStatement>()
-  /** The number of completed statements. */
+  /** The number of statements that have completed on this connection since it was created. */
   completed = 0
   readonly isWanted = Latch.makeUnsafe()
   readonly hasStatements = Latch.makeUnsafe()
@@ -73,12 +73,17 @@ const collectWrites = (socket: Duplex) => {
   setImmediate(() => socket.uncork())
 }
 
-/** Opens the shared connections, and keeps them open until the scope closes. */
+/**
+ * Opens `count` shared connections, and keeps them open until the scope closes. Short statements of several requests
+ * share a connection: they are sent one after the other without waiting for the responses (pipelining). If a statement
+ * takes too long, it blocks those behind it. The connection is then closed, and all of them run again on their own
+ * connections.
+ */
 export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolConnectionConfig, count: number) {
   const now = yield* makeMonotonicClock
   const connections = Array.from({ length: count }, () => new SharedConnection())
   /** When each partition may use shared connections again, in monotonic milliseconds. */
-  const avoiding = new Map<string, number>()
+  const avoidedUntil = new Map<string, number>()
   let blockedCount = 0
 
   const open = Effect.fnUntraced(function* (shared: SharedConnection) {
@@ -102,6 +107,7 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
    * connection is closed.
    */
   const watch = Effect.fnUntraced(function* (shared: SharedConnection, socket: Duplex) {
+    // `silentChecks` is the number of consecutive checks in which no statement had completed since the previous check.
     let [completed, silentChecks] = [0, 0]
     while (!socket.destroyed) {
       if (shared.statements.size === 0) {
@@ -119,7 +125,7 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
       const [oldest] = shared.statements
       if (oldest !== undefined && silentChecks > maxSilentChecks) {
         blockedCount += 1
-        avoiding.set(oldest.partition, now() + avoidanceMillis)
+        avoidedUntil.set(oldest.partition, now() + avoidanceMillis)
         break
       }
       yield* Effect.sleep(checkInterval)
@@ -128,6 +134,10 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
     socket.destroy()
   })
 
+  /**
+   * Waits until a connection is wanted, opens it, and watches it until it closes. Failures are ignored, because
+   * statements run elsewhere as long as the connection is not open.
+   */
   const keepOpen = (shared: SharedConnection) =>
     Effect.gen(function* () {
       yield* shared.isWanted.await
@@ -152,10 +162,10 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
   }
 
   const isAvoiding = (partition: string) => {
-    const until = avoiding.get(partition)
+    const until = avoidedUntil.get(partition)
     if (until === undefined) return false
     if (now() < until) return true
-    avoiding.delete(partition)
+    avoidedUntil.delete(partition)
     return false
   }
 

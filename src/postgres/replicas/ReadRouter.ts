@@ -21,7 +21,7 @@ import {
 } from "./Replica.ts"
 import type { ServerState } from "../versions/ServerState.ts"
 
-/** An effect that reads from the primary. */
+/** An effect that reads from the primary, used if no replica can run the query. */
 type PrimaryRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
@@ -115,6 +115,7 @@ const makeReadRouter = Effect.gen(function* () {
   const replicas = yield* Effect.forEach(
     yield* ReplicaUrlsConfig,
     Effect.fnUntraced(function* ({ name, url }) {
+      // The URL of this replica in the setting. It is read again after a rejected password, which may have changed.
       const setting = Config.map(
         ReplicaUrlsConfig,
         (urls) => Option.fromUndefinedOr(urls.find((other) => other.name === name)?.url),
@@ -142,6 +143,7 @@ const makeReadRouter = Effect.gen(function* () {
     )
   }
 
+  /** The index of the replica at which the search starts. It moves on with every search. */
   let firstIndex = 0
   /**
    * Among the replicas that have the required version, chooses one with the fewest pending reads. Equally busy replicas
@@ -158,7 +160,10 @@ const makeReadRouter = Effect.gen(function* () {
     return chosen
   }
 
-  /** Runs an effect that uses `replica`. If the effect fails because of the replica, runs `fallback`. */
+  /**
+   * Runs an effect that uses `replica`. If the effect fails because of the replica, runs `fallback`. A recovery
+   * conflict concerns only this query; after any other failure the replica counts as unavailable until a poll succeeds.
+   */
   const withFallback = <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     replica: Replica,

@@ -31,14 +31,16 @@ interface WalSample {
 const maxWalSamples = 2_400
 
 /**
- * Tracks the primary's WAL positions to determine when the primary first moved past a replica's position. A replica
- * cannot measure its own lag: while its link to the primary is cut, it believes that it is up to date, and while
- * nothing is written, it believes that it is behind.
+ * Tracks the primary's WAL positions to determine how far a replica is behind: the time since the primary first moved
+ * past the replica's position. A replica cannot measure its own lag: while its link to the primary is cut, it believes
+ * that it is up to date, and while nothing is written, it believes that it is behind. `record` adds a position read
+ * from the primary, with the monotonic time at which it was read.
  */
 export const makeReplicationLagTracker = () => {
   const samples: Array<WalSample> = []
   return {
     record: ({ at, position }: WalSample) => {
+      // -1 is lower than every position, so the first sample is always added.
       const last = samples.at(-1)?.position ?? -1
       // After a failover, the new primary may be behind the old one. In that case the samples from the old primary are
       // meaningless.
@@ -46,17 +48,20 @@ export const makeReplicationLagTracker = () => {
       if (position !== last) samples.push({ at, position })
       if (samples.length > maxWalSamples) samples.shift()
     },
-    /** Returns the lag in milliseconds, or `Infinity` if the position is older than every sample. */
+    /**
+     * Returns the lag of a replica at this WAL position, in milliseconds, or `Infinity` if the position is older than
+     * every sample.
+     */
     lagOf: (position: number, now: number) => {
       const [first] = samples
       if (first === undefined || position < first.position) return Infinity
-      const beyond = samples.find((sample) => sample.position > position)
-      return beyond === undefined ? 0 : now - beyond.at
+      const firstBeyond = samples.find((sample) => sample.position > position)
+      return firstBeyond === undefined ? 0 : now - firstBeyond.at
     },
   }
 }
 
-/** A query that runs on the given connection, either to the primary or to a replica. */
+/** A read that runs on the connection passed to it, which is either to the primary or to a replica. */
 export type SessionQuery<A, R = never> = (
   session: PgConnection.PgConnection,
 ) => Effect.Effect<A, DatabaseReadError, R>
@@ -84,13 +89,16 @@ const hasSameVersions = (replica: ServerState, primary: ServerState) =>
 interface ReplicaOptions {
   readonly name: string
   readonly url: Redacted.Redacted
-  /** The file from which the URL was read, if any. */
+  /** The file from which the replica's URL was read, if any. */
   readonly urlFile: UrlFile | undefined
   /** Returns the lag in milliseconds for a WAL position, at a monotonic time in milliseconds. */
   readonly lagOf: (position: number, now: number) => number
 }
 
-/** Creates the connections to a replica. The caller must poll the replica. */
+/**
+ * Creates the connections to a replica, and the functions that poll it and read from it. The caller must call `poll`
+ * regularly, because the replica is used only while its last poll is recent.
+ */
 export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlFile }: ReplicaOptions) {
   const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient

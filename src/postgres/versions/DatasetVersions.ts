@@ -128,7 +128,7 @@ const makeDatasetVersions = Effect.gen(function* () {
      * polled yet.
      */
     getTimeline: () => state?.timeline ?? undefined,
-    /** Completes after the next successful poll. */
+    /** Completes after the next successful poll. If polls fail, it waits until one succeeds. */
     nextPoll: Effect.suspend(() => Deferred.await(polled)),
     /** Returns whether a poll has succeeded within the last three seconds. */
     isPolling: () => isYounger(maxGapMillis),

@@ -27,13 +27,17 @@ export interface TransactionLedgerState extends Pick<typeof LedgerRow.Type, "clo
 const decodeLedger = decodeRows(LedgerRow)
 
 /**
- * Returns a function that polls the ledger. A transaction sets its `recorded_at` under an exclusive advisory lock and
- * holds the lock until its commit is visible. So while nobody holds the lock, all transactions up to the current time
- * are visible.
+ * Returns a function that polls the transaction ledger, the table `history.transactions`. It takes the state returned
+ * by the previous poll, and returns the current state.
+ *
+ * A transaction sets its `recorded_at` under an exclusive advisory lock and holds the lock until its commit is visible.
+ * So while nobody holds the lock, all transactions up to the current time are visible.
  */
 export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
-  // `materialized` makes PostgreSQL try the lock before it reads the clock. `settled` excludes the current microsecond,
-  // because the next transaction may still be assigned that time.
+  // The query returns one row: the database's clock, the earliest timestamp in the history, and `settled`, which is
+  // null if a transaction is committing. `materialized` makes PostgreSQL try the lock before it reads the clock.
+  // `settled` excludes the current microsecond, because the next transaction may still be assigned that time. 7101886
+  // is the lock that a transaction holds while it commits.
   const query = sql.literal(`
     with lock as materialized (select pg_try_advisory_xact_lock_shared(7101886) as is_free)
     select ${makeHistoryTimestampSql("clock_timestamp()")} as clock, ${makeHistoryTimestampSql("earliest")} as earliest,

@@ -13,14 +13,14 @@ import { decodeRows } from "../DecodeRows.ts"
  * start.
  */
 export const serverStateTtlMillis = Duration.toMillis(Duration.millis(900))
-/** Time limit for a poll. */
+/** Time limit for a poll of a server. */
 export const serverPollTimeout = Duration.millis(700)
 
 const DatasetRow = Schema.Struct({
   dataset: Schema.String,
   version: Schema.String,
   changes: Schema.Number,
-  /** In Unix seconds. Null if the dataset has never changed. */
+  /** When the dataset last changed, in Unix seconds. Null if it has never changed. */
   changed_at: Schema.NullOr(Schema.Number),
   is_replica: Schema.Boolean,
   /** Bytes of WAL that the primary has written or the replica has replayed. */
@@ -41,8 +41,10 @@ export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" |
  * be cached.
  */
 export const makeServerPoll = (sql: SqlClient.SqlClient) => {
-  // Returns one row per table; each row repeats the server's state. The first 8 digits of a WAL file name are the
-  // timeline id.
+  // Returns one row per table with the trigger; each row repeats the server's state. `dataset_versions` may have
+  // several rows per table. Every write adds a row with a new random `mark`, so all marks of a table together form its
+  // version. On a standby, `wal_position` is the position up to which it has replayed the WAL. The first 8 digits of a
+  // WAL file name are the timeline id. `tgenabled` is O or A for a trigger that is not disabled.
   const readDatasets = decodeRows(DatasetRow)(sql`
     select relname as dataset,
       coalesce(string_agg(mark::text, ',' order by mark), '') as version,

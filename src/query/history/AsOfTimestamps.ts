@@ -63,11 +63,13 @@ const settlingTimeout = Duration.seconds(5)
 /** The maximum age of the data returned for `as_of=now`. It is the same as without `as_of`. */
 const maxLedgerAge = Duration.seconds(1)
 
+/** Maximum number of cached timestamps. */
 const maxMoments = 10_000
 
 /** All timestamps are resolved on the primary and share one partition of the connection pool. */
 const source = { partition: "history", from: "primary" } as const
 
+/** A cached timestamp, and the number of requests that used it. */
 interface RequestedMoment {
   readonly found: ResolvedTimestamp
   requests: number
@@ -91,6 +93,7 @@ const makeTooEarlyError = (earliest: string) =>
 const futureReason = "is in the future. A date means the end of that day in New York, so today's date is in the " +
   "future, too: use an earlier date or a timestamp"
 
+// The result rows of the two statements that resolve a timestamp.
 const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
 const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
 
@@ -108,8 +111,9 @@ const makeMomentResolver = Effect.gen(function* () {
   const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
 
   /**
-   * Waits for polls of the ledger until all transactions up to the timestamp are visible. Fails if the timestamp is too
-   * early or in the future.
+   * Waits for polls of the transaction ledger until all transactions up to the timestamp are visible. Fails if the
+   * timestamp is before the history begins, or in the future. Timestamps have the same format and offset, so they can
+   * be compared as text.
    */
   const waitUntilSettled = (
     moment: string,
@@ -131,8 +135,10 @@ const makeMomentResolver = Effect.gen(function* () {
     })
 
   /**
-   * Finds `bound`, and whether any transaction is currently writing. A transaction locks `history.transactions` before
-   * it gets its id, so `pg_locks` shows the transaction even while its row is not visible yet.
+   * Finds `bound` and `month` from the newest transaction at or before the timestamp, and whether any transaction is
+   * currently writing. A transaction locks `history.transactions` before it gets its id, so `pg_locks` shows the
+   * transaction even while its row is not visible yet. If there is no such transaction (`newest` is empty), `bound` is
+   * 0 and `month` is `-infinity`.
    */
   const compileBound = compileStatement<string>({
     isPrepared: true,
@@ -155,6 +161,11 @@ const makeMomentResolver = Effect.gen(function* () {
   const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
     Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
 
+  /**
+   * Resolves a timestamp for which all transactions are visible. If a transaction is writing, it may already have an id
+   * up to `bound` but no visible row, so the ids of running transactions are not known yet. In that case each statement
+   * that reads past data looks them up itself.
+   */
   const find = Effect.fnUntraced(function* (moment: string) {
     const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
     if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
@@ -181,12 +192,13 @@ const makeMomentResolver = Effect.gen(function* () {
     // The key includes the timeline, because the ids of transactions that were lost in a failover may be assigned
     // again.
     const key = `${getTimeline()} ${moment}`
-    const known = resolved.get(key)
-    if (known !== undefined) {
-      known.requests += 1
-      return { ...known.found, isPopular: known.requests > minPopularRequests }
+    const cached = resolved.get(key)
+    if (cached !== undefined) {
+      cached.requests += 1
+      return { ...cached.found, isPopular: cached.requests > minPopularRequests }
     }
     const found: ResolvedTimestamp = yield* find(moment)
+    // The result is final only if the running transactions are known.
     if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
     return found
   })

@@ -97,7 +97,10 @@ type FoundChanges = ReadonlyArray<
   { readonly dataset: string; readonly tickers: ReadonlyArray<string>; readonly change: ChangeWithoutRows }
 >
 
-/** The history changed while a page was being read: either months were dropped, or another server took over. */
+/**
+ * The history changed between two statements that read the same page: either months were dropped, or another server
+ * took over.
+ */
 class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
 
 /**
@@ -112,15 +115,17 @@ const changesWithoutRow = makeCounter(
 )
 
 /**
- * Maximum number of additional changes to examine for a page, in batches, when endpoints do not show some of the
- * changes.
+ * If endpoints do not show some of a page's changes, the maximum number of additional changes to examine for the page,
+ * and the number to examine at a time.
  */
 const maxHiddenChanges = 5_000
 const hiddenChangeBatch = 1_000
 
 /**
- * The transaction after which a page starts and the last transaction on the page. Times are text such as
- * `2026-03-01T10:00:00.123456-05:00`.
+ * The transaction at which a page starts (`start_…`, `starts_at`) and the last transaction on the page (`last_…`).
+ * `mark` is a UUID that distinguishes transactions with the same id before and after a failover. `month` is the first
+ * day of the month whose partitions contain the page's changes. `has_more` is whether the feed continues after the
+ * page. Times are text such as `2026-03-01T10:00:00.123456-05:00`.
  */
 const Bounds = Schema.Struct({
   earliest: Schema.String,
@@ -136,6 +141,10 @@ const Bounds = Schema.Struct({
   has_more: Schema.Boolean,
 })
 
+/**
+ * A result row of `readChanges`. `is_current` is whether the history is still in the state that `readBounds` found. The
+ * other columns are null if there are no changes.
+ */
 const FoundChange = Schema.Struct({
   is_current: Schema.Boolean,
   transaction: Schema.NullOr(Schema.BigInt),
@@ -181,6 +190,7 @@ interface ReadChange<A> {
   readonly value: A & { readonly kind: ChangeKind }
 }
 
+/** Reads the rows of the changes. Returns the changes that endpoints show, in the same order. */
 type ReadRows<A> = (found: FoundChanges) => Effect.Effect<ReadonlyArray<ReadChange<A>>, HistoryMoved | FeedReadError>
 
 /** All pages are read from the primary and share one partition of the connection pool. */
@@ -198,55 +208,64 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
-  const toMoment = (time: string) => sql.literal(makeHistoryTimestampSql(time))
+  const formatTime = (time: string) => sql.literal(makeHistoryTimestampSql(time))
   const literal = (text: string) => sql.literal(`'${text}'`)
 
   /**
    * Returns a query for the transaction at which a page starts: the cursor's transaction, or the newest transaction at
-   * or before the requested time.
+   * or before the requested time. The query returns at most one row. `requested_at` is null for a cursor. If there is
+   * no transaction at or before the requested time, `id` is 0, `mark` is null, and `recorded_at` is the earliest time
+   * in the history. A cursor whose transaction has been lost returns no row.
    */
-  const startOf = (place: ChangeFeedStart | undefined) => {
-    if (place?._tag === "Cursor") {
-      const { mark, transaction } = place
+  const makeStartQuery = (start: ChangeFeedStart | undefined) => {
+    if (start?._tag === "Cursor") {
+      const { mark, transaction } = start
       return sql`
-        select id, mark, recorded_at, null::timestamptz as moment from history.transactions
+        select id, mark, recorded_at, null::timestamptz as requested_at from history.transactions
         where id = ${transaction}::text::bigint and mark = ${mark}::text::uuid and recorded_at is not null
       `
     }
-    const moment = place === undefined
+    const requestedAt = start === undefined
       ? sql`beginning.earliest`
-      : place._tag === "Now"
+      : start._tag === "Now"
       ? sql`greatest(beginning.earliest, clock_timestamp())`
-      : sql`${place.moment}::text::timestamptz`
+      : sql`${start.moment}::text::timestamptz`
     return sql`
-      select coalesce(newest.id, 0) as id, mark, coalesce(recorded_at, earliest) as recorded_at, moment
-      from (select earliest, ${moment} as moment from beginning) as requested left join lateral (
+      select coalesce(newest.id, 0) as id, mark, coalesce(recorded_at, earliest) as recorded_at, requested_at
+      from (select earliest, ${requestedAt} as requested_at from beginning) as requested left join lateral (
         select id, mark, recorded_at from history.transactions
-        where transactions.recorded_at <= moment order by transactions.recorded_at desc limit 1
+        where transactions.recorded_at <= requested_at order by transactions.recorded_at desc limit 1
       ) as newest on true
     `
   }
 
   /**
-   * Finds the transactions that a page examines. All of them are from one month, so that the next statement reads only
-   * one partition. The cursor may refer to a dropped transaction if no later transaction has been dropped.
+   * Finds the transactions that a page examines: those from the start of the page up to the returned `last_…`
+   * transaction. All of them are from one month, so that `readChanges` reads only one partition of `history.changes`.
+   * Fails if the history no longer contains all changes since the start, or if the start is a time in the future.
    */
-  const readBounds = Effect.fnUntraced(function* (place: ChangeFeedStart | undefined) {
-    // `upcoming` contains the transactions from the start onward: one more than a page examines. `last` is the last
-    // transaction on the page. It is limited to the first month and to `maxTransactions` transactions.
+  const readBounds = Effect.fnUntraced(function* (start: ChangeFeedStart | undefined) {
+    // `upcoming` contains the transactions from the start onward: one more than a page examines, which shows whether
+    // the feed continues. If the cursor is at the end of its transaction, that transaction itself is left out. `last`
+    // is the last transaction on the page: the latest one that is among the first `maxTransactions` and in the same
+    // month as the first.
     //
-    // The selected columns have the same order as the fields of `Bounds`. The second column is whether the history
-    // still contains everything since the start. If the start is a time, it must not be before the earliest time in the
-    // history. If the start is a transaction, it must be later than the earliest time in the history; an earlier one is
-    // accepted only if the reader has finished it and no later transaction has been dropped.
-    const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
+    // The selected columns have the same order as the fields of `Bounds`. The second column, `is_available`, is whether
+    // the history still contains everything since the start. If the start is a time, it must not be before the earliest
+    // time in the history. If the start is a transaction, it must be later than the earliest time in the history. An
+    // earlier transaction is accepted only if the reader has read all of its changes and no later transaction has been
+    // dropped.
+    //
+    // `start` has no row if the cursor's transaction is unknown, and `last` has none if nothing follows the start. The
+    // left joins then return null for their columns.
+    const isUnfinished = start?._tag === "Cursor" && start.position !== undefined
     const [bounds] = yield* decodeBounds(read(sql`
       with beginning as materialized (
         select earliest from history.beginning
       ), start as materialized (
-        ${startOf(place)}
+        ${makeStartQuery(start)}
       ), upcoming as materialized (
-        select *, row_number() over (order by recorded_at) as place,
+        select *, row_number() over (order by recorded_at) as number,
           first_value(month) over (order by recorded_at) as first_month
         from (
           select transactions.id, transactions.mark, month, transactions.recorded_at from history.transactions
@@ -256,23 +275,23 @@ const makeChangeFeedReader = Effect.gen(function* () {
         ) as later
       ), last as (
         select * from upcoming
-        where place <= ${sql.literal(String(maxTransactions))}
-          and place < coalesce((select min(place) from upcoming where month <> first_month), place + 1)
-        order by place desc limit 1
+        where number <= ${sql.literal(String(maxTransactions))}
+          and number < coalesce((select min(number) from upcoming where month <> first_month), number + 1)
+        order by number desc limit 1
       )
-      select ${toMoment("earliest")},
+      select ${formatTime("earliest")},
         coalesce(case
-          when moment is not null then moment >= earliest
+          when requested_at is not null then requested_at >= earliest
           when start.recorded_at > earliest then true
           else ${literal(String(!isUnfinished))}::boolean and not exists (
             select from history.transactions
             where transactions.recorded_at > start.recorded_at and transactions.recorded_at <= earliest
           )
         end, false),
-        coalesce(moment > clock_timestamp(), false),
-        start.id, start.mark::text, ${toMoment("start.recorded_at")},
-        last.id, last.mark::text, ${toMoment("last.recorded_at")}, last.month::text,
-        coalesce(last.place < (select count(*) from upcoming), false)
+        coalesce(requested_at > clock_timestamp(), false),
+        start.id, start.mark::text, ${formatTime("start.recorded_at")},
+        last.id, last.mark::text, ${formatTime("last.recorded_at")}, last.month::text,
+        coalesce(last.number < (select count(*) from upcoming), false)
       from beginning left join start on true left join last on true
     `))
     if (bounds === undefined) return yield* Effect.die(new Error("history.beginning has no row"))
@@ -283,23 +302,26 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   /**
-   * Returns the condition that a change has a wanted kind. If endpoints show only some of a dataset's rows, clients may
-   * see a corrected row as added or removed. Such corrections also match. `isOf` builds the condition for a set of
-   * kinds.
+   * Returns the condition that a change has a wanted kind. `isOf` builds the condition for a set of kinds.
+   *
+   * If endpoints show only some of a dataset's rows, a change that the history records as `corrected` may look to
+   * clients like `added` or `removed`: for example, if a ticker change becomes confirmed. The condition therefore also
+   * matches all corrections in such datasets. `readOnce` later drops those that turn out not to have a wanted kind.
    */
   const hasWantedKind = (
     { datasets, kinds = changeKinds }: ChangeFeedFilter,
     isOf: (kinds: ReadonlyArray<ChangeKind>) => Statement.Fragment,
   ) => {
-    const reinterpreted = kinds.includes("corrected") ? [] : datasets.filter(isPartlyShown)
-    return reinterpreted.length === 0
+    const partlyShown = kinds.includes("corrected") ? [] : datasets.filter(isPartlyShown)
+    return partlyShown.length === 0
       ? isOf(kinds)
-      : sql`(${isOf(kinds)} or (${isOf(["corrected"])} and dataset = any(${textArray(reinterpreted)})))`
+      : sql`(${isOf(kinds)} or (${isOf(["corrected"])} and dataset = any(${textArray(partlyShown)})))`
   }
 
   /**
    * Returns the condition that a transaction has changes of the wanted kinds in the wanted datasets, regardless of the
-   * symbol.
+   * symbol. The column `history.transactions.changes` is a JSON object such as `{"news": {"added": 3}}`: the numbers of
+   * changes by dataset and kind.
    */
   const hasWanted = (filter: ChangeFeedFilter) => {
     const { datasets, kinds } = filter
@@ -311,7 +333,12 @@ const makeChangeFeedReader = Effect.gen(function* () {
     )`
   }
 
-  /** Returns a query for a transaction's changes that match the filter, ordered by `position`. */
+  /**
+   * Returns a query for the first `limit` changes of the transaction `later.id` that match the filter, ordered by
+   * `position`. In the transaction with the id `startId`, it returns only the changes after the cursor's position. If
+   * the start is not a change within a transaction, that position is `endPosition`, so it returns none of that
+   * transaction's changes.
+   */
   const changesOf = (
     filter: ChangeFeedFilter,
     start: ChangeFeedStart | undefined,
@@ -324,7 +351,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     const kindConditions = kinds === undefined
       ? []
       : [hasWantedKind(filter, (wanted) => sql`kind = any(${textArray(wanted)})`)]
-    const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
+    const select = (symbolConditions: ReadonlyArray<Statement.Fragment>) =>
       sql`
         select position, dataset, kind, ticker, other_ticker from history.changes
         where ${
@@ -334,17 +361,18 @@ const makeChangeFeedReader = Effect.gen(function* () {
               else 0 end`,
           sql`dataset = any(${textArray(datasets)})`,
           ...kindConditions,
-          ...ticker,
+          ...symbolConditions,
         ])
       }
         order by position limit ${sql.literal(String(limit))}
       `
     if (tickers === undefined) return select([])
     const symbols = sql`
-      (select array(select distinct stored_symbol(given) from unnest(${textArray(tickers)}) as given))::text[]
+      (select array(select distinct stored_symbol(ticker) from unnest(${textArray(tickers)}) as ticker))::text[]
     `
     // Two index scans per symbol, each ordered by `position` and limited. A single scan for all symbols would read a
-    // large transaction to the end for every page.
+    // large transaction to the end for every page. `ticker <> all (…)` prevents returning a change twice if both of its
+    // symbols were requested.
     return sql`
       select found.* from unnest(${symbols}) as symbol cross join lateral (
         (${select([sql`ticker = symbol`])})
@@ -355,9 +383,13 @@ const makeChangeFeedReader = Effect.gen(function* () {
     `
   }
 
-  /** Reads at most `limit` changes within the bounds. */
+  /**
+   * Reads at most `limit` matching changes of the transactions within the bounds, in the order of the feed. Fails with
+   * `HistoryMoved` if the history has changed since `readBounds`: months were dropped, or the starting transaction was
+   * lost in a failover.
+   */
   const readChanges = Effect.fnUntraced(function* (
-    place: ChangeFeedStart | undefined,
+    start: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
     limit: number,
     bounds: Effect.Success<ReturnType<typeof readBounds>>,
@@ -371,7 +403,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
           select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
         ) is not distinct from ${start_mark}::text::uuid,
         id, mark::text, position,
-        ${toMoment("recorded_at")}, dataset, kind,
+        ${formatTime("recorded_at")}, dataset, kind,
         ticker, other_ticker
       from history.beginning left join (
         select later.id, later.mark, later.recorded_at, found.*
@@ -381,7 +413,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
             and ${hasWanted(filter)}
           order by recorded_at
         ) as later
-        cross join lateral (${changesOf(filter, place, start_id, month, limit)}) as found
+        cross join lateral (${changesOf(filter, start, start_id, month, limit)}) as found
         order by recorded_at, position limit ${sql.literal(String(limit))}
       ) as page on true
       order by page.recorded_at, position
@@ -398,13 +430,13 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   /** The datasets for which a missing row has already been logged. */
-  const damaged = new Set<string>()
+  const reportedDatasets = new Set<string>()
 
   const reportLostRow = Effect.fnUntraced(
     function* (dataset: string, { position, transaction }: ChangeWithoutRows) {
       yield* Metric.update(changesWithoutRow, 1)
-      if (damaged.has(dataset)) return
-      damaged.add(dataset)
+      if (reportedDatasets.has(dataset)) return
+      reportedDatasets.add(dataset)
       yield* Effect.logError(
         `The history lacks a row of ${dataset}, for change ${position} of transaction ${transaction}. ` +
           "/v1/changes sends such changes without the row. " +
@@ -414,7 +446,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   )
 
   /**
-   * Reads the rows of the changes, with one statement per dataset, and maps those that endpoints show. Fails if a
+   * Reads the rows of the changes, with one statement per dataset. Returns the result of `map` for each change that
+   * endpoints show; changes that they do not show are missing from the returned map. Fails with `HistoryMoved` if a
    * change has disappeared since it was found.
    */
   const mapRows = Effect.fnUntraced(function* <A>(
@@ -431,7 +464,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
       const reader = readers.get(dataset)
       if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
-      const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
+      const changes = found.flatMap((entry) => entry.dataset === dataset ? [entry.change] : [])
       const rows = yield* database.read(compile(reader, changes), source)
       // Changes and their rows are read in one statement, so a missing result means that the change was dropped.
       if (rows.length !== changes.length) return yield* new HistoryMoved()
@@ -445,6 +478,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     return mapped
   })
 
+  /** Encodes the changes on a page as JSON, including their rows. Omits changes that endpoints do not show. */
   const encodeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
     const encoded = yield* mapRows(
       found,
@@ -460,85 +494,94 @@ const makeChangeFeedReader = Effect.gen(function* () {
 
   /**
    * Summarizes the changes on a page without their row values. For a correction, the summary includes how late it was
-   * and which columns changed.
+   * and which columns changed. The rows must be read only for corrections, and for datasets whose rows are shown in
+   * part, because there the rows determine whether and how clients see the change.
    */
   const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
-    const isRead = ({ change: { kind }, dataset }: FoundChanges[number]) =>
+    const needsRows = ({ change: { kind }, dataset }: FoundChanges[number]) =>
       kind === "corrected" || isPartlyShown(dataset)
     const described = yield* mapRows(
-      found.filter(isRead),
+      found.filter(needsRows),
       (reader, changes) => reader.compileWithDelay(changes),
       (reader, _, shown, values) => ({
         kind: shown.kind,
         correction: shown.kind === "corrected" ? reader.describeCorrection(shown, values) : undefined,
       }),
     )
-    return found.flatMap((one): ReadonlyArray<ReadChange<RowChangeSummary>> => {
-      const { change, dataset, tickers } = one
+    return found.flatMap((entry): ReadonlyArray<ReadChange<RowChangeSummary>> => {
+      const { change, dataset, tickers } = entry
       const { cursor, kind, recordedAt } = change
-      const shown = isRead(one) ? described.get(change) : { kind, correction: undefined }
+      const shown = needsRows(entry) ? described.get(change) : { kind, correction: undefined }
       return shown === undefined ? [] : [{ change, value: { ...shown, dataset, tickers, cursor, recordedAt } }]
     })
   })
 
   /**
-   * Returns the first changes, with at most `limit` changes from datasets whose rows endpoints always show. Those rows
-   * may be large, so only as many of them are read as the page can show.
+   * Returns the leading changes, up to and including the `limit`-th change that is certain to be shown because it is in
+   * a dataset whose rows endpoints always show. These changes alone fill the page, and their rows may be large, so the
+   * rows of later changes must not be read.
    */
   const takeAlwaysShown = (found: FoundChanges, limit: number) => {
-    let count = 0
-    const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++count > limit)
+    let certainCount = 0
+    const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++certainCount > limit)
     return end < 0 ? found : found.slice(0, end)
   }
 
   /**
-   * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to changes that are
-   * certain to be shown.
+   * Examines at most `batch` changes, and returns those that endpoints show. `limit` applies only to changes that are
+   * certain to be shown, so the caller may have to cut the result (`readShown`). `cursor` and `end` are the position
+   * after the last examined change, even if that change is hidden. `hasMore` is whether the feed continues there.
+   * `stoppedEarly` is whether there were further matching changes within the bounds that were not examined.
    */
   const readOnce = Effect.fnUntraced(function* <A>(
-    place: ChangeFeedStart | undefined,
+    start: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
     limit: number,
     batch: number,
     readRows: ReadRows<A>,
   ) {
-    const bounds = yield* readBounds(place)
-    const found = yield* readChanges(place, filter, countRowsToRead(batch), bounds)
+    const bounds = yield* readBounds(start)
+    const found = yield* readChanges(start, filter, countRowsToRead(batch), bounds)
     const examined = takeAlwaysShown(cutPage(found, batch).rows, limit)
     const read = yield* readRows(examined)
     const changes = read.filter(({ value }) => filter.kinds?.includes(value.kind) !== false)
     const last = examined.at(-1)?.change
     if (found.length > examined.length && last !== undefined) {
-      return { changes, cursor: last.cursor, end: toPosition(last), hasMore: true, isFull: true }
+      return { changes, cursor: last.cursor, end: toPosition(last), hasMore: true, stoppedEarly: true }
     }
+    // All matching changes within the bounds were examined, so the next page starts after the last transaction.
     const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
     const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
     // If there is no transaction up to this position, the cursor cannot refer to one, so it is a time instead.
     const cursor = mark === null
       ? starts_at
       : formatChangeFeedCursor({ transaction: String(id), position: undefined, mark })
+    // `Infinity` is later than every change of the transaction.
     const end = { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }
-    return { changes, cursor, end, hasMore, isFull: false }
+    return { changes, cursor, end, hasMore, stoppedEarly: false }
   })
 
   /**
-   * Reads a page. If endpoints do not show some of the changes, skips those and reads on, so that a page is rarely
-   * empty.
+   * Reads a page of at most `limit` changes. If endpoints do not show some of the changes, reads on in larger batches,
+   * so that a page is rarely empty. Stops when the page is full, when there are no further matching changes within the
+   * bounds, or after `maxHiddenChanges` additional changes.
    */
   const readShown = Effect.fnUntraced(function* <A>(
-    place: ChangeFeedStart | undefined,
+    start: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
     limit: number,
     readRows: ReadRows<A>,
   ) {
-    let page = yield* readOnce(place, filter, limit, limit, readRows)
+    let page = yield* readOnce(start, filter, limit, limit, readRows)
     const changes = [...page.changes]
-    for (let hidden = 0; page.isFull && changes.length < limit && hidden < maxHiddenChanges;) {
+    for (let extra = 0; page.stoppedEarly && changes.length < limit && extra < maxHiddenChanges;) {
       const next = parseChangeFeedStart(page.cursor)
       page = yield* readOnce(next, filter, limit - changes.length, hiddenChangeBatch, readRows)
       changes.push(...page.changes)
-      hidden += hiddenChangeBatch
+      extra += hiddenChangeBatch
     }
+    // A batch may contain more shown changes than the page has room for. The page then ends at its last change instead
+    // of the end of the batch.
     const { last, rows } = cutPage(changes, limit)
     const { cursor, end, hasMore } = last === undefined
       ? page
@@ -547,14 +590,14 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   const readWith =
-    <A>(readRows: ReadRows<A>) => (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
-      readShown(place, filter, limit, readRows).pipe(
+    <A>(readRows: ReadRows<A>) => (start: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
+      readShown(start, filter, limit, readRows).pipe(
         Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
         Effect.catchTag("HistoryMoved", () => Effect.fail(makeDataRefreshingError())),
       )
   return {
     /**
-     * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts at the earliest
+     * Reads at most `limit` changes after `start` from the primary. If `start` is undefined, starts at the earliest
      * change in the history.
      */
     readPage: readWith(encodeChanges),

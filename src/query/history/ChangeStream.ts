@@ -76,16 +76,21 @@ const pollInterval = Duration.millis(200)
 /** How often the process records usage that is due, and disconnects clients that have stopped reading their stream. */
 const maintenanceInterval = Duration.millis(500)
 
-const maxPageChanges = 1_000
-const firstPageChanges = 100
-const targetPageBytes = 524_288
+/**
+ * The limit and the initial number of changes on a page of the feed, and the size of a page at which
+ * `choosePageChanges` aims.
+ */
+const [maxPageChanges, firstPageChanges, targetPageBytes] = [1_000, 100, 524_288]
 
 /** Limits on streams. Tests lower them. */
 export const ChangeStreamLimits = Context.Reference("tickerline/query/ChangeStreamLimits", {
   defaultValue: () => ({
-    /** After how long without sending anything a stream sends a heartbeat, in milliseconds. */
+    /** Idle time after which a stream sends a heartbeat, in milliseconds. */
     heartbeatMillis: 15_000,
-    /** How much memory the newest changes may use, in bytes. A stream that falls behind them is ended. */
+    /**
+     * How much memory the buffer of the newest changes may use, in bytes. A stream is ended if the buffer no longer
+     * contains the changes that the stream must send next.
+     */
     recentBytes: 16 * 1024 * 1024,
     /**
      * How long a client may take to read the end of its stream, in milliseconds. After that, its connection is closed.
@@ -97,8 +102,10 @@ export const ChangeStreamLimits = Context.Reference("tickerline/query/ChangeStre
   }),
 })
 
+/** How long to wait before reading the feed again after a failure: from 100 ms, doubling up to 5 s. */
 const retryDelay = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
+/** The messages of the event `end`, by the reason for which the service ends a stream. */
 const endMessages = {
   server_stopping: "The server is stopping. Reconnect and continue after the cursor.",
   slow_client: "The client received the changes too slowly. Reconnect and continue after the cursor.",
@@ -140,6 +147,7 @@ export interface ChangeStreamOptions {
   readonly disconnect: () => void
 }
 
+/** Why and when the service decided to end a stream. The client is told when it next reads (`sendEnd`). */
 interface Ending {
   readonly reason: EndReason
   /** The error that explains to the client why changes are missing. Undefined if none are missing. */
@@ -148,6 +156,7 @@ interface Ending {
   readonly at: number
 }
 
+/** The state of an open stream. */
 class StreamState implements RecentChangesPosition {
   readonly options: ChangeStreamOptions
   readonly scope: Scope.Scope
@@ -159,23 +168,29 @@ class StreamState implements RecentChangesPosition {
    * stream reads its own pages from the database.
    */
   isLive = false
+  /** The number of the buffer's batch to send next, if the stream is live. */
   next = 0
+  /** The cursor after the last change that the stream has examined, even if it did not match the filter. */
   cursor: string
+  /** The same position as `cursor`, in a form that can be compared. */
   end: ChangeFeedPosition
-  /** Whether the feed continued after the last page that the stream read. */
+  /** Whether the feed continued after the last page that this stream read from the database. */
   hasMore = true
   /** The maximum number of changes to read for the next page. */
   pageChanges = firstPageChanges
+  /** The read of the next page, if it is in progress or its result has not been taken yet. */
   reading: Fiber.Fiber<ChangeFeedPage, ReadError> | undefined
   /** The last cursor sent to the client. Initially this is the cursor in the request, if any. */
   sentCursor: string | undefined
   /** When the stream last sent an event or a heartbeat, in monotonic milliseconds. */
   sentAt: number
+  /** What has been sent so far, and how much of that has been recorded as usage. */
   sent: StreamedAmount = { bytes: 0, records: 0 }
   recorded = this.sent
   /** When the stream's usage was last recorded, in milliseconds since 1970. */
   recordedAt: number
   ending: Ending | undefined
+  /** Whether the event `end` has been sent. */
   isEnded = false
 
   constructor(options: ChangeStreamOptions, scope: Scope.Scope, firstPage: ChangeFeedPage, now: number) {
@@ -242,20 +257,25 @@ const makeChangeStream = Effect.gen(function* () {
   // Database
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** The background reader and the streams that read their own pages take turns using one connection. */
+  /**
+   * The background reader and the streams that read their own pages take turns using one connection, so that streams
+   * never use up the connection pool. The partitions `reader` and `pages` get equal shares, so many streams cannot
+   * delay the background reader.
+   */
   const { withPermit } = yield* makeBulkhead({
     permits: makePermits(1),
     timeout: yield* poolTimeout,
     onTimeout: makePoolTimeoutError,
   })
 
-  const readOwnPage = (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
-    withPermit("pages")(readPage(place, filter, limit))
+  const readOwnPage = (start: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
+    withPermit("pages")(readPage(start, filter, limit))
 
   // ---------------------------------------------------------------------------------------------------------------
   // Ends and usage
   // ---------------------------------------------------------------------------------------------------------------
 
+  /** Decides to end a stream. Only the first reason counts. */
   const end = (stream: StreamState, reason: EndReason, gap?: CursorExpired) => {
     if (stream.ending !== undefined) return
     stream.ending = { reason, gap, at: now() }
@@ -274,12 +294,13 @@ const makeChangeStream = Effect.gen(function* () {
     stream.options.usage.recordUsage({ startedAt, from, to })
   }
 
+  /** Returns the bytes of a text that is not charged for, such as a heartbeat. */
   const sendFree = (stream: StreamState, text: string) => {
     stream.sentAt = now()
     return encodeText(text)
   }
 
-  /** Counts `text` and the `records` changes that it contains as sent. Returns `text`. */
+  /** Counts `text` and the number of changes in it (`records`) as sent. Returns `text`. */
   const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
     const { sent } = stream
     stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
@@ -294,7 +315,8 @@ const makeChangeStream = Effect.gen(function* () {
   // ---------------------------------------------------------------------------------------------------------------
 
   /**
-   * Switches a stream to the recent changes in memory, if they reach back to its position. Returns whether it switched.
+   * Switches a stream to the recent changes in memory, if they reach back to its position. If there are none in memory
+   * and the stream has read the whole feed, the buffer begins at its position. Returns whether the stream was switched.
    */
   const joinRecent = (stream: StreamState) => {
     if (recent === undefined) {
@@ -309,6 +331,10 @@ const makeChangeStream = Effect.gen(function* () {
     return true
   }
 
+  /**
+   * Returns the next matching events from the recent changes, or undefined if there are none yet. Ends the stream if
+   * the buffer no longer contains its next changes.
+   */
   const takeRecent = (stream: StreamState) => {
     for (;;) {
       if (recent === undefined || recent.isBehind(stream)) {
@@ -337,6 +363,7 @@ const makeChangeStream = Effect.gen(function* () {
     reading.addObserver(() => stream.wake.openUnsafe())
   })
 
+  /** Moves a stream to the end of a page. Returns the page's events, or undefined if it has none. */
   const takePage = (stream: StreamState, page: ChangeFeedPage) => {
     stream.cursor = page.cursor
     stream.end = page.end
@@ -350,10 +377,12 @@ const makeChangeStream = Effect.gen(function* () {
   /** Returns the next events to send, or undefined if none are available yet. */
   const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
     if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
+    // A stream that is not live reads its own pages. `exit` is undefined until the read has ended.
     const exit = stream.reading?.pollUnsafe()
     if (stream.reading === undefined) yield* startReading(stream)
     if (exit === undefined) return undefined
     stream.reading = undefined
+    // There may be another page to read, so the caller must not wait.
     stream.wake.openUnsafe()
     if (Exit.isSuccess(exit)) return takePage(stream, exit.value)
     const error = Cause.findErrorOption(exit.cause)
@@ -365,6 +394,10 @@ const makeChangeStream = Effect.gen(function* () {
     return yield* Effect.die(new Error("A stream of changes cannot read the feed"))
   })
 
+  /**
+   * Returns a heartbeat. It contains the stream's cursor if that has changed since the last event, so that a client
+   * that reconnects need not examine the same changes again.
+   */
   const sendHeartbeat = (stream: StreamState) => {
     const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
     stream.sentCursor = stream.cursor
@@ -374,12 +407,13 @@ const makeChangeStream = Effect.gen(function* () {
   const formatGap = ({ options }: StreamState, error: CursorExpired) =>
     formatServerSentEvent("gap", { ...encodeExpiredError(error), request_id: options.request.id })
 
+  /** Returns the event `end`, preceded by the event `gap` if changes are missing. */
   const sendEnd = (stream: StreamState, { gap, reason }: Ending) => {
-    const before = gap === undefined ? "" : formatGap(stream, gap)
+    const gapEvent = gap === undefined ? "" : formatGap(stream, gap)
     const { cursor } = stream
     stream.isEnded = true
     const message = endMessages[reason]
-    return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
+    return sendFree(stream, gapEvent + formatServerSentEvent("end", { reason, message, cursor }))
   }
 
   /** Waits for the next text to send and returns it. Returns a heartbeat if the wait takes too long. */
@@ -387,6 +421,7 @@ const makeChangeStream = Effect.gen(function* () {
     for (;;) {
       if (stream.isEnded) return yield* Cause.done()
       if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
+      // Closed before looking for text, so that whatever happens in the meantime ends the wait below.
       stream.wake.closeUnsafe()
       if (getRemaining(stream.options.account) <= 0) {
         end(stream, "out_of_credit")
@@ -394,9 +429,9 @@ const makeChangeStream = Effect.gen(function* () {
       }
       const text = yield* takeNext(stream)
       if (text !== undefined) return text
-      const silence = limits.heartbeatMillis - (now() - stream.sentAt)
-      if (silence <= 0) return sendHeartbeat(stream)
-      yield* Effect.timeoutOption(stream.wake.await, silence)
+      const untilHeartbeat = limits.heartbeatMillis - (now() - stream.sentAt)
+      if (untilHeartbeat <= 0) return sendHeartbeat(stream)
+      yield* Effect.timeoutOption(stream.wake.await, untilHeartbeat)
     }
   })
 
@@ -404,6 +439,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Background
   // ---------------------------------------------------------------------------------------------------------------
 
+  /** Drops the buffer of recent changes and stops the background reader. */
   const forgetRecent = () => {
     recent = undefined
     hasLiveStreams.closeUnsafe()
@@ -411,6 +447,7 @@ const makeChangeStream = Effect.gen(function* () {
 
   const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
 
+  /** Ends all live streams with a gap, after the background reader has lost its position in the feed. */
   const endLiveStreams = (error: CursorExpired) =>
     Effect.sync(() => {
       for (const stream of liveStreams()) end(stream, "gap", error)
@@ -419,18 +456,21 @@ const makeChangeStream = Effect.gen(function* () {
 
   let livePageChanges = firstPageChanges
 
-  /** Reads the next page of the feed and shares it with all live streams. */
+  /**
+   * Reads the next page of the feed, for all filters, and shares it with all live streams. Ends the streams that are
+   * too far behind. Waits before the next read if the feed has no further changes.
+   */
   const followFeed = Effect.gen(function* () {
     yield* hasLiveStreams.await
-    const followed = recent
-    if (followed === undefined) return
-    const place = parseChangeFeedStart(followed.getCursor())
-    const page = yield* withPermit("reader")(readPage(place, allChangesFilter, livePageChanges))
+    const buffer = recent
+    if (buffer === undefined) return
+    const start = parseChangeFeedStart(buffer.getCursor())
+    const page = yield* withPermit("reader")(readPage(start, allChangesFilter, livePageChanges))
     // During the read, all live streams may have ended, and new ones may have started at a different position.
-    if (followed !== recent) return
-    followed.append(page)
+    if (buffer !== recent) return
+    buffer.append(page)
     for (const stream of liveStreams()) {
-      if (followed.isBehind(stream)) end(stream, "slow_client")
+      if (buffer.isBehind(stream)) end(stream, "slow_client")
       else if (page.changes.length > 0) stream.wake.openUnsafe()
     }
     if (page.changes.length > 0) livePageChanges = choosePageChanges(page)
@@ -452,6 +492,7 @@ const makeChangeStream = Effect.gen(function* () {
     if (getRemaining(account) <= 0) end(stream, "out_of_credit")
   }
 
+  /** Records usage that is due, and disconnects clients that have not read the end of their stream in time. */
   const maintainStreams = Effect.andThen(
     hasStreams.await,
     Effect.sync(() => {
@@ -472,6 +513,7 @@ const makeChangeStream = Effect.gen(function* () {
   /** The streams that are open or still reading their first page, identified by their options. */
   const opened = new Set<ChangeStreamOptions>()
 
+  /** Adds a stream to `opened`, or fails if the account already has the maximum number of streams. */
   const takeSlot = (options: ChangeStreamOptions) =>
     Effect.suspend(() => {
       const isOfAccount = ({ account }: ChangeStreamOptions) => account.account_id === options.account.account_id
@@ -488,6 +530,7 @@ const makeChangeStream = Effect.gen(function* () {
       hasStreams.openUnsafe()
     })
 
+  /** Removes a stream, records the rest of its usage, and counts why it ended. */
   const close = (stream: StreamState) =>
     Effect.suspend(() => {
       streams.delete(stream)
@@ -510,6 +553,8 @@ const makeChangeStream = Effect.gen(function* () {
     yield* Effect.acquireRelease(register(stream), () => close(stream))
     yield* watch(account, (current) => checkStream(stream, current))
     if (isStopping) end(stream, "server_stopping")
+    // The response starts with the reconnection delay, followed by the changes on the first page. Without changes, a
+    // heartbeat tells the client its cursor.
     const beginning = Stream.sync(() => {
       const events = takePage(stream, page)
       const heartbeat = events === undefined ? "" : formatSseHeartbeat(undefined)

@@ -15,6 +15,7 @@ import { selectColumns, type ShownDataset, shownDatasets } from "./ShownRows.ts"
 export interface ChangeWithoutRows {
   /** The transaction's id in `history.transactions`. */
   readonly transaction: bigint
+  /** The position of the change within the transaction. */
   readonly position: bigint
   /** The first day of a month. The partitions for this month contain the transaction's changes. */
   readonly month: string
@@ -32,7 +33,9 @@ export interface ChangeWithoutRows {
  */
 export interface ShownChange {
   readonly kind: ChangeKind
+  /** The row after the change. Undefined if endpoints do not show it. */
   readonly row: BinaryRecord | undefined
+  /** The row before the change. Undefined if endpoints did not show it. */
   readonly before: BinaryRecord | undefined
   /** The columns whose values differ. Empty if the row was added or removed. */
   readonly changed: ReadonlyArray<string>
@@ -49,7 +52,15 @@ export interface RowCorrection {
   readonly delaySeconds: number | null
 }
 
-/** Creates the functions that read and encode one dataset's changes. */
+/**
+ * Creates the functions that read and encode one dataset's changes. `ShownDataset` says which of the dataset's rows and
+ * columns endpoints show.
+ *
+ * In the SQL below, `change` is a row of `history.changes`, and `key` is a row of the dataset's table in which only the
+ * key columns of the changed row are set. Versions of the row come from two tables: `public.TABLE` contains the current
+ * version, and `history.TABLE` contains earlier versions. `recorded_in` is the transaction that recorded a version, and
+ * `replaced_in` the one that replaced or removed it.
+ */
 const makeChangedRows = (
   sql: SqlClient.SqlClient,
   { condition, key, model, row, selection, table }: ShownDataset,
@@ -59,26 +70,43 @@ const makeChangedRows = (
   const writeKey = makeJsonRowWriter(keyModel, key)
   const writeRow = makeJsonRowWriter(model, columns)
 
-  const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
-  // Columns that are never null are compared with `=`, because `is not distinct from` cannot use an index.
+  const hasNulls = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
+  /**
+   * Returns the condition that a version has the key of the changed row. Columns that are never null are compared with
+   * `=`, because `is not distinct from` cannot use an index.
+   */
   const hasKey = (alias: string) =>
-    key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
+    key.map((column) => `${alias}."${column}" ${hasNulls(column) ? "is not distinct from" : "="} key."${column}"`)
       .join(" and ")
-  // This must be exactly the expression in the history's indexes on key and transaction. With the plain column, the
-  // planner might use an index on the transaction alone and read all rows of a large transaction.
-  const isOf = (column: string, transaction = "change.transaction") => `coalesce(${column}, 0) = ${transaction}`
+  /**
+   * Returns the condition that a version's column contains this transaction. `coalesce` must be exactly the expression
+   * in the history's indexes on key and transaction. With the plain column, the planner might use an index on the
+   * transaction alone and read all rows of a large transaction.
+   */
+  const isTransaction = (column: string, transaction = "change.transaction") =>
+    `coalesce(${column}, 0) = ${transaction}`
 
-  const isRecorded = (alias: string) =>
+  /** Returns the condition that the transaction of the change recorded this version. */
+  const isRecordedByChange = (alias: string) =>
     // If a row is in the feed because endpoints start to show it on this day, an earlier transaction recorded the row
     // (`change.version`).
     sql.literal(
-      `${hasKey(alias)} and ${isOf(`${alias}.recorded_in`, "coalesce(change.version, change.transaction)")}`,
+      `${hasKey(alias)} and ${isTransaction(`${alias}.recorded_in`, "coalesce(change.version, change.transaction)")}`,
     )
-  const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
+  /** The condition that the transaction of the change replaced or removed this earlier version. */
+  const isReplacedByChange = [
+    hasKey("past"),
+    isTransaction("past.replaced_in"),
+    // Makes PostgreSQL read only one partition of the history.
+    "past.replaced_month = change.month",
+  ].join(" and ")
+
+  const [currentTable, pastTable] = [sql.literal(`public."${table}"`), sql.literal(`history."${table}"`)]
   const values = sql.literal(selection)
-  // The current day is the last day that the feed had started when the change was recorded. If `history.days` no longer
-  // has that row, the date of the change is used instead.
+  // `current_day` is the day for which the feed showed rows when the change was recorded: the last day that the feed
+  // had started by then (`DayStart.ts`). If `history.days` no longer has that row, the date of the change is used
+  // instead.
   const currentDay = sql.literal(`cross join lateral (
           select coalesce(
             (select day from history.days where days.recorded_at <= requested.recorded_at
@@ -95,21 +123,25 @@ const makeChangedRows = (
     : sql`case when ${condition(sql, sql.literal("current_day.day"))} then ${values} end`
 
   /**
-   * An SQL expression for how late a correction was, in seconds. If the transaction that recorded the replaced row has
-   * been dropped, the delay is counted from the earliest time in the history.
+   * An SQL expression for how late a correction was: the seconds between recording the version that it replaced
+   * (`past`) and the correction itself. If the transaction that recorded that version has been dropped, the delay is
+   * counted from the earliest time in the history. The result is null if the history does not contain the replaced
+   * version, or if that version is older than the history (`recorded_in` is then 0).
    */
   const delay = `(
-    select extract(epoch from ended.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
+    select extract(epoch from correction.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
     from history."${table}" as past
-    join history.transactions as ended on ended.id = change.transaction
+    join history.transactions as correction on correction.id = change.transaction
     left join history.transactions as recorded on recorded.id = past.recorded_in
     cross join history.beginning
-    where ${isEnded} and past.recorded_in > 0
+    where ${isReplacedByChange} and past.recorded_in > 0
   )`
 
   /**
-   * Compiles the statement that selects the following for each change: the key, the row before and after the change,
-   * whether the history still contains these rows, and the expressions in `more`.
+   * Compiles the statement that reads the rows of some changes. It returns one row per change, in the order of the
+   * changes; a change that the history no longer contains has no row. The columns are: the key, the version of the row
+   * after and before the change, whether the history still contains each of these versions, and the expressions in
+   * `more`.
    */
   const compileReader = (more: Statement.Fragment) =>
     compileStatement<ReadonlyArray<ChangeWithoutRows>>({
@@ -121,7 +153,7 @@ const makeChangedRows = (
           parameter((changes) => makeArrayParameter(changes.map(read), OID.text))
         // `after` is the version that the transaction recorded. It may be the current version, or may have been
         // replaced since then. `before` is the version that the transaction replaced or removed. `is_known` is null if
-        // the history does not contain the version.
+        // the history does not contain the version. `limit 1` guarantees that each change has only one result row.
         return sql`
         select ${sql.literal(selectRecord(keyModel, key, (column) => `key."${column}"`))},
           after.version, before.version, after.is_known, before.is_known${more}
@@ -130,29 +162,29 @@ const makeChangedRows = (
           (select ${array(({ position }) => String(position))}::text[]::bigint[]),
           (select ${array(({ month }) => month)}::text[]::date[]),
           (select ${array(({ recordedAt }) => recordedAt)}::text[]::timestamptz[])
-        ) with ordinality as requested (transaction, position, month, recorded_at, place)
+        ) with ordinality as requested (transaction, position, month, recorded_at, number)
         join history.changes as change using (transaction, position, month)
         cross join lateral jsonb_populate_record(${sql.literal(`null::public."${table}"`)}, change.key) as key
         ${condition === undefined ? sql.literal("") : currentDay}
         left join lateral (
           select true as is_known, version from (
-            select ${version} as version from ${sql.literal(`public."${table}"`)} as live where ${isRecorded("live")}
+            select ${version} as version from ${currentTable} as live where ${isRecordedByChange("live")}
             union all
-            select ${version} from ${sql.literal(`history."${table}"`)} as past where ${isRecorded("past")}
+            select ${version} from ${pastTable} as past where ${isRecordedByChange("past")}
           ) as versions limit 1
         ) as after on true
         left join lateral (
-          select true as is_known, ${version} as version from ${sql.literal(`history."${table}"`)} as past
-          where ${sql.literal(isEnded)} limit 1
+          select true as is_known, ${version} as version from ${pastTable} as past
+          where ${sql.literal(isReplacedByChange)} limit 1
         ) as before on true
-        order by place
+        order by number
       `
       },
     })
 
   /**
-   * Returns whether one of the change's rows is missing from the history, according to the values selected by
-   * `compile`.
+   * Returns whether one of the change's versions is missing from the history, according to the values selected by
+   * `compile`. A removal has no version after it, and an addition has none before it.
    */
   const lacksRow = (
     { kind }: ChangeWithoutRows,
@@ -161,16 +193,17 @@ const makeChangedRows = (
 
   /**
    * Determines how clients see the change, from the values selected by `compile`. Returns "hidden" if they do not see
-   * it at all.
+   * it at all: either endpoints show neither version of the row, or both versions have the same values in all columns
+   * that endpoints show.
    */
   const interpret = (change: ChangeWithoutRows, values: ReadonlyArray<unknown>): ShownChange | "hidden" => {
     const { kind } = change
-    const [, after, ended, isAfterKnown] = values
-    const row = kind !== "removed" && after instanceof BinaryRecord ? after : undefined
-    const before = kind !== "added" && ended instanceof BinaryRecord ? ended : undefined
+    const [, afterVersion, beforeVersion, isAfterKnown] = values
+    const row = kind !== "removed" && afterVersion instanceof BinaryRecord ? afterVersion : undefined
+    const before = kind !== "added" && beforeVersion instanceof BinaryRecord ? beforeVersion : undefined
     if (lacksRow(change, values)) {
-      // Endpoints may have shown the missing version. If they do not show the row now, clients must be told to remove
-      // it.
+      // Endpoints may have shown the missing version. If they do not show the row now although the new version is
+      // known, clients must be told to remove the row.
       return { kind: row === undefined && isAfterKnown === true ? "removed" : kind, row, before, changed: [] }
     }
     if (row === undefined) return before === undefined ? "hidden" : { kind: "removed", row, before, changed: [] }
@@ -200,6 +233,7 @@ const makeChangedRows = (
 
   /** Describes a correction from the values selected by `compileWithDelay`. */
   const describeCorrection = ({ changed }: ShownChange, values: ReadonlyArray<unknown>): RowCorrection => {
+    // The sixth column is the expression `delay`.
     const seconds = values[5]
     return { changed, delaySeconds: typeof seconds === "number" ? seconds : null }
   }

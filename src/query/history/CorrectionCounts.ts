@@ -25,7 +25,7 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 /** Maximum number of changes that one statement counts. */
 const maxBatch = 1_000
 
-const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
+const decodeCountingPosition = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
 
 /**
@@ -36,6 +36,7 @@ const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
   return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
 }
 
+/** Counts the changes by dataset, day, kind and delay. Changes that are not corrections have an empty delay. */
 const countChanges = (changes: ReadonlyArray<RowChangeSummary>) =>
   countKeys(changes.map(({ correction, dataset, kind, recordedAt }) => ({
     dataset,
@@ -44,6 +45,7 @@ const countChanges = (changes: ReadonlyArray<RowChangeSummary>) =>
     delay: correction === undefined ? "" : classifyCorrectionDelay(correction.delaySeconds),
   })))
 
+/** Counts the corrections by dataset, month and corrected field. */
 const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
   countKeys(
     changes.flatMap(({ correction, dataset, recordedAt }) =>
@@ -52,15 +54,19 @@ const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
   )
 
 /**
- * Counts the next changes in the feed, at most `limit`. Returns whether there may be more. A single statement adds the
- * counts and advances the cursor. It does nothing if another process has already advanced the cursor.
+ * Counts the next changes in the feed, at most `limit`. Returns whether there may be more, and false if another process
+ * has counted the same changes.
+ *
+ * `history.counting_place` has one row with the cursor after the last counted change (null if nothing has been counted
+ * yet). A single statement adds the counts and advances this cursor, so no change is counted twice or lost, even if two
+ * processes run this at the same time.
  */
 export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient
   const { summarizePage } = yield* ChangeFeedReader
-  const [place] = yield* decodePlace(sql`select cursor from history.counting_place`)
-  if (place === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
-  const { cursor } = place
+  const [counting] = yield* decodeCountingPosition(sql`select cursor from history.counting_place`)
+  if (counting === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
+  const { cursor } = counting
   const page = yield* summarizePage(cursor === null ? undefined : parseChangeFeedStart(cursor), allChangesFilter, limit)
     .pipe(
       Effect.catchTag("CursorExpired", ({ error }) =>
@@ -69,29 +75,31 @@ export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatc
           summarizePage(undefined, allChangesFilter, limit),
         )),
     )
+  // Nothing was added to the feed since the last count.
   if (page.cursor === cursor) return false
-  // The first CTE advances the cursor, unless another process already has. The other CTEs add the counts only if the
-  // cursor was advanced.
+  // `advanced` has a row if this statement advanced the cursor, and none if another process had already done so. In
+  // that case the other two CTEs insert nothing. `counted` are the additional counts, and `stored` are the existing
+  // rows that they are added to.
   const [result] = yield* decodeCounted(sql`
-    with place as (
+    with advanced as (
       update history.counting_place set cursor = ${page.cursor}::text,
         counted_until = coalesce(${page.changes.at(-1)?.recordedAt ?? null}::text::timestamptz, counted_until)
       where cursor is not distinct from ${cursor}::text
       returning true
     ), changes as (
-      insert into history.change_counts as known (dataset, day, kind, delay, changes)
+      insert into history.change_counts as stored (dataset, day, kind, delay, changes)
       select * from jsonb_to_recordset(${countChanges(page.changes)}::text::jsonb)
-        as found (dataset text, day date, kind text, delay text, number bigint)
-      where exists (select from place)
-      on conflict (dataset, day, kind, delay) do update set changes = known.changes + excluded.changes
+        as counted (dataset text, day date, kind text, delay text, number bigint)
+      where exists (select from advanced)
+      on conflict (dataset, day, kind, delay) do update set changes = stored.changes + excluded.changes
     ), fields as (
-      insert into history.corrected_fields as known (dataset, month, field, corrections)
+      insert into history.corrected_fields as stored (dataset, month, field, corrections)
       select * from jsonb_to_recordset(${countFields(page.changes)}::text::jsonb)
-        as found (dataset text, month date, field text, number bigint)
-      where exists (select from place)
-      on conflict (dataset, month, field) do update set corrections = known.corrections + excluded.corrections
+        as counted (dataset text, month date, field text, number bigint)
+      where exists (select from advanced)
+      on conflict (dataset, month, field) do update set corrections = stored.corrections + excluded.corrections
     )
-    select exists (select from place) as counted
+    select exists (select from advanced) as counted
   `)
   return page.hasMore && result?.counted === true
 })
@@ -116,6 +124,10 @@ export const correctionCountsJob = {
 // Reading
 // ---------------------------------------------------------------------------------------------------------------------
 
+/**
+ * The result row of `countsQuery`: when counting began, the time of the last counted change, the number of changes by
+ * dataset, kind and delay, and the number of corrections by dataset and field.
+ */
 const Counts = Schema.Struct({
   since: CorrectionsResponse.fields.since,
   counted_until: CorrectionsResponse.fields.counted_until,
@@ -150,10 +162,13 @@ const countsQuery = `
     )
   from history.counting_place`
 
-/** How long a process reuses the counts that it has read. */
+/** How long a process reuses the counts that it has read from the database. Failed reads are not cached. */
 const ttl = Duration.seconds(5)
 
-/** Adds up a dataset's counts for the last 30 days or for all time. */
+/**
+ * Adds up a dataset's counts for the last 30 days or for all time. Only corrections have a delay, and each delay occurs
+ * in at most one entry of `changes`.
+ */
 const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_30_days" | "total") => {
   const count = (kind: string) => changes.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
   const countDelay = (delay: CorrectionDelayClass) => changes.find((change) => change.delay === delay)?.[period] ?? 0
@@ -175,6 +190,7 @@ const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_3
 const makeCorrectionCountReader = Effect.gen(function* () {
   const reader = yield* Reader
 
+  /** Reads the counts. Returns one result per dataset in the feed, even if none of its rows has changed. */
   const readCounts = Effect.gen(function* () {
     const [counts] = yield* decodeCounts(
       reader.read(
@@ -185,12 +201,13 @@ const makeCorrectionCountReader = Effect.gen(function* () {
     if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
     const { changes, counted_until, fields, since } = counts
     const results = changeFeedDatasets.map((dataset) => {
-      const found = changes.filter((change) => change.dataset === dataset)
+      const datasetChanges = changes.filter((change) => change.dataset === dataset)
       return {
         dataset,
-        last_30_days: summarizeCounts(found, "last_30_days"),
-        total: summarizeCounts(found, "total"),
-        fields: fields.flatMap(({ corrections, dataset: of, field }) => of === dataset ? [{ field, corrections }] : []),
+        last_30_days: summarizeCounts(datasetChanges, "last_30_days"),
+        total: summarizeCounts(datasetChanges, "total"),
+        fields: fields.filter((counted) => counted.dataset === dataset)
+          .map(({ corrections, field }) => ({ field, corrections })),
       }
     })
     return { count: results.length, results, since, counted_until }

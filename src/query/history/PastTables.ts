@@ -89,6 +89,7 @@ export const makePastTable = (
   { columns, has_few_rows, has_few_versions, table }: TableShape,
   { isLive, isVersion }: ReturnType<typeof makePastConditions>,
 ) => {
+  // `rows` are the current rows, and `versions` the earlier ones, each with the columns that only the other side has.
   // For a small number of rows, each side of the union applies its own condition. For a large number, the conditions
   // are outside the union, because only then can PostgreSQL merge sorted index scans of both sides.
   const live = `select ${columns}, recorded_in as live_in from public.${table}`
@@ -103,7 +104,10 @@ export const makePastTable = (
     ${has_few_rows && has_few_versions ? "" : `where ${isLive} and ${isVersion}`})`
 }
 
-/** Adds common table expressions to a statement, before the statement's own CTEs. */
+/**
+ * Adds common table expressions to a statement, before the statement's own CTEs, which may refer to them. If the
+ * statement has its own CTEs, keeps its `with` or `with recursive`.
+ */
 const addTables = (text: string, tables: ReadonlyArray<string>) => {
   const [start] = /^\s*with\s(?:\s*recursive\s)?/.exec(text) ?? []
   return start === undefined
@@ -113,7 +117,8 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
 
 /**
  * Creates a function that returns the rewriter for a timestamp. The rewriter changes statements that read any of the
- * given tables, and leaves others unchanged.
+ * given tables, and leaves others unchanged. A rewritten statement is prepared only if many requests use the timestamp,
+ * because its text contains the timestamp's transaction ids.
  */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const reader = yield* Reader
@@ -125,7 +130,8 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   const countUpTo = (table: string, condition: string) =>
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 
-  // There are two counts instead of one with `or`, so that each can use its own index.
+  // Returns a query for a table's shape (`TableShape`). The visible current rows are counted in two parts instead of
+  // with `or`, so that each count can use its own index.
   const findShape = (table: string, { bound, month }: ResolvedTimestamp) => `
     select '${table}', (
       select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
@@ -144,18 +150,20 @@ export const makePastStatementRewriters = Effect.gen(function* () {
 
   const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, moment: ResolvedTimestamp) {
     const keyOf = (table: string) => `${moment.moment} ${moment.bound} ${table}`
-    const known = tables.flatMap((table) => shapes.get(keyOf(table)) ?? [])
-    const missing = tables.filter((table) => !known.some((shape) => shape.table === table))
-    if (missing.length === 0) return known
+    const cached = tables.flatMap((table) => shapes.get(keyOf(table)) ?? [])
+    const missing = tables.filter((table) => !cached.some((shape) => shape.table === table))
+    if (missing.length === 0) return cached
     const found = yield* findShapes(missing, moment)
     for (const shape of found) shapes.set(keyOf(shape.table), shape)
-    return [...known, ...found]
+    return [...cached, ...found]
   })
 
   const makeRewriter = (moment: ResolvedTimestamp, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
     const conditions = makePastConditions(moment)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
     return ({ isPrepared, parameters, text }: CompiledStatement) => {
+      // The table names in the statement's text, even if they are only part of a comment or an alias: an unused common
+      // table expression does no harm.
       const read = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
       if (read.length === 0) return Exit.succeed({ parameters, text, isPrepared })
       return Effect.map(getShapes(read, moment), (shapes) => {

@@ -8,14 +8,20 @@ const textEncoder = new TextEncoder()
 /** Approximate memory that a change uses in addition to its text, in bytes. */
 const changeOverhead = 512
 
-/** How many selections from the newest batch are cached, one per filter. */
+/**
+ * Maximum number of cached selections from the newest batch. A selection is the text of the events that match one
+ * filter.
+ */
 const maxSelections = 16
 
 /** Returns whether `left` is later in the feed than `right`. */
 export const isLaterFeedPosition = (left: ChangeFeedPosition, right: ChangeFeedPosition) =>
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
-/** Encodes changes as server-sent events. */
+/**
+ * Encodes changes as server-sent events. Returns the events as one text, and the offset in the text at which each event
+ * ends.
+ */
 export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pick<Batch, "text" | "ends"> => {
   const newline = textEncoder.encode("\n\n")
   const ends: Array<number> = []
@@ -60,8 +66,9 @@ export interface SelectedChangeEvents {
   readonly cursor: string | undefined
 }
 
-const nothing: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
+const noEvents: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
 
+/** A page of the feed, encoded as server-sent events. */
 interface Batch {
   readonly changes: ReadonlyArray<ListedChange>
   readonly text: Uint8Array
@@ -70,12 +77,16 @@ interface Batch {
   readonly cursor: string
   readonly end: ChangeFeedPosition
   /**
-   * The cached selections by filter. Only the newest batch has them, because most streams send that batch at about the
-   * same time.
+   * The cached selections by `ChangeMatcher.key`. Only the newest batch has them, because most streams send that batch
+   * at about the same time.
    */
   readonly selections: Map<string, SelectedChangeEvents>
 }
 
+/**
+ * Returns the selected events of a batch: the text of each event, which is between the end of the previous event and
+ * its own end.
+ */
 const select = (
   { changes, ends, text }: Batch,
   isSelected: (change: ListedChange) => boolean,
@@ -87,7 +98,7 @@ const select = (
     parts.push(text.subarray(ends[index - 1] ?? 0, ends[index]))
     cursor = change.cursor
   }
-  if (parts.length === 0) return nothing
+  if (parts.length === 0) return noEvents
   return { text: parts.length === changes.length ? text : Buffer.concat(parts), count: parts.length, cursor }
 }
 
@@ -95,18 +106,24 @@ const select = (
 export interface RecentChangesPosition {
   /** The number of the next batch to send. */
   next: number
-  /** The cursor for continuing the stream. */
+  /** The cursor for continuing the stream after the changes taken so far. */
   cursor: string
+  /** The position in the feed after the changes taken so far. */
   end: ChangeFeedPosition
 }
 
 const sizeOf = ({ changes, text }: Batch) => text.length + changeOverhead * (changes.length + 1)
 
-/** Creates a buffer for the newest pages of the feed after `from`. The buffer uses up to about `maxBytes` of memory. */
+/**
+ * Creates a buffer for the newest pages of the feed after `from`. Each appended page is stored as a batch of encoded
+ * events. The buffer uses up to about `maxBytes` of memory.
+ */
 export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "end">, maxBytes: number) => {
   const batches: Array<Batch> = []
+  /** The number of `batches[0]`. Batches are numbered consecutively from 0, including those already dropped. */
   let firstNumber = 0
   let bytes = 0
+  // The positions in the feed at which the first batch starts and the last batch ends.
   let start = from.end
   let { cursor, end } = from
 
@@ -122,6 +139,7 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
 
   /** Appends the next page. If the buffer then exceeds its limit, drops the oldest pages, but never the newest one. */
   const append = ({ changes, ...page }: ChangeFeedPage) => {
+    // An empty page does not advance the feed.
     if (!isLaterFeedPosition(page.end, end)) return
     batches.at(-1)?.selections.clear()
     cursor = page.cursor
@@ -139,31 +157,36 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
   }
 
   /**
-   * Returns the number of the batch with which a stream at this position continues. Returns undefined if that batch has
-   * been dropped.
+   * Returns the number of the batch with which a stream at this position continues: the first one that ends after the
+   * position. Returns undefined if that batch has been dropped.
    */
-  const find = (place: ChangeFeedPosition) => {
-    if (isLaterFeedPosition(start, place)) return undefined
-    const index = batches.findIndex((batch) => isLaterFeedPosition(batch.end, place))
+  const find = (position: ChangeFeedPosition) => {
+    if (isLaterFeedPosition(start, position)) return undefined
+    const index = batches.findIndex((batch) => isLaterFeedPosition(batch.end, position))
+    // If the stream is at the end of the buffer, it continues with the batch that is appended next.
     return firstNumber + (index < 0 ? batches.length : index)
   }
 
-  /** Advances a stream by one batch. Returns the batch's matching events, or undefined if there is no further batch. */
-  const take = (place: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedChangeEvents | undefined => {
-    const batch = batches[place.next - firstNumber]
+  /**
+   * Advances a stream by one batch: updates its `next`, `end` and `cursor`. Returns the batch's events that match the
+   * stream's filter and that the stream has not sent yet (possibly none), or undefined if there is no further batch.
+   */
+  const take = (stream: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedChangeEvents | undefined => {
+    const batch = batches[stream.next - firstNumber]
     if (batch === undefined) return undefined
-    const previous = place.end
-    place.next += 1
-    if (!isLaterFeedPosition(batch.end, previous)) return nothing
-    place.end = batch.end
-    place.cursor = batch.cursor
+    const previousEnd = stream.end
+    stream.next += 1
+    // The stream has already read all of this batch from the database.
+    if (!isLaterFeedPosition(batch.end, previousEnd)) return noEvents
+    stream.end = batch.end
+    stream.cursor = batch.cursor
     const [first] = batch.changes
     // The stream has already read the beginning of this batch from the database, so skip those changes.
-    if (first !== undefined && !isLaterFeedPosition(first, previous)) {
-      return select(batch, (change) => isLaterFeedPosition(change, previous) && matches(change))
+    if (first !== undefined && !isLaterFeedPosition(first, previousEnd)) {
+      return select(batch, (change) => isLaterFeedPosition(change, previousEnd) && matches(change))
     }
-    const known = batch.selections.get(key)
-    if (known !== undefined) return known
+    const cached = batch.selections.get(key)
+    if (cached !== undefined) return cached
     const selection = select(batch, matches)
     if (batch === batches.at(-1) && batch.selections.size < maxSelections) batch.selections.set(key, selection)
     return selection

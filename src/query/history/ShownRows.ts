@@ -65,8 +65,9 @@ export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], c
 }
 
 /**
- * Determines which columns of a dataset endpoints show. Omits columns that depend on other rows; for example,
- * `market_cap` depends on prices.
+ * Determines which columns of a dataset endpoints show, and how SQL selects them. Omits columns that depend on other
+ * rows; for example, `market_cap` depends on prices. A column is shown if the dataset's model or an additional model
+ * has it, and if it is a column of the table or computed from the row.
  */
 const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   const dataset = loadableDatasets.find((dataset) => dataset.table === table)

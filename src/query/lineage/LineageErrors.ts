@@ -13,8 +13,8 @@ interface AmbiguousSymbol {
 
 const maxListedCandidates = 100
 /**
- * Maximum number of related symbols to list per requested symbol. If the request has only one symbol, all related
- * symbols are listed.
+ * Maximum number of symbols in the same connected component to list for each requested symbol. If the request has only
+ * one symbol, all of them are listed.
  */
 const maxListedTickers = 100
 
@@ -44,17 +44,19 @@ const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: 
 const makeListLimit = () => {
   let remaining = maxListedInTotal
   return <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
-    const listed = list.slice(0, remaining)
-    remaining -= listed.length
-    return listed
+    const truncated = list.slice(0, remaining)
+    remaining -= truncated.length
+    return truncated
   }
 }
 
 /**
- * Returns details of the ambiguous symbols. If several requested symbols are in the same connected component, only the
- * first of them lists the component's symbols, candidates and events.
+ * Returns the details of each ambiguous symbol. If several requested symbols are in the same connected component, only
+ * the first of them lists the component's symbols, candidates and events; the others refer to it in `same_history_as`.
+ * All lists of the same kind together have at most `maxListedInTotal` entries.
  */
 const formatSymbols = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>) => {
+  /** For each component, identified by its first symbol, the first requested symbol in it. */
   const firstSymbols = new Map<string | undefined, string>()
   const [limitTickers, limitCandidates, limitEvents] = [makeListLimit(), makeListLimit(), makeListLimit()]
   return Array.map(symbols, (symbol) => {

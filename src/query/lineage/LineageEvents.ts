@@ -31,15 +31,17 @@ interface EventQuery {
 const decodeEvents = decodePositionalRows(TickerChangeEvent)
 
 /**
- * Creates a function that reads all events in the components of some symbols from the table. The events are in no
- * particular order.
+ * Creates a function that reads all events in the connected components of some symbols from the table `ticker_changes`:
+ * those of the symbols themselves, those of the symbols that these were changed from or to, and so on. The events are
+ * in no particular order. At most `maxEvents` events are returned.
  */
 export const makeLineageEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // The recursive query traverses the graph of symbols over two partial indexes. The `limit` on `symbols` ends the
-  // recursion. The array parameter is in a subquery. Otherwise PostgreSQL would see its length and plan every execution
-  // separately (decision 0072).
+  // The recursive CTE `symbols` traverses the graph of symbols over two partial indexes. `neighbor` contains the
+  // symbols one change away from a symbol, `reached` all symbols of the components, and `link` the events. The `limit`
+  // on `symbols` ends the recursion. The array parameter is in a subquery. Otherwise PostgreSQL would see its length
+  // and plan every execution separately (decision 0072).
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     isShort: true,
@@ -52,14 +54,14 @@ export const makeLineageEventReader = Effect.gen(function* () {
         with recursive symbols (ticker) as (
           select unnest((select ${tickers}::text[]))
           union
-          select neighbour.ticker
+          select neighbor.ticker
           from symbols, lateral (
             select new_ticker as ticker from ticker_changes
             where old_ticker = symbols.ticker and ${isEligible}
             union all
             select old_ticker from ticker_changes
             where new_ticker = symbols.ticker and ${isEligible}
-          ) as neighbour
+          ) as neighbor
         )
         select link.*
         from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
@@ -112,8 +114,9 @@ const resolveSymbols = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Creates a function that resolves several symbols. If the changes are not in memory, it reads them in the pool
- * partition `lineage`, with a single statement where possible.
+ * Creates a function that resolves several symbols to lineages, for changes up to the day `today`. It uses the changes
+ * in memory if they are available. Otherwise it reads them in the pool partition `lineage`: with a single statement for
+ * all symbols if its result is complete, and else with one statement per symbol.
  */
 export const makeLineageFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex

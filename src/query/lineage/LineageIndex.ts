@@ -33,7 +33,9 @@ const pauseIfTooLargeMillis = 60_000
 const source = { partition: "lineage", from: "primary" } as const
 
 /**
- * Creates an effect that reads all confirmed changes, or returns undefined if they need more than `maxBytes` of memory.
+ * Creates an effect that reads all confirmed changes into an index. It returns undefined if they need more than
+ * `maxBytes` of memory: according to an estimate from their number and names before they are read, or to the size of
+ * the index while it is filled.
  */
 export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: number) {
   const sql = yield* SqlClient.SqlClient
@@ -51,7 +53,9 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
   })
   const decodeCount = decodePositionalRows(Schema.Struct({ count: Schema.Number, nameBytes: Schema.Number }))
 
-  // Returns a small number of rows with JSON. One row per change would use several times as much memory.
+  // Returns one row for every `changesPerRow` changes, with their number and a JSON array of them. One row per change
+  // would use several times as much memory. The limit is one more than `maxChanges`, so that a table that has grown too
+  // large since the count is noticed.
   const compileRead = compileStatement<void>({
     isPrepared: false,
     build: () =>
@@ -60,10 +64,10 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
           json_agg(json_build_array(old_ticker, new_ticker, effective_date, cik, company_name))::text
         from (
           select old_ticker, new_ticker, effective_date, cik, nullif(company_name, '') as company_name,
-            (row_number() over () - 1) / ${sql.literal(String(changesPerRow))} as part
+            (row_number() over () - 1) / ${sql.literal(String(changesPerRow))} as batch
           from ticker_changes where status = 'confirmed' limit ${limit}
         ) as change
-        group by part
+        group by batch
       `,
   })
   const decodeRows = decodePositionalRows(Schema.Struct({ count: Schema.Number, changes: Schema.String }))
@@ -112,29 +116,29 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       /**
        * The version of the table, and its changes. `changes` is undefined if the table was too large at this version.
        */
-      let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
+      let cached: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
       let nextReadAt = Number.NEGATIVE_INFINITY
 
       const getChanges = (moment: string | undefined) =>
-        moment === undefined && known?.changes !== undefined && known.version === getVersion()
-          ? known.changes
+        moment === undefined && cached?.changes !== undefined && cached.version === getVersion()
+          ? cached.changes
           : undefined
 
       const readVersion = Effect.fnUntraced(function* (version: string) {
         const startedAt = now()
         // Drops the outdated changes before the new ones are read, so that memory never holds both.
-        known = undefined
+        cached = undefined
         const changes = yield* readChanges
         nextReadAt = now() + (changes === undefined ? pauseIfTooLargeMillis : pauseFactor * (now() - startedAt))
         // During the read, requests may have read a later change directly from the table. Wait for a poll that would
         // notice such a change. Otherwise responses could go back to the state before the change.
         yield* versions.nextPoll
-        known = { version, changes }
+        cached = { version, changes }
       })
 
       const readIfChanged = Effect.suspend(() => {
         const version = getVersion()
-        if (version === undefined || version === known?.version || now() < nextReadAt) return Effect.void
+        if (version === undefined || version === cached?.version || now() < nextReadAt) return Effect.void
         const startedAt = now()
         return Effect.catchCause(readVersion(version), (cause) => {
           nextReadAt = now() + pauseFactor * (now() - startedAt)
@@ -150,12 +154,12 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       yield* registerGauge({
         name: "tickerline_lineage_index_events",
         description: "Confirmed ticker changes in memory.",
-        read: () => known?.changes?.size ?? 0,
+        read: () => cached?.changes?.size ?? 0,
       })
       yield* registerGauge({
         name: "tickerline_lineage_index_bytes",
         description: "Memory used by the ticker changes in memory.",
-        read: () => known?.changes?.bytes ?? 0,
+        read: () => cached?.changes?.bytes ?? 0,
       })
       yield* forkUntraced(
         Effect.andThen(readIfChanged, Effect.forever(Effect.andThen(versions.nextPoll, readIfChanged))),

@@ -124,7 +124,11 @@ export class LineageResolver extends Context.Service<LineageResolver, {
       const getChangesVersion = versions.watchTables(["ticker_changes"])
       const cache = makeLineageStore(Math.ceil((yield* HalfCacheBytesConfig) * cacheShare))
 
-      /** Returns the lineage of each symbol, from the cache where possible. */
+      /**
+       * Returns the lineage of each symbol: from the cache, if it was resolved at this version of the table and on this
+       * day, and otherwise from the ticker changes. Stores new lineages in the cache, under every symbol of their
+       * chain. Without a version, nothing is cached.
+       */
       const findAll = Effect.fnUntraced(function* (
         tickers: ReadonlyArray<string>,
         version: string | undefined,
@@ -150,6 +154,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         return found
       })
 
+      /** Implements `resolve`: finds the lineages, selects candidates by CIK, and fails if any symbol has none. */
       const resolve = Effect.fnUntraced(function* (
         requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
         time: LineageTime,
@@ -162,6 +167,8 @@ export class LineageResolver extends Context.Service<LineageResolver, {
           query_ticker: request.query_ticker ?? request.ticker,
           result: selectLineage(lineages.get(request.ticker) ?? Result.succeed(undefined), request),
         }))
+        // An unknown CIK (422) takes precedence over ambiguous symbols (409), and only the first unknown CIK is
+        // reported.
         const failures = results.flatMap(({ query_ticker, result }) =>
           Result.isFailure(result) ? [{ query_ticker, failure: result.failure }] : []
         )

@@ -60,7 +60,10 @@ export const previewConfirmedLineage = Effect.fnUntraced(function* (change: Tick
 /** The chain or conflict that would result from confirming a change. */
 export type LineagePreview = Result.Result<LineageChain, LineageConflict>
 
-/** Finds the estimated change with this key. Fails if no change or more than one change matches. */
+/**
+ * Finds the estimated change with this key. Without a CIK in the key, matches changes with any CIK. Fails if no change
+ * or more than one change matches. The error says whether the change exists with another status.
+ */
 export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: TickerChangeKey) {
   const sql = yield* SqlClient.SqlClient
   const { cik, effective_date, new_ticker, old_ticker } = key
@@ -95,7 +98,8 @@ export const reviewTickerChange = Effect.fnUntraced(
   function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
     const sql = yield* SqlClient.SqlClient
     const { cik, effective_date, new_ticker, old_ticker } = change
-    // `record_audit` is called once per row of `decided`, so it is not called if no row was updated.
+    // `decided` has one row if the change was still estimated and is now updated, else none. `record_audit` is called
+    // once for each row of `decided`, so it is not called if nothing was updated.
     const decided = yield* sql`
       with decided as (
         update ticker_changes set status = ${status}, recorded_at = now()

@@ -88,6 +88,7 @@ const orderEvents = (events: Array.NonEmptyReadonlyArray<TickerChangeEvent>) =>
 /** Returns the distinct CIKs. A missing CIK could be any CIK, so it is not counted as a different one. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
+/** Returns the values that occur more than once: those that do not make the set of values seen so far larger. */
 const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
   const seen = new Set<string>()
   return new Set(values.filter((value) => seen.size === seen.add(value).size))
@@ -95,7 +96,10 @@ const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
 
 type ContributesTo = (event: TickerChangeEvent, index: number) => boolean
 
-/** For each reason, in the order of D21 (reasons), a check that determines which events contribute to it. */
+/**
+ * For each reason, in the order of D21 (reasons), a check that takes a component's events, ordered by date, and returns
+ * a function that determines which of these events contribute to the reason.
+ */
 const reasonChecks: ReadonlyArray<readonly [LineageReason, (ordered: Events) => ContributesTo]> = [
   ["multiple_cik_lineages", (ordered) => {
     const hasSeveralCiks = distinctCiks(ordered).length > 1

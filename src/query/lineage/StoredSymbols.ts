@@ -64,19 +64,21 @@ export class StoredSymbols extends Context.Service<StoredSymbols, {
         },
       })
       /**
-       * Reads the entries for the given symbols, or all entries if none are given. There are only a few thousand
-       * entries, because most symbols have none.
+       * Reads the entries of `company_symbols` for these symbols, or all entries without `tickers`. There are only a
+       * few thousand entries, because most symbols have none. The result maps each requested symbol (`alias`) to its
+       * entries.
        */
       const read = (tickers?: ReadonlyArray<string>, from: ReadSource = "primary") =>
         Effect.map(
           decodeSymbols(reader.read(compileFind(tickers), { partition: "lineage", from })),
           (rows): SymbolMap => Map.groupBy(rows, ({ alias }) => alias),
         )
-      let known: { readonly version: string; readonly symbols: SymbolMap } | undefined
+      /** All entries of the table, and the version of the table that they were read from. */
+      let cached: { readonly version: string; readonly symbols: SymbolMap } | undefined
 
       const readAll = (version: string) =>
         Effect.map(read(), (symbols) => {
-          known = { version, symbols }
+          cached = { version, symbols }
           return symbols
         })
 
@@ -85,12 +87,15 @@ export class StoredSymbols extends Context.Service<StoredSymbols, {
         const getVersion = past !== undefined ? versions.getTimeline : getTablesVersion
         const version = getVersion()
         const wasNeverWritten = version !== undefined && versions.getLastChange(tables) === undefined
+        // If the table has never been written to, there is nothing to read. Past data, or data whose version is not
+        // available, is read only for the requested symbols and not cached. Otherwise all entries are read once per
+        // version.
         const symbols = wasNeverWritten
           ? noSymbols
           : version === undefined || past !== undefined
           ? yield* read(tickers, past)
-          : known?.version === version
-          ? known.symbols
+          : cached?.version === version
+          ? cached.symbols
           : yield* readAll(version)
         return {
           found: symbols.size === 0 ? [] : Array.dedupe(tickers).flatMap((ticker) => symbols.get(ticker) ?? []),

@@ -43,8 +43,8 @@ class Texts {
 
 /**
  * A graph of ticker changes. Changes are numbered from 1. Each symbol has two linked lists: the changes from it and the
- * changes to it. For each kind of list, one array contains the first change per symbol, and another the next change
- * after each change. 0 marks the end of a list.
+ * changes to it. For each kind of list, one array contains the first change of each symbol (`#firstFrom`, `#firstTo`),
+ * and another the next change after each change (`#nextFrom`, `#nextTo`). 0 marks the end of a list.
  */
 export class TickerChangeIndex {
   size = 0
@@ -105,7 +105,9 @@ export class TickerChangeIndex {
   }
 
   /**
-   * Returns up to `maxEvents` events dated `today` or earlier that are connected to the symbol, in no particular order.
+   * Returns up to `maxEvents` events dated `today` or earlier in the symbol's connected component, in no particular
+   * order. Visits each symbol of the component once. An event is returned only from its old symbol, so no event is
+   * returned twice.
    */
   findComponent(ticker: string, today: string, maxEvents: number): ReadonlyArray<TickerChangeEvent> {
     const first = this.#symbols.find(ticker)

@@ -75,9 +75,15 @@ interface ConditionOptions {
   readonly listParameters?: number
 }
 
-/** Builds the conditions for a column. `parameter` stands in for the value. */
+/**
+ * Builds the conditions for a column. `parameter` is the SQL parameter for the value, whose value is known only when
+ * the statement runs.
+ */
 type ConditionBuilder = (column: string, parameter: ListStatementParameter, options?: ConditionOptions) => Fragments
 
+/**
+ * Returns one SQL parameter for each value of a list. The last value is repeated to fill `listParameters` parameters.
+ */
 const listElements = (list: ListStatementParameter, { listParameters = 1 }: ConditionOptions = {}) => {
   const values = list.map(assertArray)
   return Array.from(
@@ -122,12 +128,15 @@ export const makeFilterConditionBuilders = (
   const compareDate = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) =>
     compare(column, comparison, sql`${parameter.map(assertText)}::text::date`, hasTicker)
 
-  const pattern = (part: ListStatementParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
+  /** A pattern for `like` that matches texts containing the value. */
+  const containsPattern = (part: ListStatementParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
   const lower = (text: ListStatementParameter<string>) => sql`lower(${text}::text)`
 
   return {
     equals: (column, value) => [sql`${sql(column)} = ${value.map((exact) => assertType(isTextOrBoolean, exact))}`],
     oneOf: (column, list, options) => [sql.in(column, listElements(list, options))],
+    // The column is entirely in upper case or entirely in lower case, so comparing these spellings ignores case without
+    // an index on `lower(…)`.
     oneOfCodes: (column, list, options) => {
       const codes = listElements(list, options)
       const variants = [
@@ -147,12 +156,13 @@ export const makeFilterConditionBuilders = (
     toDay: compareDate("<="),
     fromDayOfInstant: (column, day) => [sql`${sql(column)} >= ${makeMidnightSql(sql, day)}`],
     toDayOfInstant: (column, day) => [sql`${sql(column)} < ${makeMidnightSql(sql, day)} + interval '24 hours'`],
-    contains: (column, part) => [sql`${sql(column)} ilike ${pattern(part)}`],
+    contains: (column, text) => [sql`${sql(column)} ilike ${containsPattern(text)}`],
     // The index contains all elements of an array, joined to one text. The second condition excludes matches that span
     // two elements.
-    elementContains: (column, part) => {
-      const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${pattern(part)})`
-      return [sql`joined(${sql(column)}) ilike ${pattern(part)} and ${element}`]
+    elementContains: (column, text) => {
+      const pattern = containsPattern(text)
+      const hasElement = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${pattern})`
+      return [sql`joined(${sql(column)}) ilike ${pattern} and ${hasElement}`]
     },
     hasElement: (column, list, options) => [
       sql`lowered(${sql(column)}) && array[${sql.csv(listElements(list, options).map(lower))}]`,
@@ -174,8 +184,9 @@ interface CompiledFilters {
 }
 
 /**
- * Compiles the filters in a query schema. Throws at startup if a parameter declares no filter. `models` are the row
- * models, which determine the column types.
+ * Compiles the filters in a query schema. Returns functions that build the SQL conditions for a request and describe
+ * their literals. Throws at startup if a parameter declares no filter. `models` are the row models, which determine the
+ * column types.
  */
 export const compileFilters = (
   sql: SqlClient.SqlClient,
@@ -190,6 +201,7 @@ export const compileFilters = (
     if (name in PagingParameters) continue
     const filter = getFilterDeclaration(field)
     if (filter === undefined) throw new Error(`The parameter ${name} declares no filter`)
+    // The list's own statement applies this parameter.
     if (filter.operator === "statement") continue
     if (filter.operator === "literal") {
       const { condition } = filter

@@ -26,8 +26,9 @@ export interface PageClauses {
   readonly orderUpToPage: (order: Statement.Fragment) => Statement.Fragment
   /** Builds `order by …` for a statement whose limit is in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
-  /** The number of rows on the page, as SQL. */
+  /** The maximum number of rows to read for the page, as SQL. */
   readonly limit: Statement.Fragment
+  /** The number of rows before the page. */
   readonly offset: ListStatementParameter<number>
   /** The number of rows from the start of the list to the end of the page. */
   readonly end: ListStatementParameter<number>
@@ -50,14 +51,21 @@ export interface DeepPageOptions {
   readonly period?: SymbolPeriodClauses | undefined
 }
 
-/** Creates a function that builds the SQL after `from`: the table, conditions, order and limit of the page. */
+/**
+ * Creates a function that builds the SQL after `from` for a page: the table, conditions, order and limit. There are
+ * three forms: for followed lineages, it reads each period separately and merges the rows; for a deep page with a key,
+ * it first finds the keys of the page's rows in an index; otherwise it reads the table directly. In each form, the
+ * table name refers to the page's rows, so that the select list is the same.
+ */
 export const makePageBuilder = (sql: SqlClient.SqlClient) => {
+  /** Lists the key columns, each with a prefix, such as `page_ticker, page_date` for the prefix `page_`. */
   const listColumns = (key: ReadonlyArray<string>, prefix: string) =>
     sql.literal(key.map((column) => `${prefix}${column}`).join(", "))
   return ({ clauses, key, order, period, table, where }: DeepPageOptions) => {
     const name = sql.literal(table)
     if (period !== undefined) {
-      // Reads as many rows from each period as the page could need, then merges them into one page.
+      // Reads as many rows from each period as the page could need (all rows up to the end of the page may come from
+      // one period), then merges them into one page.
       return sql`
         ${period.from} cross join lateral (
           select * from ${name} where ${period.whereInOrder(order)} and ${where} ${period.orderAndLimit(order)}

@@ -12,12 +12,15 @@ import type { DecodedListQuery } from "./Conditions.ts"
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 
-/** Returns the names of the parameters, other than `ticker`, that can exclude rows. */
+/**
+ * Returns the names of the parameters, other than `ticker`, that can exclude rows. A parameter such as `sort`, which is
+ * handled by the list's own statement and does not narrow the list, is not among them.
+ */
 export const listFilterNames = ({ fields }: QuerySchema) =>
   Object.entries(fields).flatMap(([name, field]) => {
     const filter = getFilterDeclaration(field)
-    const isMode = filter?.operator === "statement" && filter.narrows !== true
-    return name in PagingParameters || name === "ticker" || isMode ? [] : [name]
+    const neverExcludesRows = filter?.operator === "statement" && filter.narrows !== true
+    return name in PagingParameters || name === "ticker" || neverExcludesRows ? [] : [name]
   })
 
 /**
@@ -48,18 +51,29 @@ const symbolTables = loadableDatasets.flatMap(({ row, table }) =>
 /** The tables that determine whether a symbol is known. */
 export const symbolTableNames = symbolTables.map(({ table }) => table)
 
-/** Creates the function that determines why a list has no rows. */
+/**
+ * Creates the function that determines why a list has no rows. It tries the possible reasons one after the other, from
+ * the most specific to the most general, and returns the first one that applies:
+ *
+ * - `page_beyond_end`: the list has rows, but not on this page.
+ * - `symbol_not_used`: rows were omitted because the company did not use the symbols on the rows' dates.
+ * - `filtered`: there would be rows without the filters in `without`, either a single one or all of them.
+ * - `no_rows`: the request contains no symbol, and the list is empty.
+ * - `no_rows_for_symbol` or `unknown_symbol`: no filter is the reason. A symbol is known if any table contains it.
+ * - `undetermined`: the search took too long.
+ */
 export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
   const compileIsKnown = compileStatement<ReadonlyArray<string>>({
     isPrepared: true,
     build: (parameter) => {
       const symbols = parameter((symbols) => makeArrayParameter(symbols, OID.text))
-      const rows = symbolTables.map(({ column, table }) => {
+      const hasSymbol = symbolTables.map(({ column, table }) => {
         // Unconfirmed changes are not shown and are not in the indexes.
         const isShown = sql.literal(table === "ticker_changes" ? " and status = 'confirmed'" : "")
         return sql`exists (select from ${sql(table)} where ${sql(column)} = any (${symbols}::text[])${isShown})`
       })
-      return sql`select where ${sql.or(rows)}`
+      // Returns one row without columns if any table contains one of the symbols, else none.
+      return sql`select where ${sql.or(hasSymbol)}`
     },
   })
 
@@ -75,16 +89,17 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
       }
       if (yield* hasOmittedRows(query)) return { code: "symbol_not_used" }
       const filters = filterNames.filter((name) => query[name] !== undefined)
-      const without = (names: ReadonlyArray<string>) => ({
+      /** Returns the query for the list's first row, without these filters. */
+      const withoutFilters = (names: ReadonlyArray<string>) => ({
         ...firstRow,
         ...Object.fromEntries(names.map((name) => [name, undefined])),
       })
-      const hasRowsWithout = (names: ReadonlyArray<string>) => hasRows(without(names))
+      const hasRowsWithout = (names: ReadonlyArray<string>) => hasRows(withoutFilters(names))
       for (const name of filters) {
         if (yield* hasRowsWithout([name])) return { code: "filtered", without: [name] }
       }
       if (filters.length > 1 && (yield* hasRowsWithout(filters))) return { code: "filtered", without: filters }
-      if (filters.length > 0 && (yield* hasOmittedRows(without(filters)))) return { code: "symbol_not_used" }
+      if (filters.length > 0 && (yield* hasOmittedRows(withoutFilters(filters)))) return { code: "symbol_not_used" }
       const symbols = [query["ticker"] ?? []].flat().map(String)
       if (symbols.length === 0) return { code: "no_rows" }
       // With `as_of`, every symbol counts as known. Otherwise the response would change when a symbol becomes known
@@ -93,6 +108,7 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
       return { code: isKnown ? "no_rows_for_symbol" : "unknown_symbol" }
     },
     semaphore.withPermits(1),
+    // The time limit includes waiting for a permit.
     Effect.timeoutOrElse({
       duration: timeLimit,
       orElse: () => Effect.succeed<EmptyReason>({ code: "undetermined" }),

@@ -96,11 +96,16 @@ interface CountedChunk extends FileChunk {
   readonly fetched: FetchedRows
 }
 
-/** Creates an effect that reads the next non-empty chunk. It returns undefined after the last one. */
+/**
+ * Creates an effect that reads the next non-empty chunk each time it runs. It returns undefined after the last one. It
+ * fails if the cursor ends before its last row, because the client must not mistake a truncated file for a complete
+ * one.
+ */
 const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) => {
   const { format, results } = options
-  // The reader's state. `chunkRows` is the number of rows to fetch next. It depends on the size of the rows fetched
-  // since `previous`. `chunks` iterates over the encoded chunks of the most recently fetched rows.
+  // The reader's state. `fetched` is the number and size of the rows fetched so far, and `previous` is the same before
+  // the last fetch. `chunkRows` is the number of rows to fetch next. It depends on the size of the rows fetched since
+  // `previous`. `chunks` iterates over the encoded chunks of the most recently fetched rows.
   const writeRows = makeExportWriter(results, format, describeExport(options, cursor, request))
   let fetched: FetchedRows = { rows: 0, bytes: 0 }
   let previous = fetched
@@ -135,6 +140,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
   const readNext: Effect.Effect<CountedChunk | undefined, CursorEndedEarly | SqlError.SqlError> = Effect.suspend(() => {
     const next = chunks?.next()
     if (next === undefined || next.done === true) {
+      // `next` is undefined before the first fetch. An empty list needs one fetch too, for the header of the file.
       if (next !== undefined && fetched.rows === cursor.rows) return Exit.succeed(undefined)
       return Effect.flatMap(fetchRows, (read) => {
         chunks = read
@@ -201,10 +207,12 @@ export const makeExport = Effect.fnUntraced(function* (
     _tag: "Export",
     contentType: listContentTypes[format],
     headers: makeHeaders(options, rowCount, request.route),
+    // Extrapolated from the rows in the first chunk.
     expectedBytes: Math.max(
       firstChunk?.bytes.length ?? 0,
       Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
     ),
+    // Measuring moves the cursor, so this moves it back to the row after the first chunk.
     measureBytes: Effect.orDie(Effect.andThen(
       measure(options, cursor, request),
       ({ bytes }) => Effect.as(cursor.seek(fetched.rows), bytes),
@@ -248,8 +256,10 @@ const makeSentCounter = (onEnd: ExportObserver["onEnd"]) => {
 }
 
 /**
- * Streams the body. Before each piece is sent, the observer may refuse it because the balance is used up or the API key
- * has been revoked.
+ * Streams the body. Chunks are split into pieces of at most `targetChunkBytes`. Before each piece is sent, the observer
+ * may refuse it because the balance is used up or the API key has been revoked. `onEnd` is called once, with an HTTP
+ * status for how the body ended: 200 if it was sent completely, 408 if the client was too slow, 499 if the client
+ * disconnected, 500 or 503 for failures, or the status of the observer's refusal.
  */
 const makeBody = (
   { checkChunk, onEnd }: ExportObserver,
@@ -293,13 +303,13 @@ const makeBody = (
             : Effect.succeed([splitChunk(chunk), undefined] as const),
       ),
   )
-  const sendPart = (part: FileChunk) => {
+  const sendPiece = (piece: FileChunk) => {
     client.requestChunk()
-    return Effect.flatMap(checkChunk(sent.getBytesAfter(part)), (refusal) => {
+    return Effect.flatMap(checkChunk(sent.getBytesAfter(piece)), (refusal) => {
       if (refusal !== undefined) return abort(refusal.status, refusal.reason)
-      sent.add(part)
-      client.giveChunk(part.bytes.length)
-      return Exit.succeed(part.bytes)
+      sent.add(piece)
+      client.giveChunk(piece.bytes.length)
+      return Exit.succeed(piece.bytes)
     })
   }
   // Records a body that stops before its end: as 499 if the client closed the connection, or as 500 if the body could
@@ -307,5 +317,5 @@ const makeBody = (
   const endWith = (exit: Exit.Exit<unknown, unknown>) =>
     sent.end(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 499 : 500)
   Effect.runSync(Scope.addFinalizerExit(request.scope(), (exit) => Effect.sync(() => endWith(exit))))
-  return Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), sendPart)
+  return Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), sendPiece)
 }

@@ -54,7 +54,10 @@ interface CursorOptions {
 
 type Session = Effect.Effect<PgClient.PgClient, DatabaseReadError, Scope.Scope | Reactivity.Reactivity>
 
-/** Closes the connection of a failed attempt immediately, before the next attempt opens another connection. */
+/**
+ * Closes the connection of a failed attempt immediately, before the next attempt opens another connection. The
+ * connection of a successful attempt stays open until the outer scope closes.
+ */
 const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,
@@ -96,7 +99,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const reactivity = yield* Reactivity.Reactivity
       const withReadPolicies = yield* makeReadPolicies
       const connectToPrimary = retryRejectedPassword(config, PgClient.makeClient(config))
-      const places = yield* makeExportSlots
+      const slots = yield* makeExportSlots
 
       /**
        * Declares the cursor `with hold`, commits, and returns the functions that read it. After the commit, no
@@ -124,12 +127,13 @@ export class ExportCursors extends Context.Service<ExportCursors, {
           )
         const scope = yield* Effect.scope
         let position = 0
-        /** Reads the rows after `position` while the previous rows are being encoded and sent. */
+        /** The read of the rows after `position`, which runs while the previous rows are being encoded and sent. */
         let ahead: Fiber.Fiber<ReadonlyArray<BinaryRecord>, SqlError.SqlError> | undefined
 
         const fetch = (count: number, readsAhead = false) =>
           Effect.suspend(() => {
             const isFirst = position === 0
+            // If a read is in progress, its rows are the next ones.
             return Effect.tap(ahead === undefined ? fetchNext(count) : Fiber.join(ahead), (rows) => {
               ahead = undefined
               position += rows.length
@@ -148,7 +152,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
             position = rows
             return Effect.asVoid(Effect.andThen(pending, limitTime(move(rows))))
           })
-        return { rows: rowCount, fetch, seek, watchClient: places.watch }
+        return { rows: rowCount, fetch, seek, watchClient: slots.watch }
       })
 
       /**
@@ -169,7 +173,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       const open = Effect.fnUntraced(function* (options: CursorOptions) {
         const { account, past } = options.request
-        yield* places.take(account.account_id)
+        yield* slots.take(account.account_id)
         const statement = past === undefined ? options.statement : yield* past.rewrite(options.statement)
         return yield* Effect.suspend(() => declareAnywhere({ ...options, statement })).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeDataRefreshingError())),

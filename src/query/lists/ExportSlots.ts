@@ -104,6 +104,10 @@ class Reading implements ReadingClient {
     this.#pauseMillis = maxPauseMillis
   }
 
+  /**
+   * The time left until the client would have counted as too slow becomes its allowance for the next chunk. So a client
+   * that reads faster than the minimum rate regains its full pause, and a slower one uses it up.
+   */
   readonly requestChunk = () => {
     if (this.slowAt === Infinity) return
     const left = this.slowAt - this.#now()
@@ -181,8 +185,8 @@ export const makeExportSlots = Effect.gen(function* () {
   }
 
   /**
-   * Ends exports that have exceeded the maximum duration. For each export that is still waiting, also ends one export
-   * whose client is too slow, slowest first.
+   * Ends exports that have exceeded the maximum duration. For each export that still waits for a slot after that, also
+   * ends one export whose client is too slow, slowest first.
    */
   const endSlowExports = Effect.suspend(() => {
     const time = now()
@@ -190,6 +194,7 @@ export const makeExportSlots = Effect.gen(function* () {
     const slow = Array.from(readings)
       .filter((reading) => reading.slowAt <= time && !late.includes(reading))
       .toSorted((left, right) => left.slowAt - right.slowAt)
+      // Each late export frees a slot, too. A negative end would cut from the end of the array instead.
       .slice(0, Math.max(0, waiterCount() - late.length))
     return Effect.andThen(
       Effect.forEach(late, (reading) => end(reading, "time"), { discard: true }),

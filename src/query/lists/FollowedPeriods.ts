@@ -47,31 +47,43 @@ export interface WithFollowedPeriods {
   readonly followed: FollowedPeriods
 }
 
+/**
+ * The bounds of a period without a start or an end. As text, `-infinity` sorts before every date, and `infinity` after
+ * every date.
+ */
 const [firstDay, lastDay] = ["-infinity", "infinity"]
 
 /**
  * Resolves overlaps between periods of the same symbol. They occur if CIKs select two companies that used the same
- * symbol. The period that began later wins, because a company that takes over a symbol is its new user.
+ * symbol. The period that began later wins, because a company that takes over a symbol is its new user. For example, if
+ * A used a symbol from 2010 to 2020 and B from 2015 to 2018, the result is A from 2010 to 2015, B from 2015 to 2018,
+ * and A from 2018 to 2020.
  */
 const separatePeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<UnrankedPeriod> => {
   if (periods.length === 1) return periods
-  const ordered = periods.toSorted((left, right) =>
+  // Sorted by precedence: the latest start first, and among periods with the same start, the earliest end first.
+  const byPrecedence = periods.toSorted((left, right) =>
     left.from === right.from ? (left.until < right.until ? -1 : 1) : (left.from > right.from ? -1 : 1)
   )
-  const days = Array.from(new Set(periods.flatMap(({ from, until }) => [from, until]))).toSorted()
+  // No period starts or ends between two consecutive boundaries, so each such span has at most one user.
+  const boundaries = Array.from(new Set(periods.flatMap(({ from, until }) => [from, until]))).toSorted()
   const separate: Array<UnrankedPeriod> = []
-  let previous: UnrankedPeriod | undefined
-  for (const [index, until] of days.slice(1).entries()) {
-    const from = days[index] ?? firstDay
-    const user = ordered.find((period) => period.from <= from && period.until >= until)
-    const last = user === previous ? separate.pop() : undefined
-    if (user !== undefined) separate.push({ ...user, from: last?.from ?? from, until })
-    previous = user
+  let previousUser: UnrankedPeriod | undefined
+  for (const [index, until] of boundaries.slice(1).entries()) {
+    const from = boundaries[index] ?? firstDay
+    const user = byPrecedence.find((period) => period.from <= from && period.until >= until)
+    // If the user is the same as in the previous span, extends that period instead of adding another one.
+    const extended = user === previousUser ? separate.pop() : undefined
+    if (user !== undefined) separate.push({ ...user, from: extended?.from ?? from, until })
+    previousUser = user
   }
   return separate
 }
 
-/** Returns the days not covered by the periods of a symbol: before, between and after them. */
+/**
+ * Returns the days not covered by the periods of a symbol: before, between and after them. The periods must not
+ * overlap.
+ */
 const findGaps = (periods: ReadonlyArray<UnrankedPeriod>) => {
   const ordered = periods.toSorted((left, right) => left.from < right.from ? -1 : 1)
   const starts = [firstDay, ...ordered.map(({ until }) => until)]
@@ -83,10 +95,13 @@ const findGaps = (periods: ReadonlyArray<UnrankedPeriod>) => {
 }
 
 /**
- * Sorts periods, newest first, and ranks them. A period gets the next rank if it ends before all newer periods start.
+ * Sorts periods, newest first, and ranks them. A period gets the next rank if it ends before all newer periods start;
+ * otherwise it has the same rank as the period before it. A list that is sorted by date can therefore be read one rank
+ * after the other.
  */
 const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<FollowedSymbolPeriod> => {
   let rank = 0
+  /** The earliest start of the periods so far. */
   let earliest: string | undefined
   return periods.toSorted((left, right) => left.until > right.until ? -1 : 1).map((period) => {
     if (earliest !== undefined && period.until <= earliest) rank += 1
@@ -95,23 +110,28 @@ const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<Foll
   })
 }
 
-/** Returns the periods of several companies, without overlaps and with ranks, and the gaps between them. */
+/**
+ * Returns the periods of several companies, without overlaps and with ranks, and the gaps between them. A company that
+ * has always had the same symbol has no gaps: all rows for that symbol are its rows, or those of another requested
+ * company.
+ */
 const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
-  const all = lineages.flatMap(({ current_ticker: owner, periods }) =>
+  const overlapping = lineages.flatMap(({ current_ticker: owner, periods }) =>
     periods.map(({ from = firstDay, ticker, until = lastDay }) => ({ owner, ticker, from, until }))
   )
-  const periods = Array.from(Map.groupBy(all, ({ ticker }) => ticker).values()).flatMap(separatePeriods)
-  const gaps = lineages.flatMap(({ periods: [first, ...later] }, company) =>
-    later.length === 0
-      ? []
-      : Array.from(new Set([first, ...later].map(({ ticker }) => ticker))).flatMap((ticker) =>
-        findGaps(periods.filter((period) => period.ticker === ticker))
-          .map((gap) => ({ ...gap, ticker, owner: String(company), rank: 0 }))
-      )
-  )
+  const periods = Array.from(Map.groupBy(overlapping, ({ ticker }) => ticker).values()).flatMap(separatePeriods)
+  const gaps = lineages.flatMap(({ periods: companyPeriods }, company) => {
+    if (companyPeriods.length === 1) return []
+    const tickers = Array.from(new Set(companyPeriods.map(({ ticker }) => ticker)))
+    return tickers.flatMap((ticker) =>
+      findGaps(periods.filter((period) => period.ticker === ticker))
+        .map((gap) => ({ ...gap, ticker, owner: String(company), rank: 0 }))
+    )
+  })
   return new FollowedPeriods({ names: lineages.map(formatLineage), periods: rankPeriods(periods), gaps })
 }
 
+/** Memoized, so that requests for the same single company share the SQL arrays that are memoized by its periods. */
 const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
 
 /** Returns the periods to follow in a list whose rows have a date. */
@@ -146,28 +166,32 @@ const separator = ", "
 const maxMoreLength = ";more=100".length
 
 /**
- * Formats `X-Lineage`. `outside` is empty or contains the number of omitted rows for each company. If the header would
- * be too long, companies are left out, starting with the last one. Companies with a single symbol are left out before
- * all others. `more` is the number of companies that were left out (D37).
+ * Formats `X-Lineage`: one entry per company, separated by commas. `outside` is empty or contains the number of omitted
+ * rows for each company. An example is `FB..2022-06-09, META;outside=3`.
+ *
+ * If the header would be too long, companies are left out, starting with the last one. Companies with a single symbol
+ * are left out before all others, because their entry says no more than the request. `more` is the number of companies
+ * that were left out (D37).
  */
 export const formatLineageHeader = ({ names }: FollowedPeriods, outside: ReadonlyArray<number>) => {
   const entries = names.map((name, company) => {
     const count = outside[company] ?? 0
-    const omitted = count > maxCountedOmittedRows ? `${maxCountedOmittedRows}+` : count
-    return { text: count === 0 ? name : `${name};outside=${omitted}`, hasOneSymbol: !name.includes(separator) }
+    const omittedText = count > maxCountedOmittedRows ? `${maxCountedOmittedRows}+` : count
+    return { text: count === 0 ? name : `${name};outside=${omittedText}`, hasOneSymbol: !name.includes(separator) }
   })
   let length = entries.reduce((sum, { text }) => sum + text.length + separator.length, -separator.length)
   if (length <= maxHeaderLength) return entries.map(({ text }) => text).join(separator)
+  // The last entry is removed first.
   const removable = [
     ...entries.filter(({ hasOneSymbol }) => !hasOneSymbol),
     ...entries.filter(({ hasOneSymbol }) => hasOneSymbol),
   ]
-  const kept = new Set(entries)
+  const remaining = new Set(entries)
   while (length > maxHeaderLength - maxMoreLength) {
-    const last = removable.pop()
-    if (last === undefined) break
-    kept.delete(last)
-    length -= last.text.length + separator.length
+    const removed = removable.pop()
+    if (removed === undefined) break
+    remaining.delete(removed)
+    length -= removed.text.length + separator.length
   }
-  return `${Array.from(kept, ({ text }) => text).join(separator)};more=${entries.length - kept.size}`
+  return `${Array.from(remaining, ({ text }) => text).join(separator)};more=${entries.length - remaining.size}`
 }

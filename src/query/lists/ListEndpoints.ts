@@ -52,22 +52,28 @@ interface SpelledSymbol {
   readonly ticker: string
 }
 
-const pairSpellings = (asked: ReadonlyArray<string>, stored: ReadonlyArray<string>) =>
+/**
+ * Pairs each requested entry, such as `BRK.B:0001067983`, with the same entry in the tables' spelling. Returns their
+ * symbols without the CIK.
+ */
+const pairSpellings = (requested: ReadonlyArray<string>, stored: ReadonlyArray<string>) =>
   stored.map((entry, index): SpelledSymbol => ({
-    alias: splitTickerListEntry(asked[index] ?? entry).ticker,
+    alias: splitTickerListEntry(requested[index] ?? entry).ticker,
     ticker: splitTickerListEntry(entry).ticker,
   }))
 
 /**
- * Returns the requested symbols whose rows are stored under another symbol or spelling, each with the stored symbol.
+ * Returns the requested symbols whose rows are stored under another symbol or spelling, each with the stored symbol,
+ * for the header `X-Primary-Tickers`. In `symbols`, `ticker` is the spelling of a requested symbol in the tables. In
+ * `found`, `alias` is that spelling, and `ticker` is another symbol of the same company.
  */
 const listStoredSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: ReadonlyArray<StoredSymbol>) =>
   symbols.flatMap(({ alias, ticker }) => [
     ...(alias === ticker ? [] : [{ alias, ticker }]),
-    ...found.filter((one) => one.alias === ticker).map((one) => ({ alias, ticker: one.ticker })),
+    ...found.filter((stored) => stored.alias === ticker).map((stored) => ({ alias, ticker: stored.ticker })),
   ])
 
-const noneFound: FoundStoredSymbols = { found: [], dependencies: [] }
+const noStoredSymbols: FoundStoredSymbols = { found: [], dependencies: [] }
 
 /** Creates the error for a format that cannot be returned. The headers report whether the format was negotiated. */
 const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
@@ -117,6 +123,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const cursors = yield* ExportCursors
       const getSymbolsVersion = (yield* DatasetVersions).watchTables(symbolTableNames)
 
+      /** Opens a cursor for the list's rows and returns the export. */
       const respondWithExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
         list: CompiledList<Query>,
         source: PageSource<ListError>,
@@ -132,7 +139,11 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         return yield* Export.makeExport(options, yield* Scope.provide(cursor, request.scope()), request)
       })
 
-      /** Returns a page or an export, in the negotiated format. */
+      /**
+       * Returns a page or an export, in the format that the query or the header `Accept` asks for. For an estimate,
+       * returns the page with the total number of results. With `explain=true`, the response also depends on which
+       * symbols are known, so it contains the version of the tables that determine this.
+       */
       const respond = <Query extends PagingQuery>(
         list: CompiledList<Query>,
         source: PageSource<ListError>,
@@ -142,6 +153,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       ): Effect.Effect<EndpointResult, ListError> => {
         const { purpose } = request.request
         const accept = getHeader(request.request, "accept")
+        // The response differs by `Accept` only if the query does not contain the format.
         const negotiated = query.format === undefined ? { vary: "Accept" } : {}
         const headers = { ...additions.headers, ...negotiated }
         if (query.limit === "all") {
@@ -178,6 +190,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         const source = makeCachedSource<ListError>(endpoint)
         const hasCompanies = Context.get(endpoint.annotations, HasCompanyRows)
         const hasSources = definition.Query?.fields["provenance"] !== undefined
+        /** Compiles the list with these additional columns, both without and with following lineages. */
         const compile = (...added: ReadonlyArray<OptInColumn>) => ({
           list: compileList(definition, added),
           followed: compileList(definition, [...added, "lineage_ticker"]),
@@ -186,28 +199,35 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         const withSources = hasSources ? compile("source") : plain
 
         /**
-         * Replaces symbols with their spelling in the tables, adds the symbols under which the companies' rows are
-         * stored, resolves the lineages of all these symbols if the client asked for that, and responds.
+         * Responds to a request whose symbols may have to be replaced. In this order:
+         *
+         * 1. Replaces the requested symbols with their spelling in the tables.
+         * 2. If the endpoint's rows belong to companies, adds the symbols under which the companies' rows are stored.
+         * 3. If the client asked for that, resolves the lineages of all these symbols and follows them.
+         *
+         * The response depends on the versions of all data that these steps read, so they are added to its
+         * `dependencies`.
          */
         const respondForCompanies = Effect.fnUntraced(function* (
           { query: sent, ...additions }: ReturnType<typeof resolve>,
           request: AdmittedRequest,
         ) {
           const { followed, list } = sent.provenance === true ? withSources : plain
-          // The symbols in the request. The code below converts them to their spelling in the tables, and adds the
-          // symbols under which their rows are stored.
-          const asked = [sent.ticker ?? []].flat()
-          const { dependencies: ofSpellings, symbols: tickers } = yield* spellings.find(asked, source.getVersion)
-          const { dependencies: ofCompanies, found } = hasCompanies
+          const requestedTickers = [sent.ticker ?? []].flat()
+          const spelling = yield* spellings.find(requestedTickers, source.getVersion)
+          const tickers = spelling.symbols
+          const { dependencies: companyDependencies, found } = hasCompanies
             ? yield* storedSymbols.find(tickers, request.past)
-            : noneFound
-          const all = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
-          const [first = ""] = all
-          const query = ofSpellings.length + found.length > 0
-            ? { ...sent, ticker: typeof sent.ticker === "string" && all.length === 1 ? first : all }
+            : noStoredSymbols
+          const allTickers = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
+          const [firstTicker = ""] = allTickers
+          // `ticker` stays a single text if possible, so that the request uses the statement for one symbol. If no
+          // symbol has a separator and none was added, the query is unchanged.
+          const query = spelling.dependencies.length + found.length > 0
+            ? { ...sent, ticker: typeof sent.ticker === "string" && allTickers.length === 1 ? firstTicker : allTickers }
             : sent
-          const dependencies = [...ofSpellings, ...ofCompanies]
-          const spelled = pairSpellings(asked, tickers)
+          const dependencies = [...spelling.dependencies, ...companyDependencies]
+          const spelled = pairSpellings(requestedTickers, tickers)
           const stored = hasCompanies ? listStoredSymbols(spelled, found) : []
           const headers = {
             ...additions.headers,

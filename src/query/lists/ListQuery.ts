@@ -94,7 +94,10 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
   readonly Query?: QuerySchema
   /** The model of a row, or of a result that is a group of rows. */
   readonly Row: RowModels | RowGroupModel
-  /** Set if `select` itself compares rows with the periods, because a row has dates in several columns. */
+  /**
+   * Set if `select` itself compares the rows' dates with the followed periods, because a row has dates in several
+   * columns.
+   */
   readonly comparesPeriods?: true
   /** Enumerated parameters whose values change the SQL built by `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
@@ -106,22 +109,23 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
    */
   readonly countedExpression?: Statement.Fragment
   /**
-   * SQL that returns a row's position in the list as text, if the query has the parameter `after`. `select` must then
-   * return only rows after the requested position, so that a page starts where the previous page ended.
+   * SQL that returns a row's position in the list as text, if the query has the parameter `after`. That text is the
+   * value of `after` for the next page. `select` must then return only rows after the requested position, so that a
+   * page starts where the previous page ended.
    */
   readonly place?: Statement.Fragment
   /** Returns the `message` in the JSON envelope for the rows on a page. */
   readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
 }
 
-/** A query, plus the lineages to follow once they have been resolved. */
+/** A query, plus the periods to follow once the lineages of its symbols have been resolved. */
 type FollowableQuery<Query> = Query & Partial<WithFollowedPeriods>
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 
 /**
- * What a statement is for. `outside` counts, for each company, the results on days when none of the requested companies
- * used the symbol.
+ * What a statement is for: to read a page or an export, or to count results. `count` counts all results. `outside`
+ * counts the omitted results for each company: those on days when none of the requested companies used the symbol.
  */
 type Purpose = "page" | "export" | "count" | "outside"
 
@@ -161,9 +165,9 @@ const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<
   "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addOptInColumns(row, added))
 
 /**
- * Memory for compiled statements, enough for about 2,000 of them. Clients choose the filters, so the number of
- * different shapes is not naturally limited. A statement with hundreds of parameters is neither cached nor prepared; it
- * is compiled for each request.
+ * The memory for all compiled statements and the maximum for one of them, in bytes. It is enough for about 2,000
+ * statements. Clients choose the filters, so the number of different shapes is not naturally limited. A statement with
+ * hundreds of parameters exceeds the maximum. It is neither cached nor prepared, but compiled for each request.
  */
 const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536
@@ -175,6 +179,7 @@ const maxShortTickers = 4
 
 const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
 
+// The SQL parameters for the range of rows on a page. `end` is the number of rows up to the end of the page.
 const limit = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).limit)
 const offset = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).offset)
 const end = new StatementParameter((query: DecodedListQuery) => {
@@ -200,6 +205,7 @@ const otherProperties = new Set([
   "followed",
 ])
 
+// The SQL parameters for followed lineages. `companies` are the companies' indexes, as text.
 const periods = new StatementParameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
 
 const gaps = new StatementParameter(({ followed }: DecodedListQuery) => followed?.gaps ?? [])
@@ -209,8 +215,8 @@ const companies = new StatementParameter(({ followed }: DecodedListQuery) =>
 )
 
 /**
- * Replaces the values with SQL parameters, except for the parameters in `shapedBy`. The type assertion restores the
- * property names.
+ * Replaces the values in a query with SQL parameters, except for the parameters in `shapedBy`. The type assertion
+ * restores the property names.
  */
 const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
   Object.fromEntries(
@@ -221,24 +227,27 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
   ) as ListQueryShape<Query, ShapedBy>
 
 /**
- * Creates a function that compiles the definition of a list. `added` are columns that a request adds to the rows.
- * `filterNames` are the parameters that can be the reason for an empty list.
+ * Creates a function that compiles the definition of a list. `added` are columns that a request adds to the rows; with
+ * `lineage_ticker`, the queries follow lineages. `filterNames` are the parameters that can be the reason for an empty
+ * list.
  */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findEmptyReason = makeEmptyReasonFinder(sql)
   const empty = sql.literal("")
   const makeFromPage = makePageBuilder(sql)
+  /** For each statement shape, a function that returns the SQL text with a query's parameter values. */
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
     maxSize: maxStatementBytes,
   })
+  /** The number of lists compiled so far. It identifies a list in the keys of `shapes`. */
   let listCount = 0
 
   /**
    * Returns a limit that makes PostgreSQL plan a prepared statement for the actual values of its parameters. When
    * planning for those values, PostgreSQL replaces the expression with the value of `rows`. A generic plan would have
-   * to include the subquery, which makes it look too expensive
-   * (docs/decisions/0143-planned-for-values-but-prepared.md).
+   * to include the subquery that counts 10^15 rows, which makes the generic plan look too expensive, although the
+   * subquery never runs (docs/decisions/0143-planned-for-values-but-prepared.md).
    */
   const planForValues = (rows: ListStatementParameter<number>) =>
     sql`coalesce(${rows}::bigint, (select count(*) from generate_series(1, 1000000000000000)))`
@@ -256,8 +265,18 @@ export const makeListCompiler = Effect.gen(function* () {
     const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
-    /** Describes everything that the SQL depends on. The key contains no text from clients. */
+    /**
+     * Determines everything that the SQL of a statement depends on, except the values of its parameters.
+     * `buildStatement` uses the fields other than these:
+     *
+     * - `key` identifies the SQL text among all statements of all lists. It contains no text from clients.
+     * - `isShort` is whether the statement usually takes little time (`CompiledStatement.isShort`).
+     *
+     * `limit` is `"parameter"` if the limit is an SQL parameter instead of a literal. `countsOutside` is whether the
+     * page's rows have a column with the counts for the purpose `outside`.
+     */
     const describeShape = (query: DecodedListQuery, purpose: Purpose) => {
+      // `filters` lists the parameters in the query, with the number of values of each list, such as ` ticker[4] sort`.
       let [filters, isFiltered] = [describeLiterals(query), false]
       for (const name of Object.keys(query)) {
         const value = query[name]
@@ -265,6 +284,7 @@ export const makeListCompiler = Effect.gen(function* () {
         isFiltered ||= !unfilteredParameters.has(name)
         filters += ` ${name}`
         if (shapedBy.has(name)) filters += `=${value}`
+        // Followed symbols are passed as arrays of periods, so their number does not affect the SQL.
         else if (Array.isArray(value) && !(isFollowed && name === "ticker")) {
           filters += `[${countPaddedParameters(value)}]`
         }
@@ -273,12 +293,11 @@ export const makeListCompiler = Effect.gen(function* () {
       const hasOffset = range.offset > 0
       const isDeep = range.offset >= minDeepPageOffset
       // A filtered statement without a ticker is planned for the values of each request. Otherwise PostgreSQL would do
-      // so only for the first five executions. It might then choose a generic plan that scans the whole table for a
-      // filter that matches few rows.
+      // so only for the first five executions of a prepared statement. It might then choose a generic plan that scans
+      // the whole table for a filter that matches few rows.
       const { ticker } = query
       const isPlannedForValues = isFiltered && ticker === undefined
       const limit = purpose === "page" && isPlannedForValues ? "parameter" : range.limit
-      /** Whether each row of the page has an additional column with the counts for `outside`. */
       const countsOutside = purpose === "page" && query.followed !== undefined && query.followed.gaps.length > 0
       const isShort = purpose === "page" && ticker !== undefined && !isDeep && range.limit <= maxShortLimit &&
         (!Array.isArray(ticker) || ticker.length <= maxShortTickers)
@@ -286,7 +305,10 @@ export const makeListCompiler = Effect.gen(function* () {
       return { key, purpose, limit, hasOffset, isDeep, countsOutside, isPlannedForValues, isShort }
     }
 
-    /** Builds a statement that selects rows, by calling the definition's `select` with the SQL clauses for it. */
+    /**
+     * Builds a statement that selects rows, by calling the definition's `select` with the SQL clauses for it. `page`
+     * and `period` are those for the statement's purpose, and `columns` is the select list.
+     */
     const buildRows = (
       query: DecodedQuery,
       { columns, page, period }: Pick<ListClauses, "columns" | "period"> & { readonly page: PageClauses },
@@ -301,19 +323,25 @@ export const makeListCompiler = Effect.gen(function* () {
         where,
         fromPage,
         selectPage: ({ condition, order, ...options }) => {
-          const isListed = condition === undefined ? where : sql.and([condition, ...conditions])
-          return sql`select ${columns} from ${fromPage({ ...options, where: isListed, order: sql.literal(order) })}`
+          const allConditions = condition === undefined ? where : sql.and([condition, ...conditions])
+          const page = fromPage({ ...options, where: allConditions, order: sql.literal(order) })
+          return sql`select ${columns} from ${page}`
         },
         period,
       })
     }
 
     /**
-     * Builds an SQL array with one count per company: the number of results on days when none of the requested
-     * companies used the symbol. Stops counting at `maxCountedOmittedRows` plus one.
+     * Builds an SQL array with one count per company, in the order of the companies in `X-Lineage`: the number of
+     * results on days when none of the requested companies used the symbol. Stops counting at `maxCountedOmittedRows`
+     * plus one, so that the header can report that there are more.
+     *
+     * The subquery for a company is the list itself, restricted to the company's gaps. `company` is a column of
+     * `requested`, and `lineage_ticker` contains the index of the gap's company (`FollowedSymbolPeriod.owner`).
      */
     const buildOutsideCounts = (query: DecodedQuery) => {
       const limit = sql.literal(String(maxCountedOmittedRows + 1))
+      // Counting needs no order.
       const limitOnly = () => sql`limit ${limit}`
       const page = { isExport: false, orderBy: () => empty, orderUpToPage: limitOnly, orderAndLimit: limitOnly, limit }
       const rows = buildRows(query, {
@@ -334,15 +362,16 @@ export const makeListCompiler = Effect.gen(function* () {
 
     /**
      * Builds the statement for a purpose. A page has an order and a limit, an export has only an order, and a count has
-     * neither.
+     * neither. The rows of a page have up to three columns: the record of the response's columns, the counts for the
+     * purpose `outside` if the shape has `countsOutside`, and the position for `after` if the list has that parameter.
      */
     const buildStatement = (query: DecodedQuery, shape: ReturnType<typeof describeShape>) => {
       const { countsOutside, hasOffset, isDeep, isPlannedForValues, purpose } = shape
       if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`
       const [isCount, isPage] = [purpose === "count", purpose === "page"]
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
-      // In all other cases the limit is a literal, because with a parameter PostgreSQL would plan every execution
-      // separately.
+      // Unless the statement is planned for its values anyway, the limit is a literal, because with a parameter
+      // PostgreSQL would plan every execution separately.
       const rowLimit = shape.limit === "parameter" ? planForValues(limit) : sql.literal(String(shape.limit))
       const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${rowLimit}` : limitAndOffset
@@ -372,17 +401,22 @@ export const makeListCompiler = Effect.gen(function* () {
         period,
       })
       if (!isCount) return rows
+      // A count has one row, so the limit has no effect other than how the statement is planned.
       const count = sql`select count(${countedExpression}) as total from (${rows}) as list`
       return isPlannedForValues ? sql`${count} limit ${planForValues(oneRow)}` : count
     }
 
-    const compileDecoded = (values: DecodedListQuery, purpose: Purpose) => {
-      const shape = describeShape(values, purpose)
-      const known = shapes.get(shape.key)
-      if (known !== undefined) return known(values)
-      const build = () => buildStatement(values, shape)
+    /**
+     * Returns the statement for a query. Statements of the same shape share their SQL text, which is built only for the
+     * first of them.
+     */
+    const compileDecoded = (query: DecodedListQuery, purpose: Purpose) => {
+      const shape = describeShape(query, purpose)
+      const cached = shapes.get(shape.key)
+      if (cached !== undefined) return cached(query)
+      const build = () => buildStatement(query, shape)
       const fill = compileStatement<DecodedListQuery>({ isPrepared: true, isShort: shape.isShort, build })
-      const statement = fill(values)
+      const statement = fill(query)
       const size = shape.key.length + estimateBytes(statement)
       if (size > maxBytesPerStatement) return { ...statement, isPrepared: false }
       shapes.set(shape.key, fill, { size })
@@ -392,8 +426,8 @@ export const makeListCompiler = Effect.gen(function* () {
     const compile: CompiledList<Query>["compile"] = (query, purpose) => compileDecoded(toDecodedQuery(query), purpose)
 
     /**
-     * Returns the counts of omitted results. `counted` contains the counts from the page's rows. A second statement is
-     * needed only if the page has no rows.
+     * Returns the number of omitted results for each company, or an empty array if the query has no gaps. `counted` is
+     * the array of counts from the page's first row. A second statement is needed only if the page has no rows.
      */
     const countOmittedRows = (query: DecodedListQuery, read: StatementReader, counted?: unknown) => {
       const toCounts = (outside: unknown): ReadonlyArray<number> => Array.isArray(outside) ? outside.map(Number) : []
@@ -402,6 +436,7 @@ export const makeListCompiler = Effect.gen(function* () {
         : Effect.map(read(compileDecoded(query, "outside")), ([row]) => toCounts(row?.[0]))
     }
 
+    /** Returns the headers that depend on the data. `empty` is the reason why the list is empty. */
     const makeHeaders = (
       { followed }: FollowableQuery<Query>,
       outside: ReadonlyArray<number>,
@@ -411,6 +446,7 @@ export const makeListCompiler = Effect.gen(function* () {
       ...(empty !== undefined && { "x-empty-reason": formatEmptyReason(empty) }),
     })
 
+    /** Determines why the list has no rows. */
     const explain = (query: FollowableQuery<Query>, read: StatementReader) =>
       findEmptyReason({
         query: toDecodedQuery(query),
@@ -429,40 +465,44 @@ export const makeListCompiler = Effect.gen(function* () {
     })
 
     /**
-     * Adds the headers that depend on the data: the lineages that the page follows, and the reason if the page is
-     * empty.
+     * Encodes a page and adds the headers that depend on the data: the lineages that the page follows, and the reason
+     * if the page is empty. `isTransient` is whether that reason could not be determined in time, so that the response
+     * must not be cached.
      */
     const addHeaders = Effect.fnUntraced(function* (
       query: FollowableQuery<Query>,
       read: StatementReader,
-      rows: ReturnType<StatementReader>,
+      readRows: ReturnType<StatementReader>,
       encode: (rows: Rows, empty?: EmptyReason) => ResponseContent,
     ) {
-      const found = yield* rows
-      const outside = yield* countOmittedRows(toDecodedQuery(query), read, found[0]?.[1])
-      const empty = found.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
+      const rows = yield* readRows
+      // The second column of each row contains the counts (`buildStatement`).
+      const outside = yield* countOmittedRows(toDecodedQuery(query), read, rows[0]?.[1])
+      const empty = rows.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
       const headers = makeHeaders(query, outside, empty)
-      return { ...encode(found, empty), headers, isTransient: empty?.code === "undetermined" }
+      return { ...encode(rows, empty), headers, isTransient: empty?.code === "undetermined" }
     })
 
     const isDated = definition.comparesPeriods === true || results.rowDate !== undefined
     return {
       compile,
       readPage: (query, format, read) => {
-        const rows = read(compile(query, "page"))
+        const readRows = read(compile(query, "page"))
         const encode = (rows: Rows, empty?: EmptyReason) =>
           encodeListPage(query, {
             results,
             format,
             rows: getRecordColumn(rows),
+            // The position is the last column of each row (`buildStatement`).
             getRowPosition: place === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
             message: empty === undefined ? message : () => describeEmptyReason(empty),
           })
         return query.followed === undefined && query.explain !== true
-          ? Effect.map(rows, (rows) => encode(rows))
-          : addHeaders(query, read, rows, encode)
+          ? Effect.map(readRows, (rows) => encode(rows))
+          : addHeaders(query, read, readRows, encode)
       },
       countResults: (query, read) =>
+        // The total number does not depend on where the page starts.
         Effect.map(
           read(compileDecoded({ ...toDecodedQuery(query), after: undefined }, "count")),
           ([found]) => Number(found?.[0] ?? 0),

@@ -109,21 +109,30 @@ const makeFieldFinder = (models: RowModels, names: ReadonlyArray<string>) => {
 /** Reads the field at the offset. Throws if the value does not match its schema or its Parquet type. */
 type ReadValue = (record: RecordData, offset: number) => ParquetValue | null
 
-const readNothing: ReadValue = () => null
+const readNull: ReadValue = () => null
 
-/** Returns a function that reads a column's value, either directly or, if that is not possible, from its JSON. */
+/**
+ * Returns a function that reads a column's value from a record. It reads the value directly from PostgreSQL's binary
+ * format (`read`) if that is possible. Otherwise it encodes the value as JSON with the column's schemas and parses that
+ * (`parse`), which also handles rare values and reports invalid ones. The function throws `InvalidRow` if the value
+ * does not match its schema or its Parquet type. For a column that the model does not have, every value is null.
+ */
 const makeValueReader = (model: RowModel, name: string): ReadValue => {
   const [select, json] = [model.fields[name], model.json.fields[name]]
-  if (json === undefined || select === undefined) return readNothing
+  if (json === undefined || select === undefined) return readNull
   const { parse, read } = findParquetField(select)
-  const encode = makeSchemaFieldEncoder(select, json)
+  const encodeAsJson = makeSchemaFieldEncoder(select, json)
   const canBeNull = isNullableSchema(select.ast)
   const minSize = getMinFieldSize(select)
   return (record, offset) => {
     const size = getFieldSize(record.view, offset)
+    // The size is -1 for null and, in a nullable text column, 0 for an empty text, which means the same (D16).
     if (canBeNull && size < minSize) return null
     try {
-      return (size < 0 ? undefined : read(record.view, offset, size)) ?? parse(encode(record, offset))
+      // A null in a required column has no bytes to read. Encoding it with the schemas fails, which gives the error a
+      // reason.
+      const value = size < 0 ? undefined : read(record.view, offset, size)
+      return value ?? parse(encodeAsJson(record, offset))
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new InvalidRow({
@@ -133,9 +142,15 @@ const makeValueReader = (model: RowModel, name: string): ReadValue => {
   }
 }
 
-/** Returns a function that returns the index of the first model that a record matches. */
+/**
+ * Returns a function that returns the index of the first model that a record matches: the first one for which all
+ * values can be read. `readers` contains, for each model, one reader per column.
+ */
 const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
-  /** Returns 0 if no model matches. Encoding the record will then fail. */
+  /**
+   * With a single model, or if no model matches, returns 0 without checking. Encoding an invalid record will then fail
+   * with an error message that refers to that model.
+   */
   return (record: BinaryRecord, offsets: Int32Array) => {
     const matches = (model: ReadonlyArray<ReadValue>) => {
       try {
@@ -169,8 +184,11 @@ const grow = <Elements extends Uint8Array | Int32Array>(
 
 /** The records of a row group, in the binary format in which PostgreSQL sent them. */
 class GroupBuffer {
+  /** The bytes of all records, one after the other. Only the first `length` bytes are used. */
   private bytes = new Uint8Array(65_536)
+  /** The offset of each field in `bytes`, row by row. */
   private offsets = new Int32Array(4_096)
+  /** The index of each row's model. */
   private models = new Uint8Array(256)
   private length = 0
   private decode: BinaryRecord["decode"] = () => undefined
@@ -185,7 +203,10 @@ class GroupBuffer {
     return this.rows >= this.maxRows || this.length >= maxGroupBytes
   }
 
-  /** Adds a record. `offsets` are the offsets of the record's fields. */
+  /**
+   * Adds a record. `offsets` are the offsets of the record's fields, and `model` is the index of the model that the
+   * record matches.
+   */
   add({ decode, view }: BinaryRecord, offsets: Int32Array, model: number) {
     const columns = offsets.length
     const size = view.byteLength
@@ -209,11 +230,11 @@ class GroupBuffer {
   readColumn(column: number, readers: ReadonlyArray<ReadonlyArray<ReadValue>>): Array<ParquetValue | null> {
     const { decode, models, offsets } = this
     const record = { view: new DataView(this.bytes.buffer), decode }
-    const reads = readers.map((model) => model[column] ?? readNothing)
+    const reads = readers.map((model) => model[column] ?? readNull)
     const columns = readers[0]?.length ?? 0
     const values: Array<ParquetValue | null> = []
     for (let row = 0; row < this.rows; row += 1) {
-      const read = reads[models[row] ?? 0] ?? readNothing
+      const read = reads[models[row] ?? 0] ?? readNull
       values.push(read(record, offsets[row * columns + column] ?? 0))
     }
     return values
@@ -311,18 +332,23 @@ export const makeParquetWriter = (
 
   /** Replaces the row groups recorded by hyparquet-writer, one per column, with a single row group for all columns. */
   const mergeColumns = () => {
-    const parts = file.row_groups.splice(-columns.length)
+    // The last row groups are those of the current group's columns.
+    const columnGroups = file.row_groups.splice(-columns.length)
     file.row_groups.push({
-      columns: parts.flatMap((part) => part.columns),
+      columns: columnGroups.flatMap((columnGroup) => columnGroup.columns),
       num_rows: BigInt(group.rows),
-      total_byte_size: parts.reduce((sum, part) => sum + part.total_byte_size, 0n),
-      total_compressed_size: parts.reduce((sum, part) => sum + (part.total_compressed_size ?? 0n), 0n),
+      total_byte_size: columnGroups.reduce((sum, { total_byte_size }) => sum + total_byte_size, 0n),
+      total_compressed_size: columnGroups.reduce((sum, { total_compressed_size: size = 0n }) => sum + size, 0n),
     })
-    file.num_rows -= BigInt(group.rows * (parts.length - 1))
+    // hyparquet-writer has counted the rows once for each column.
+    file.num_rows -= BigInt(group.rows * (columnGroups.length - 1))
     group.clear()
   }
 
-  /** Encodes the row group one column at a time. Other requests can run between two columns. */
+  /**
+   * Encodes the row group one column at a time. Other requests can run whenever this yields. The last column is not
+   * yielded separately, because the row group is complete only after `mergeColumns`.
+   */
   const encodeGroup = function* () {
     for (const [index, column] of columns.entries()) {
       encodeColumn(index, column)

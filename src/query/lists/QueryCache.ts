@@ -22,7 +22,7 @@ import type { ResponseContent } from "../../contract/rules/Paging.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { type CacheEntry, CacheMemory } from "./CacheMemory.ts"
 
-/** Estimated memory used by an entry, in bytes, in addition to its body and key. */
+/** Estimated memory used by a cache entry, in bytes, in addition to its body, headers and key. */
 const entryOverheadBytes = 640
 
 /** A cached page. `version` is the version of the tables that the page was read from. */
@@ -84,23 +84,27 @@ export const makeRecentKeySet = () => {
   }
 }
 
-/** What is added to a page in addition to its content. */
+/** What a list adds to a page in addition to the content that it reads from the database. */
 export interface PageAdditions {
   /** Response headers. The keys are in lower case. */
   readonly headers?: Page["headers"]
-  /** Other endpoints whose rows also appear on the page. */
+  /** Names of other endpoints whose rows also appear on the page. */
   readonly sources?: Page["sources"]
   readonly total?: Page["total"] | undefined
   /** The versions of other data that the page depends on, in addition to the version of its tables. */
   readonly dependencies?: ReadonlyArray<VersionDependency>
 }
 
+/** Adds the headers, sources and total to a page. */
 const addToPage = (page: Page, { headers = {}, sources = [], total }: PageAdditions): Page => {
   const merged = { ...page.headers, ...headers }
-  const [own, added] = [page.headers["vary"], headers["vary"]]
+  // A page with `as_of` already has `vary`. Both values apply.
+  const [pageVary, addedVary] = [page.headers["vary"], headers["vary"]]
   return {
     ...page,
-    headers: own === undefined || added === undefined ? merged : { ...merged, vary: `${added}, ${own}` },
+    headers: pageVary === undefined || addedVary === undefined
+      ? merged
+      : { ...merged, vary: `${addedVary}, ${pageVary}` },
     sources,
     total,
   }
@@ -145,6 +149,7 @@ export class QueryCache extends Context.Service<QueryCache, {
       const reader = yield* Reader
       const memory = yield* CacheMemory
       const wasRequestedRecently = makeRecentKeySet()
+      /** The number of sources created so far. It distinguishes the cache keys of different lists. */
       let sourceCount = 0
 
       /**
@@ -160,6 +165,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         const tables = getTablesReadByEndpoint(endpoint)
         const getVersion = versions.watchTables(tables)
         const sourceId = sourceCount++
+        /** For each page that is being read, the callbacks of the requests that wait for it. */
         const pendingReads = new Map<string, Array<(exit: Exit.Exit<Page, E>) => void>>()
 
         const makeReader = ({ past, route }: AdmittedRequest): StatementReader => {
@@ -169,8 +175,8 @@ export class QueryCache extends Context.Service<QueryCache, {
         }
 
         /**
-         * Caches a page only if it is requested repeatedly. Otherwise pages requested only once would evict those
-         * requested often.
+         * Caches a page if it may be stored and has been requested before or by several requests at once
+         * (`isRepeated`). Otherwise pages requested only once would evict those requested often. Returns the page.
          */
         const store = (key: string, version: string, page: Page, isRepeated: boolean) => {
           if (page.etag !== undefined && isRepeated) memory.set(key, new CachedPage(page, version))
@@ -179,7 +185,8 @@ export class QueryCache extends Context.Service<QueryCache, {
 
         /**
          * Reads a page only once, even if several requests need it at the same time. The first request runs `first`,
-         * and the others wait for its result. If the first request is interrupted, the others retry with `read`.
+         * and the others wait for its result. If the first request is interrupted, each of the others retries with
+         * `read`; one of them then becomes the first.
          *
          * `first` is an effect that the caller has already obtained by calling `read`, to check whether the page is
          * available immediately. Running this effect avoids building it again.
@@ -218,23 +225,26 @@ export class QueryCache extends Context.Service<QueryCache, {
           })
 
         /**
-         * Returns a page from the cache, or reads it. If the result is available immediately, such as an error, no
-         * fiber is needed (`SynchronousResults.ts`), and no other request can be waiting for the result.
+         * Returns a page from the cache, or reads it. If the effect for reading it turns out to be already settled, for
+         * example because it failed before any statement ran, no fiber is needed (`SynchronousResults.ts`), and no
+         * other request can be waiting for the result.
          */
         const getPage: PageSource<E>["getPage"] = (query, request, readContent, additions = {}) => {
           const { past } = request
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion
           const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
-          const read = () => mapSync(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
+          const readPage = () =>
+            mapSync(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
           const add = (page: Page) => addToPage(page, additions)
-          if (version === undefined) return mapSync(read(), add)
+          // Without a version, there is no way to know when a cached page becomes outdated.
+          if (version === undefined) return mapSync(readPage(), add)
           const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
           const cached = memory.get(key)
           if (!(cached instanceof CachedPage) || cached.version !== version) {
-            const first = read()
+            const first = readPage()
             return isSettled(first)
               ? Exit.map(first, (page) => add(store(key, version, page, wasRequestedRecently(key))))
-              : Effect.map(readOnce(key, version, read, first), add)
+              : Effect.map(readOnce(key, version, readPage, first), add)
           }
           const { dependencies = [] } = additions
           return Exit.succeed({

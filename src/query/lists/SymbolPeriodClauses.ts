@@ -26,8 +26,8 @@ export interface SymbolPeriodClauses {
   /** The condition that a row belongs to the interval. */
   readonly where: Statement.Fragment
   /**
-   * Returns the same condition for a given order. Unless the order is by date, the condition is written so that
-   * PostgreSQL does not use the index on the date.
+   * Returns the condition that a row belongs to the interval, for rows in this order. Unless the order is by date, the
+   * condition is written so that PostgreSQL does not use the index on the date.
    */
   readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
   /** Returns the order and limit for the rows of one interval. */
@@ -39,6 +39,7 @@ export interface SymbolPeriodClauses {
   readonly mergeOrder: (order: Statement.Fragment) => Statement.Fragment
 }
 
+/** SQL for a row's date, and for the start (inclusive) and end (exclusive) of a range of dates. */
 interface DateRange {
   readonly date: Statement.Fragment
   readonly start: Statement.Fragment
@@ -50,9 +51,10 @@ export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, s
   sql`${date} >= ${start} and ${date} < ${end}`
 
 /**
- * Builds the same condition as `buildDateRangeCondition`, for a list that is not sorted by date. Pages must not use an
- * index on the date, because PostgreSQL would then read and sort the whole range. Counts may use
- * `news_ticker_filed_at_idx`.
+ * Builds a condition that is true for the same rows as `buildDateRangeCondition`, for a list that is not sorted by
+ * date. Pages must not use an index on the date, because PostgreSQL would then read and sort the whole range.
+ * PostgreSQL cannot use an index for a `case` expression. Counts (`isCount`) may use `news_ticker_filed_at_idx`, a
+ * partial index on dates after `-infinity`.
  */
 export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range
@@ -68,6 +70,10 @@ const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDateColumn): Dat
   return { date: sql`${sql(column)}`, start: midnight("starts"), end: midnight("ends") }
 }
 
+/**
+ * Converts intervals to one SQL array per field. Memoized, because each statement needs all five arrays, and because
+ * the intervals of a cached lineage are always the same object.
+ */
 const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolPeriod>) => {
   const toArray = (name: keyof FollowedSymbolPeriod, type: number) =>
     makeArrayParameter(intervals.map((interval) => interval[name]), type)
@@ -82,47 +88,64 @@ const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolPeriod
 
 /** Options for the SQL of followed periods. */
 export interface SymbolPeriodClauseOptions {
+  /** Whether the intervals are the gaps between periods. */
   readonly areGaps: boolean
   /** The column with a row's date, or undefined if the rows have no date. */
   readonly rowDate: RowDateColumn | undefined
+  /** Builds the order and limit for the rows of one interval. */
   readonly orderAndLimit: SymbolPeriodClauses["orderAndLimit"]
-  /** A `where` or `order by` clause that selects or sorts the intervals. */
+  /** A `where` or `order by` clause that selects or sorts the intervals. It may refer to the columns of `period`. */
   readonly selection: string
 }
 
-/** Builds the SQL fragments for a query that follows lineages. */
+/**
+ * Builds the SQL fragments for a query that follows lineages. `intervals` are the periods in which the requested
+ * companies used their symbols or, if `areGaps` is true, the gaps between these periods.
+ *
+ * A statement joins `from` laterally with a subquery that reads one interval's rows. For example, for a company that
+ * was called FB until 2022-06-09 and has been called META since then, `from` has two rows:
+ *
+ * | lineage_ticker | symbol | starts | ends | rank |
+ * | --- | --- | --- | --- | --- |
+ * | META | META | 2022-06-09 | infinity | 0 |
+ * | META | FB | -infinity | 2022-06-09 | 1 |
+ */
 export const makeSymbolPeriodClauses = (
   sql: SqlClient.SqlClient,
   intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolPeriod>>,
   { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
 ): SymbolPeriodClauses => {
-  // The array is passed through a subquery. Otherwise PostgreSQL would see its length and plan every execution
-  // separately.
-  const array = (name: keyof FollowedSymbolPeriod, type: string) =>
-    sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
-  /** Returns whether the newest rows come first. In that case, all rows of a period precede those of the next rank. */
+  // Returns SQL for an array with one field of all intervals. The array is passed through a subquery. Otherwise
+  // PostgreSQL would see its length and plan every execution separately.
+  const intervalArray = (name: keyof FollowedSymbolPeriod, type: string) =>
+    sql`(select ${intervals.map((values) => toArrays(values)[name])}::${sql.literal(type)}[])`
+  /**
+   * Returns whether the order starts with the newest rows. In that case, all rows of a period come before the rows of
+   * periods with a higher rank.
+   */
   const isSortedByDate = (order: Statement.Fragment) => {
     const [text] = sql`${order}`.compile()
     return rowDate !== undefined && text.startsWith(`${rowDate.column} desc`)
   }
   // `ticker` and the date are columns of the list's table. `symbol`, `starts` and `ends` are columns of `period`.
-  const isOfSymbol = sql`ticker = symbol`
+  const hasSymbol = sql`ticker = symbol`
   const range = rowDate === undefined ? undefined : toRange(sql, rowDate)
-  const where = range === undefined ? isOfSymbol : sql`${isOfSymbol} and ${buildDateRangeCondition(sql, range)}`
+  const where = range === undefined ? hasSymbol : sql`${hasSymbol} and ${buildDateRangeCondition(sql, range)}`
   return {
     areGaps,
     from: sql`(
       select * from unnest(
-        ${array("owner", "text")}, ${array("ticker", "text")}, ${array("from", "date")}, ${array("until", "date")},
-        ${array("rank", "int4")}
+        ${intervalArray("owner", "text")}, ${intervalArray("ticker", "text")}, ${intervalArray("from", "date")},
+        ${intervalArray("until", "date")}, ${intervalArray("rank", "int4")}
       ) as period (lineage_ticker, symbol, starts, ends, rank) ${sql.literal(selection)}
     ) as period`,
     where,
     whereInOrder: (order) =>
       range === undefined || isSortedByDate(order)
         ? where
-        : sql`${isOfSymbol} and ${buildDateRangeConditionForOtherOrder(sql, range, areGaps)}`,
+        : sql`${hasSymbol} and ${buildDateRangeConditionForOtherOrder(sql, range, areGaps)}`,
     orderAndLimit,
+    // Sorting by rank first lets PostgreSQL stop reading periods once the page is full.
     mergeOrder: (order) => isSortedByDate(order) ? sql`period.rank, ${order}` : order,
   }
 }

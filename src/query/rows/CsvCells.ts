@@ -62,7 +62,11 @@ const escapedCharacters = new Map(
  */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
-/** Replaces a JSON string in the output with the text that it represents. Returns the position after the text. */
+/**
+ * Replaces a JSON string in the output with the text that it represents. The string, including its quotes, is between
+ * `start` and `end`. The text is written from `start` on; it is never longer than the JSON, so it cannot overwrite
+ * characters that have not been read yet. Returns the position after the text.
+ */
 const unescape = (start: number, end: number) => {
   const { bytes } = rowOutputBuffer
   let written = start
@@ -73,6 +77,7 @@ const unescape = (start: number, end: number) => {
       at += 1
       const escaped = bytes[at] ?? 0
       if (escaped === letterU) {
+        // `\u` and four hexadecimal digits.
         const character = parseInt(textDecoder.decode(bytes.subarray(at + 1, at + 5)), 16)
         if (character < 128) bytes[written++] = character
         else for (const byte of replacementCharacter) bytes[written++] = byte
@@ -83,13 +88,18 @@ const unescape = (start: number, end: number) => {
   return written
 }
 
-/** Quotes a range of the output in place. Returns the position after the closing quote. */
+/**
+ * Quotes a range of the output in place, and doubles the quotes in it. Works from the end to the start, because the
+ * result is longer than the range and would otherwise overwrite characters that have not been read yet. Returns the
+ * position after the closing quote.
+ */
 const quoteInPlace = (start: number, end: number) => {
-  let quotes = 2
-  for (let at = start; at < end; at += 1) if (rowOutputBuffer.bytes[at] === quote) quotes += 1
-  rowOutputBuffer.reserve(end, quotes)
+  /** The number of quotes to add: one around each end, and one for each quote in the text. */
+  let addedQuotes = 2
+  for (let at = start; at < end; at += 1) if (rowOutputBuffer.bytes[at] === quote) addedQuotes += 1
+  rowOutputBuffer.reserve(end, addedQuotes)
   const { bytes } = rowOutputBuffer
-  let written = end + quotes
+  let written = end + addedQuotes
   bytes[--written] = quote
   for (let at = end - 1; at >= start; at -= 1) {
     const code = bytes[at] ?? 0
@@ -97,7 +107,7 @@ const quoteInPlace = (start: number, end: number) => {
     if (code === quote) bytes[--written] = quote
   }
   bytes[start] = quote
-  return end + quotes
+  return end + addedQuotes
 }
 
 const needsQuotes = (start: number, end: number) => {

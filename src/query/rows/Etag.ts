@@ -10,7 +10,7 @@ const etagPattern = /(?:W\/)?"[^"]*"/g
 
 /** Returns whether the text is a comma-separated list of entity tags. RFC 9110 allows empty list elements (5.6.1.2). */
 const isListOfTags = (text: string) =>
-  text.replaceAll(etagPattern, "tag").split(",").every((part) => ["", "tag"].includes(part.trim()))
+  text.replaceAll(etagPattern, "tag").split(",").every((element) => ["", "tag"].includes(element.trim()))
 
 /**
  * Returns whether `If-Match` permits changing a resource with this ETag. It must be `*`, or a list that contains the

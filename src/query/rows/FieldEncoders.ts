@@ -106,6 +106,7 @@ const writeText: FieldWriter = (view, offset, size, position) => {
   const end = offset + size
   bytes[position++] = quote
   for (let at = offset; at < end;) {
+    // Fewer than four remaining bytes are written one at a time: a zero byte counts as a character to escape.
     const word = at + 4 <= end ? view.getInt32(at) : 0
     if (needsEscape(word)) {
       const code = view.getUint8(at)
@@ -152,6 +153,7 @@ const writeTextArray: FieldWriter = (view, offset, size, position) => {
   const dimensions = view.getInt32(offset)
   const isList = dimensions === 1 && view.getInt32(offset + 16) === 1
   if (dimensions !== 0 && !isList) return unsupportedFieldResult
+  // The first element follows the header of 12 bytes and the 8 bytes for the only dimension.
   const first = offset + 20
   const end = offset + size
   rowOutputBuffer.bytes[position++] = openBracket
@@ -308,12 +310,13 @@ const writeTwoDigits = (value: number, position: number) => {
 }
 
 /**
- * Returns the year, month and day of the month for a day number counted from 1970-01-01. The year must be from 1 to
- * 9999.
+ * Splits a day number counted from 1970-01-01 into the year, month (from 1) and day of the month. Also returns the day
+ * number itself. The year must be from 1 to 9999.
  */
 const splitDay = (day: number) => {
   // This algorithm is from Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms". Its years start in March, so
-  // that the leap day is the last day of the year.
+  // that the leap day is the last day of the year. An era is 400 years, or 146,097 days. 719,468 is the number of days
+  // from 0000-03-01 to 1970-01-01. `| 0` converts to an integer.
   const shifted = day + 719_468
   const era = Math.floor(shifted / 146_097)
   const dayOfEra = shifted - era * 146_097
@@ -343,6 +346,9 @@ const writeDay = (day: number, position: number) => {
   return writeTwoDigits(lastDay.dayOfMonth, position + 1)
 }
 
+/**
+ * Reads a date as the number of days since 1970. Returns undefined for years before 1 or after 9999 and for infinity.
+ */
 const readDay = (view: DataView, offset: number) => {
   const day = view.getInt32(offset) + epochDay
   return day < minDay || day > maxDay ? undefined : day
@@ -366,7 +372,11 @@ export const dateFieldEncoder: FieldEncoder = {
 
 const offsetSuffix = encodeAsWords(`${printedOffset.text}"`)
 
-/** Writes a time's UTC fields, followed by the suffix -05:00. Omits the milliseconds if they are zero. */
+/**
+ * Writes a time as a JSON string such as `"2026-03-01T10:00:00-05:00"`. `time` is the wall-clock time at UTC-05:00, as
+ * milliseconds since 1970 if it were UTC. Omits the milliseconds if they are zero. Returns the position after the
+ * string.
+ */
 const writeTime = (time: number, position: number) => {
   const day = Math.floor(time / millisPerDay)
   // Converted to an integer, because V8 computes the remainder of a float with a slow function call.
@@ -383,6 +393,7 @@ const writeTime = (time: number, position: number) => {
   position = writeTwoDigits(seconds % 60, position + 1)
   const fraction = millis % 1000
   if (fraction > 0) {
+    // Writes four digits, the first of which is zero, and replaces that one with the decimal point.
     writeFourDigits(fraction, position)
     rowOutputBuffer.bytes[position] = point
     position += 4
@@ -426,9 +437,13 @@ export const makeTimeFieldEncoder = (
   }
 }
 
+/** Maximum number of days in a cache of `cachePerDay`. If there are more, the cache is emptied. */
 const maxCachedDays = 50_000
 
-/** Wraps a function so that its value for each day is cached. Days are counted from 1970-01-01. */
+/**
+ * Wraps a function so that its value for each day is cached. Days are counted from 1970-01-01. The value of the last
+ * day is also kept outside the map, because consecutive calls are often for the same day.
+ */
 export const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   const cache = new Map<number, A>()
   let last: { readonly day: number; readonly value: A } | undefined
@@ -453,6 +468,7 @@ export const cachePerDay = <A extends number | null>(compute: (day: number) => A
 const makeNewYorkShift = () => {
   const computeShift = (time: number) =>
     DateTime.toEpochMillis(decodeNewYorkTime(new Date(time))) + printedOffset.millis - time
+  /** The shift of all times on a day, or null if it changes during the day because daylight saving begins or ends. */
   const getDayShift = cachePerDay((day) => {
     const shift = computeShift(day * millisPerDay)
     return shift === computeShift((day + 1) * millisPerDay - 1) ? shift : null

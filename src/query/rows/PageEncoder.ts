@@ -7,10 +7,12 @@ import { rowOutputBuffer } from "./OutputBuffer.ts"
 import { groupRowsIntoResults, makeCsvOrNdjsonWriter, type ResultEncoder, writeJsonResults } from "./ResultWriter.ts"
 
 interface Page {
+  /** Groups the rows into results, and encodes the results. */
   readonly results: ResultEncoder
   readonly format: PageFormat
   /**
-   * The rows in the range from `getPageRowRange`. If there is a next page, this is one more row than the page shows.
+   * The rows in the range from `getPageRowRange`. If there is a next page, these include one more result than the page
+   * shows.
    */
   readonly rows: ReadonlyArray<BinaryRecord>
   /** Returns the position in the list of the row with this index, as text, if the list has the parameter `after`. */
@@ -20,31 +22,39 @@ interface Page {
 }
 
 /**
- * Encodes a page as JSON with an envelope, or as CSV or NDJSON. CSV and NDJSON have neither an envelope nor a
- * `message`.
+ * Encodes a page as JSON with an envelope, or as CSV or NDJSON, which have neither an envelope nor a `message`. Returns
+ * the body, the number of results in it (`records`), the paging parameters of the next page if there is one, and for
+ * CSV and NDJSON the format and number of rows of the file. A CSV file has one row for each database row, and an NDJSON
+ * file one for each result.
  */
 export const encodeListPage = (
   { limit, page }: PagingQuery,
   { format, getRowPosition, message, results, rows }: Page,
 ): ResponseContent => {
-  const all = groupRowsIntoResults(results, rows)
-  const { last, rows: shown } = cutPage(all, limit === "all" ? all.length : limit)
+  const resultsRead = groupRowsIntoResults(results, rows)
+  // `resultsRead` has one more result than the page shows if there is a next page. `last` is the last result on this
+  // page, and undefined if there is no next page.
+  const { last, rows: pageResults } = cutPage(resultsRead, limit === "all" ? resultsRead.length : limit)
   const has_more = last !== undefined
+  // In a list with the parameter `after`, each result is a single row, so the last result's index is also a row index.
   const nextPage = !has_more
     ? undefined
-    : { page: page + 1, ...(getRowPosition !== undefined && { after: getRowPosition(shown.length - 1) }) }
+    : { page: page + 1, ...(getRowPosition !== undefined && { after: getRowPosition(pageResults.length - 1) }) }
+  const records = pageResults.length
+  const pageRows = pageResults.flat()
   if (format !== "json") {
-    const records = shown.length
-    const rows = shown.flat()
-    const { bytes: body } = makeCsvOrNdjsonWriter(results, format)(rows, true)
-    return { body, records, nextPage, file: { format, rows: format === "csv" ? rows.length : records } }
+    const writeFile = makeCsvOrNdjsonWriter(results, format)
+    // The page is a complete file, so there are no further rows that could continue the last result.
+    const isLast = true
+    const { bytes: body } = writeFile(pageRows, isLast)
+    return { body, records, nextPage, file: { format, rows: format === "csv" ? pageRows.length : records } }
   }
-  const disclaimer = message?.(shown.flat())
-  const messageProperty = disclaimer === undefined ? "" : `"message":${JSON.stringify(disclaimer)},`
-  const start = rowOutputBuffer.writeText(`{"count":${shown.length},"results":[`, 0)
+  const messageText = message?.(pageRows)
+  const messageProperty = messageText === undefined ? "" : `"message":${JSON.stringify(messageText)},`
+  const start = rowOutputBuffer.writeText(`{"count":${records},"results":[`, 0)
   const end = rowOutputBuffer.writeText(
     `],${messageProperty}"page":${page},"limit":${limit},"has_more":${has_more}}`,
-    writeJsonResults(results, shown, ",", start),
+    writeJsonResults(results, pageResults, ",", start),
   )
-  return { body: rowOutputBuffer.take(end), records: shown.length, nextPage }
+  return { body: rowOutputBuffer.take(end), records, nextPage }
 }

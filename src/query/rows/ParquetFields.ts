@@ -150,16 +150,21 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
   }
 
   /**
-   * Reads a `numeric`: the number of groups, the weight of the first group (as a power of 10,000), the sign, the number
-   * of decimal places, and then the groups.
+   * Reads a `numeric` as the unscaled integer, for example 12345 for 123.45 with a scale of 2. PostgreSQL sends the
+   * number of four-digit groups, the weight of the first group (as a power of 10,000), the sign, the number of decimal
+   * places, and then the groups. Returns undefined if the value does not fit the type, or if its digits do not fit into
+   * a floating-point number exactly.
    */
   const read: ParquetField["read"] = (view, offset) => {
     const count = view.getInt16(offset)
+    // The index of the group that contains the last of the `scale` decimal places.
     const last = view.getInt16(offset + 2) + fractionGroups
     const sign = view.getInt16(offset + 4)
     if (sign !== positive && sign !== negative) return undefined
     if (count === 0) return 0n
+    // There are digits after that group.
     if (count > last + 1) return undefined
+    // PostgreSQL omits trailing groups that are zero.
     let digits = 0
     for (let index = 0; index <= last; index += 1) {
       digits = digits * 10_000 + (index < count ? view.getInt16(offset + 8 + index * 2) : 0)

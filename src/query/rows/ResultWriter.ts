@@ -87,7 +87,10 @@ export const writeJsonResults = (
   return end
 }
 
-/** Creates a function that counts how many results begin in the next rows of a list. */
+/**
+ * Creates a function that counts how many results begin in the next rows of a list. A group of rows that began in an
+ * earlier call is not counted again.
+ */
 export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
   let previous: BinaryRecord | undefined
   return (rows: ReadonlyArray<BinaryRecord>) => {
@@ -97,6 +100,7 @@ export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
       if (previous === undefined || !isSameResult(row, previous)) count += 1
       previous = row
     }
+    // Copied, because holding the record itself would keep its whole read buffer in memory.
     previous = previous?.copy()
     return count
   }
@@ -131,6 +135,7 @@ const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkEncoder => {
   let pending: ReadonlyArray<BinaryRecord> = []
   return (rows, isLast) => {
     const results = groupRowsIntoResults(encoder, [...pending, ...rows])
+    // The negative index leaves out the last group.
     const complete = isLast || encoder.isSameResult === undefined ? results : results.slice(0, -1)
     pending = results.slice(complete.length).flat().map((row) => row.copy())
     const end = writeJsonResults(encoder, complete, "\n", 0)

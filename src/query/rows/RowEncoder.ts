@@ -149,10 +149,13 @@ interface CompiledColumn {
   readonly encodeWithSchemas: SchemaFieldEncoder
 }
 
-/** A size larger than that of any field. */
+/** A size larger than that of any field. As `minSize`, it makes every value count as missing. */
 const maxSize = 0x7fff_ffff
 
-/** Compiles a column. If the model does not have the column, its value is always null. */
+/**
+ * Compiles a column. `index` is the column's index in the record, and `prefix` the text before its value. If the model
+ * does not have the column, its value is always null.
+ */
 const compileColumn = (model: RowModel, name: string, index: number, prefix: string): CompiledColumn => {
   const { [name]: select = Schema.Null } = model.fields
   const { [name]: json } = model.json.fields
@@ -160,10 +163,11 @@ const compileColumn = (model: RowModel, name: string, index: number, prefix: str
   return {
     name,
     index,
+    // 0 means any type.
     type: json === undefined ? 0 : encoder?.type ?? 0,
     prefix: encodeAsWords(prefix),
     isNullable: json === undefined || isNullableSchema(select.ast),
-    // Without an encoder, the schema encodes every value, including null.
+    // Without an encoder, the schema encodes every value, including null, whose size is -1.
     minSize: json === undefined ? maxSize : encoder === undefined ? -1 : getMinFieldSize(select),
     write: encoder?.write ?? (() => unsupportedFieldResult),
     encodeWithSchemas: makeSchemaFieldEncoder(select, json ?? Schema.Null),
@@ -185,8 +189,8 @@ type RowFormat = "json" | "csv"
  */
 const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, format: RowFormat) => {
   const names = Object.keys(model.json.fields)
-  const lacking = names.find((name) => !(name in model.fields && columns.includes(name)))
-  if (lacking !== undefined) throw new InvalidRow({ message: `${model.identifier} lacks ${lacking}` })
+  const missingName = names.find((name) => !(name in model.fields && columns.includes(name)))
+  if (missingName !== undefined) throw new InvalidRow({ message: `${model.identifier} lacks ${missingName}` })
   return format === "csv"
     ? columns.map((name, index) => compileColumn(model, name, index, index === 0 ? "" : ","))
     : names.map((name, at) =>
@@ -219,8 +223,9 @@ const writeWithSchemas = (
 const closeBrace = 125
 
 /**
- * Creates a writer for rows of one model. If the field with the index i is invalid, the writer returns -1 - i instead
- * of a position.
+ * Creates a writer for rows of one model. For each column, it writes the prefix, then the value: with the column's fast
+ * encoder (`write`) or, if that cannot encode the value, with the column's schemas. If the field with the index i is
+ * invalid, the writer returns -1 - i instead of a position, so that the result is negative even for the first field.
  */
 const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: RowFormat): RowWriter => {
   const [isCsv, isJson] = [format === "csv", format === "json"]
@@ -230,15 +235,17 @@ const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: Row
     // CSV may double every quote in the JSON.
     const maxBytes = (fixedBytes + view.byteLength * maxEscapeBytes) * (isCsv ? 2 : 1)
     rowOutputBuffer.reserve(position, maxBytes)
+    // `offset` is the offset of the field with the index `nextIndex`.
     let offset = firstFieldOffset
-    let next = 0
+    let nextIndex = 0
     for (const { encodeWithSchemas, index, isNullable, minSize, name, prefix, type, write } of compiled) {
       // Fields are usually written in order, so that each offset follows from the previous one. If a field was skipped,
       // the offset is looked up.
-      if (index !== next) offset = record.findField(index)
+      if (index !== nextIndex) offset = record.findField(index)
       checkFieldType(view, offset, type, name)
       const size = getFieldSize(view, offset)
       const start = rowOutputBuffer.writeWords(prefix, position)
+      // A missing value in a column that is not nullable is invalid.
       let end = invalidFieldResult
       if (size >= minSize) end = write(view, offset, size, start)
       else if (isNullable) end = rowOutputBuffer.writeWords(jsonNull, start)
@@ -246,14 +253,17 @@ const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: Row
       if (end < 0) return -1 - index
       position = isCsv ? replaceJsonWithCsvCell(start, end) : end
       offset = getNextFieldOffset(offset, size)
-      next = index + 1
+      nextIndex = index + 1
     }
     if (isJson) rowOutputBuffer.bytes[position++] = closeBrace
     return position
   }
 }
 
-/** Compiles the writer for rows that may match any of several models. */
+/**
+ * Compiles the writer for rows that may match any of several models. The writer throws `InvalidRow` if a row matches
+ * none of them. The error lists, for each model, the first column whose value does not match.
+ */
 const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format: RowFormat): RowWriter => {
   const writers = toRowModelArray(models).map((model) => ({
     model: model.identifier,
@@ -266,6 +276,7 @@ const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format
     for (const { model, write } of writers) {
       const end = write(record, position)
       if (end >= 0) return end
+      // Reverses the encoding of the field's index, -1 - i.
       invalidColumns.push(`${model}.${columns[-1 - end]}`)
     }
     throw new InvalidRow({

@@ -17,10 +17,13 @@ const joinSentences = (...sentences: ReadonlyArray<string>) => sentences.filter(
 /** The maximum number of rows that a single call of `query` returns. */
 export const maxRowsPerCall = 50
 
-/** Parameters that the tools set themselves, so models do not see them. */
+/** Endpoint parameters that the tools set themselves, so models do not see them. */
 const hiddenParameters = new Set(["format", "page"])
 
-/** Returns the parameters that a model may set. Each description also states the allowed values and the range. */
+/**
+ * Returns the parameters of an OpenAPI operation that a model may set. Each has its name, whether it is required, and a
+ * description that also states the allowed values, the range and the default.
+ */
 const listParameters = (operation: unknown) =>
   getListAt(operation, "parameters").flatMap((parameter) => {
     const schema = getValueAt(parameter, "schema")
@@ -40,15 +43,20 @@ const listParameters = (operation: unknown) =>
     }]
   })
 
-/** Returns the columns of the rows in `results`, taken from the response schema. */
+/**
+ * Returns the columns of the rows that an OpenAPI operation returns in `results`, each with its name and description.
+ * If there are several kinds of rows, such as warrants and convertibles, returns the columns of all of them.
+ */
 const listColumns = (operation: unknown) => {
   const body = resolveSchemaReference(
     getValueAt(operation, "responses", "200", "content", "application/json", "schema"),
   )
   const items = getValueAt(body, "properties", "results", "items")
   const columns = listNonNullSchemaAlternatives(items).flatMap((row) => getObjectEntriesAt(row, "properties"))
+  // The map keeps each name once, although several kinds of rows may have it.
   return Array.from(new Map(columns), ([name, schema]) => ({
     name,
+    // The description of a column that may be null is that of its non-null alternative.
     description: getTextAt(resolveSchemaReference(schema), "description") ??
       listNonNullSchemaAlternatives(schema).map((option) => getTextAt(option, "description")).find((text) =>
         text !== undefined
@@ -58,9 +66,10 @@ const listColumns = (operation: unknown) => {
 }
 
 /**
- * Returns how to request more rows of a list. `pages` means numbered pages in any format, `after` means a cursor and
- * only JSON. With `supportsPageAfter`, numbered pages can also start after a given row, but the position of that row is
- * only known from the link to the next page.
+ * Returns how an endpoint's rows are requested in parts, which follows from its parameters. `paging` is `pages` for
+ * numbered pages in any format, `after` for a cursor in each JSON response, and `none` if one response contains all
+ * rows. `supportsPageAfter` means that a numbered page can also start after a given row, with the parameter `after`.
+ * The value of that parameter is only known for the last row of a page, from the link to the next page.
  */
 const describePaging = (operation: unknown) => {
   const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
@@ -68,7 +77,7 @@ const describePaging = (operation: unknown) => {
   return { paging, supportsPageAfter: paging === "pages" && names.has("after") } as const
 }
 
-/** Returns all endpoints that require a key, except `/estimate` and streams. */
+/** Returns the descriptions of all endpoints that require an API key, except `/estimate` and streams. */
 const listQueryableEndpoints = () => {
   const document = getDefaultOpenApiDocument()
   return catalogueEndpoints.flatMap((endpoint) => {

@@ -24,13 +24,19 @@ export const mcpEstimateTool = makeReadOnlyMcpTool("estimate", {
 
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(CostEstimates))
 
-/** Creates the function that handles calls of `estimate`. */
+/**
+ * Creates the function that handles calls of `estimate`. It converts the arguments to the same API request that the
+ * tool
+ * `query` would send first, and asks `/estimate` for its size and cost.
+ */
 export const makeEstimateToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const decode = makeToolArgumentsDecoder(QueryArguments)
   return Effect.fnUntraced(function* (sent: unknown) {
     const { details, request } = yield* Effect.flatMap(decode(sent), readQueryArguments)
     const { endpoint, ...parameters } = choosePageParameters(details, request).parameters
+    // Some endpoints, such as `/v1/usage`, have a filter named `endpoint`. In a request to `/estimate`, this name
+    // stands for the endpoint to estimate, so that the filter cannot be sent.
     if (endpoint !== undefined) {
       return yield* failWithInvalidArgument(
         "endpoint",

@@ -62,6 +62,7 @@ export const mcpFindEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
   success: FindEndpointResult,
 })
 
+/** Returns a function that finds endpoints by words in their descriptions, parameters and columns, best match first. */
 const makeEndpointSearch = () => {
   const endpoints = getQueryableEndpoints().map((details) => ({
     details,
@@ -72,18 +73,26 @@ const makeEndpointSearch = () => {
     find(text).flatMap((match) => endpoints.flatMap(({ details, entry }) => entry === match.entry ? [details] : []))
 }
 
+/** Created on first use, because it depends on the complete OpenAPI document. */
 let endpointSearch: ReturnType<typeof makeEndpointSearch> | undefined
 
+/** Returns the endpoint whose path was entered or, if there is none, at most eight endpoints that match the words. */
 const search = (text: string): ReadonlyArray<McpEndpointDescription> => {
   const exact = findQueryableEndpoint(text.trim())
   return exact === undefined ? (endpointSearch ??= makeEndpointSearch())(text).slice(0, maxMatches) : [exact]
 }
 
-/** Creates the function that handles calls of `find_endpoint`. */
+/**
+ * Creates the function that handles calls of `find_endpoint`. With a text to search for, it returns the matching
+ * endpoints, and describes the first one completely. Without a text, it lists all endpoints.
+ */
 export const makeFindEndpointToolHandler = Effect.gen(function* () {
   const { getPricePerGigabyte } = yield* PriceLookup
   const decode = makeToolArgumentsDecoder(FindEndpointArguments)
 
+  /**
+   * Describes an endpoint as the tool's result shows it. `isComplete` adds the parameters and columns, which are long.
+   */
   const describe = (
     { columns, endpoint: { isPriced, row }, parameters, path, tier }: McpEndpointDescription,
     account: typeof CurrentAccount.Service,

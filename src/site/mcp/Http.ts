@@ -62,7 +62,10 @@ const makeJsonResponse = (status: number, json: unknown): PlainResponse => ({
 const makeJsonRpcError = (status: number, code: number, message: string, id: string | number | null = null) =>
   makeJsonResponse(status, { jsonrpc: "2.0", id, error: { code, message } })
 
-/** Parses a JSON-RPC request or notification. If the body contains anything else, fails with the response to send. */
+/**
+ * Parses the body of an HTTP request to `/mcp`, which must be a JSON-RPC request, or a notification, which has no `id`.
+ * If the body contains anything else, fails with the response to send.
+ */
 const parseMessage = (body: string): Result.Result<typeof Message.Type, PlainResponse> => {
   const json = parseJson(body)
   if (Option.isNone(json)) return Result.fail(makeJsonRpcError(400, -32700, "Parse error: the body is not JSON."))
@@ -91,12 +94,26 @@ const refusalMessages: Readonly<Record<number, string>> = {
   415: "Content-Type must be application/json.",
 }
 
-/** Returns the protocol version stated in the message itself. Only messages since version 2026-07-28 state it. */
-const getOwnVersion = ({ params }: typeof Message.Type): unknown =>
+/**
+ * Returns the protocol version stated in the message itself, or undefined if it states none. Only messages since
+ * version 2026-07-28 state it; in earlier versions, a header does.
+ */
+const getVersionInMessage = ({ params }: typeof Message.Type): unknown =>
   Predicate.hasProperty(params, "_meta") &&
     Predicate.hasProperty(params._meta, "io.modelcontextprotocol/protocolVersion")
     ? params._meta["io.modelcontextprotocol/protocolVersion"]
     : undefined
+
+/**
+ * Decides which server responds to a message. Returns the protocol version if it is one before 2026-07-28, which
+ * `SessionlessMcpServer` supports. Returns undefined for version 2026-07-28 and for versions that are not supported at
+ * all, because these messages are passed to Effect's MCP server, which responds to the latter with an error.
+ */
+const findSessionlessVersion = (message: typeof Message.Type, versionHeader: string | undefined) => {
+  if (getVersionInMessage(message) !== undefined) return undefined
+  // An `initialize` message negotiates the version, so the version in the header is ignored.
+  return message.method === "initialize" ? oldestVersion : findInitializedProtocolVersion(versionHeader)
+}
 
 /** Replaces the capabilities in a response from Effect's MCP server with those that this server actually has. */
 const announceInResponse = (response: PlainResponse): PlainResponse => {
@@ -128,7 +145,10 @@ const tooManyMessages = new RateLimitExceeded({
   },
 })
 
-/** The caller of the message that Effect's MCP server is processing. A middleware provides it to the tools. */
+/**
+ * The sender of the message that Effect's MCP server is processing. Tools run within the server's HTTP route, so a
+ * middleware of that route passes it on to them as `McpCaller`.
+ */
 const CurrentCaller = Context.Reference<McpCaller["Service"] | undefined>("tickerline/site/CurrentCaller", {
   defaultValue: () => undefined,
 })
@@ -168,7 +188,10 @@ const toPlainResponse = ({ body, headers, status }: HttpServerResponse.HttpServe
   }
 }
 
-/** Creates the MCP endpoint that the request pipeline calls. */
+/**
+ * Creates the MCP endpoint. The request pipeline calls `respondToNonMessage` before it checks the API key, and
+ * `respond` for messages afterwards.
+ */
 const makeEndpoint = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
   const { handleRequest } = yield* SessionlessMcpServer
@@ -203,7 +226,8 @@ const makeEndpoint = Effect.gen(function* () {
     const response = makeJsonResponse(200, {
       jsonrpc: "2.0",
       id: message.id,
-      result: getOwnVersion(message) !== undefined ? { ...result, resultType: "complete" } : result,
+      // Version 2026-07-28 requires `resultType`; the earlier versions do not have it.
+      result: getVersionInMessage(message) !== undefined ? { ...result, resultType: "complete" } : result,
     })
     return { result: response, recordedStatus: 429 }
   }
@@ -218,7 +242,11 @@ const makeEndpoint = Effect.gen(function* () {
       Effect.map(toPlainResponse),
     )
 
-  /** Responds to a message that uses protocol version 2026-07-28, or a version that this server does not support. */
+  /**
+   * Responds to a message that uses protocol version 2026-07-28, in which each message stands alone, or a version that
+   * this server does not support. Effect's MCP server creates the response. Some of its responses are replaced: it
+   * answers notifications with 200 instead of 202, and sends some errors without a body.
+   */
   const respondStateless = Effect.fnUntraced(
     function* (
       { id, method }: typeof Message.Type,
@@ -236,7 +264,8 @@ const makeEndpoint = Effect.gen(function* () {
   )
 
   /**
-   * Responds to a message that uses one of the older protocol versions, in which the client starts with `initialize`.
+   * Responds to a message that uses a protocol version before 2026-07-28, in which the client starts with `initialize`.
+   * A notification, which has no `id`, needs no action and gets an empty response.
    */
   const respondInitialized = Effect.fnUntraced(
     function* (
@@ -251,7 +280,10 @@ const makeEndpoint = Effect.gen(function* () {
     },
   )
 
-  /** Reads and validates a message, and passes it to the server for its protocol version. */
+  /**
+   * Reads the message from the request body, checks it, and passes it to the server for its protocol version. If the
+   * account has exceeded its rate limit (`refusal`), the message is parsed only to choose the form of the error.
+   */
   const respondToMessage = Effect.fnUntraced(
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message
@@ -267,34 +299,35 @@ const makeEndpoint = Effect.gen(function* () {
       if (refusal !== undefined) return refuseMessage(message, parsedMessage, refusal)
 
       const { id, method } = parsedMessage
-      const header = getHeader(request, "mcp-protocol-version")
-      const own = getOwnVersion(parsedMessage)
-      const isStateless = own === header && own === McpProtocol.v2026_07_28.protocolVersion
-      const initializedVersion = own !== undefined
-        ? undefined
-        // An `initialize` message negotiates the version, so the version in the header is ignored.
-        : method === "initialize"
-        ? oldestVersion
-        : findInitializedProtocolVersion(header)
-      if (id !== undefined && !servedMethods.has(method) && (initializedVersion !== undefined || isStateless)) {
+      const versionHeader = getHeader(request, "mcp-protocol-version")
+      const versionInMessage = getVersionInMessage(parsedMessage)
+      // In version 2026-07-28, the version is stated twice. If the two differ, Effect's server responds with an error.
+      const isStateless = versionInMessage === versionHeader &&
+        versionInMessage === McpProtocol.v2026_07_28.protocolVersion
+      const sessionlessVersion = findSessionlessVersion(parsedMessage, versionHeader)
+      // Effect's server has more methods than this server announces. They are rejected here, but only for supported
+      // versions, because for others the error should be about the version.
+      if (id !== undefined && !servedMethods.has(method) && (sessionlessVersion !== undefined || isStateless)) {
         return { result: makeJsonRpcError(isStateless ? 404 : 200, -32601, `Method not found: ${method}`, id) }
       }
       return {
-        result: initializedVersion === undefined
+        result: sessionlessVersion === undefined
           ? yield* respondStateless(parsedMessage, caller, slot, body.success, scope())
-          : yield* respondInitialized(parsedMessage, initializedVersion, caller, slot),
+          : yield* respondInitialized(parsedMessage, sessionlessVersion, caller, slot),
       }
     },
   )
 
+  /** Responds to an MCP message, or refuses it if too many messages of the same account are in progress. */
   const respond = (message: McpMessage) => {
     const { account, headers, request, run } = message
     const caller = McpCaller.of({ account, request, run, rateLimitHeaders: headers })
-    const refuse: McpReply = { result: { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } } }
+    const result: ErrorResult = { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } }
+    const tooManyMessagesReply: McpReply = { result }
     return withSlot(
       account.account_id,
       (slot): Effect.Effect<McpReply> => respondToMessage(message, caller, slot),
-      Effect.succeed(refuse),
+      Effect.succeed(tooManyMessagesReply),
     )
   }
   return McpEndpoint.of({ respondToNonMessage, respond })

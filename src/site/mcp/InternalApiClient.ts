@@ -6,7 +6,11 @@ import { failWithApiError } from "./ToolErrors.ts"
 
 const decoder = new TextDecoder()
 
-/** Returns a function that sends a GET request with the caller's key. It fails if the response status is not 200. */
+/**
+ * Returns a function that sends a GET request to the API with the key of the MCP message's sender. It returns the
+ * response headers, the body as text, and the request id. If the response status is not 200, it fails with the error
+ * in the response, to which it adds advice for the model.
+ */
 export const makeInternalApiClient = Effect.map(
   Effect.all([Clock.Clock, MaxResultTokensConfig]),
   ([clock, maxTokens]) =>

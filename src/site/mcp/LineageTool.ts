@@ -50,7 +50,10 @@ export const mcpLineageTool = makeReadOnlyMcpTool("lineage", {
 
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(TickerChangesResponse))
 
-/** Creates the function that handles calls of `lineage`. */
+/**
+ * Creates the function that handles calls of `lineage`. It returns the single object in the response of
+ * `/v1/ticker-changes`, with the history shortened to the maximum size of a tool result if necessary.
+ */
 export const makeLineageToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const maxTokens = yield* MaxResultTokensConfig
@@ -61,8 +64,10 @@ export const makeLineageToolHandler = Effect.gen(function* () {
       new URLSearchParams(yield* decode(sent)),
     )
     const { results: [chain] } = yield* Effect.orDie(decodeResponse(text))
-    const newest = fitRowsToTokens(chain.history.toReversed(), maxTokens).rows.length
-    const history = chain.history.slice(-newest)
+    // The history is ordered from oldest to newest. If it is too long, the oldest changes are omitted, so the function
+    // counts how many changes fit starting from the newest. It returns at least 1 unless the history is empty.
+    const fittingCount = fitRowsToTokens(chain.history.toReversed(), maxTokens).rows.length
+    const history = chain.history.slice(-fittingCount)
     const truncated = history.length < chain.history.length
     return { ...chain, history, truncated, cost_microdollars: Number(headers["x-cost-microdollars"] ?? 0), request_id }
   })

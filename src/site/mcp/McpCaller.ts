@@ -1,4 +1,4 @@
-/** Lets tools access the sender of an MCP message. */
+/** Lets MCP tools access the sender of the MCP message that called them. */
 import { Context } from "effect"
 import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 
@@ -6,7 +6,10 @@ import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 export class McpCaller extends Context.Service<
   McpCaller,
   Pick<AdmittedRequest, "account" | "request" | "run"> & {
-    /** The rate limit headers. A message and the API request that its tool sends count as one request. */
+    /**
+     * The rate limit headers of the MCP message. A message and the API request that its tool sends count as one
+     * request, so the response to the API request has no such headers.
+     */
     readonly rateLimitHeaders: Readonly<Record<string, string>>
   }
 >()("tickerline/site/McpCaller") {}

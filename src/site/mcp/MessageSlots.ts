@@ -10,18 +10,22 @@ const maxRunning = 8
 /** The maximum number of an account's messages in the process, including those that are waiting. */
 export const maxMessagesPerAccount = 64
 
+/** The messages of one account: `held` counts those in the process, and `running` limits those being handled. */
 interface AccountSlots {
   readonly running: Semaphore.Semaphore
   held: number
 }
 
-/** A slot that is reserved for one message of an account. */
+/** Permission for one message of an account to be in the process. It is held until the message has been answered. */
 export interface MessageSlot {
   /** Runs an effect as soon as fewer than `maxRunning` messages of the account are being handled. */
   readonly run: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-/** Returns a function that reserves slots for messages. The limits apply to each account separately. */
+/**
+ * Returns a function that reserves a slot for each message. Of each account, up to 64 messages may hold a slot, and up
+ * to 8 of these run at a time; the others wait. Further messages are refused.
+ */
 export const makeMessageSlotLimiter = () => {
   const accounts = new Map<number, AccountSlots>()
 

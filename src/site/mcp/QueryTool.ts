@@ -52,22 +52,26 @@ export const QueryArguments = Schema.Struct({
   ),
 })
 
-/** Parameters that the tools set themselves, based on other values in the request. */
-const ownParameters: ReadonlySet<string> = new Set(["format", "limit", "page"])
+/** Endpoint parameters that the tools compute from `format`, `position` and `limit` of a `RowsRequest`. */
+const computedParameters: ReadonlySet<string> = new Set(["format", "limit", "page"])
 
 /**
- * A request for rows, which is also what a cursor contains. Cursors are not secret and grant no access: a forged cursor
- * can request nothing that the arguments of `query` cannot request.
+ * A request for some of an endpoint's rows. The argument `cursor` of the tool `query` contains such a request, encoded
+ * as text. Cursors are not secret and grant no access: a forged cursor can request nothing that the other arguments of
+ * `query` cannot request.
  */
 const RowsRequest = Schema.Struct({
   endpoint: Schema.String,
   parameters: Schema.Record(
-    Schema.String.check(Schema.makeFilter((name: string) => !ownParameters.has(name))),
+    Schema.String.check(Schema.makeFilter((name: string) => !computedParameters.has(name))),
     Schema.String,
   ),
   format: Format,
-  /** The number of rows that the client has already received. */
+  /**
+   * For numbered pages: the number of rows of the list to skip, usually because the client has already received them.
+   */
   position: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxPage })),
+  /** The maximum number of rows in the result. */
   limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxRowsPerCall })),
 })
 type RowsRequest = typeof RowsRequest.Type
@@ -133,7 +137,10 @@ export const encodeToolParameterValues = (
     ]),
   )
 
-/** Finds an endpoint by its path. If the path is unknown, fails with the same error as the API. */
+/**
+ * Finds an endpoint that the tools can query by its path. If the API has no endpoint with this path, fails with the
+ * same error as the API. If it has one that the tools do not support, such as a stream, the error says so.
+ */
 const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
   const details = findQueryableEndpoint(path)
   if (details !== undefined) return details
@@ -148,12 +155,14 @@ const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * Returns the format to request. Endpoints that return groups always use JSON, because a group is a single JSON object
- * but several CSV rows.
+ * Returns the format to request from the API. Endpoints without numbered pages support only JSON. Endpoints whose rows
+ * are groups, such as all owners in a filing, also use JSON, because a group is a single JSON object but several CSV
+ * rows, so that positions in the list could not be counted in CSV.
  */
 const chooseFormat = ({ endpoint, paging }: McpEndpointDescription, format: RowsRequest["format"]) =>
   paging === "pages" && endpoint.unit === "row" ? format : "json"
 
+/** Parses decimal digits the way the API does (D8). Returns 0, which is out of range everywhere, for any other text. */
 const readNumber = (text: string) => /^0*\d{1,10}$/.test(text) ? Number(text) : 0
 
 const readLimit = Effect.fnUntraced(function* (text: string) {
@@ -171,7 +180,11 @@ const readPage = Effect.fnUntraced(function* (text: string) {
   return page >= 1 && page <= maxPage ? page : yield* failWithInvalidArgument("page", describeRange(maxPage))
 })
 
-/** Returns the request for the first rows, based on the tool call's parameters. */
+/**
+ * Returns the request for the first rows of a tool call without a cursor. `sent` are the endpoint parameters that the
+ * model sent. `limit` and `page` among them are converted to the request's `limit` and `position`. Fails if they are
+ * out of range, or if `format` is among them.
+ */
 const beginRows = Effect.fnUntraced(function* (
   details: McpEndpointDescription,
   format: RowsRequest["format"],
@@ -191,7 +204,10 @@ const beginRows = Effect.fnUntraced(function* (
   return { endpoint, parameters, format, position: (page - 1) * limit, limit }
 })
 
-/** Reads the request from the tool's arguments, or from the cursor returned by an earlier call. */
+/**
+ * Reads the tool's arguments: either an endpoint with parameters and a format, or only the cursor that an earlier call
+ * returned. Returns the request for rows and the description of its endpoint.
+ */
 export const readQueryArguments = Effect.fnUntraced(function* (sent: typeof QueryArguments.Type) {
   const { cursor, endpoint, format = "csv", parameters } = sent
   if (cursor === undefined) {
@@ -212,20 +228,28 @@ export const readQueryArguments = Effect.fnUntraced(function* (sent: typeof Quer
   return { details: yield* requireQueryableEndpoint(decoded.value.endpoint), request: decoded.value }
 })
 
+/** Orders page sizes by the number of rows that precede `position` on the page that contains it. */
 const bySkippedRows = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
 
 /**
- * Finds a page that contains the row at `position` (counting from 0). The page size is at most `maxLimit` and at least
- * half of it. Within this range, the size is chosen so that as few rows as possible precede `position` on the page.
- * This allows a cursor to continue at any row, although the API only supports numbered pages.
+ * Finds a page that contains the row at `position` (counting from 0), which allows a cursor to continue at any row
+ * although the API only supports numbered pages. Returns the page's size and number, and how many of its rows precede
+ * `position`. The size is at most `maxLimit` and at least half of it. Within this range, it is chosen so that as few
+ * rows as possible are read in vain. For example, position 63 with at most 50 rows is the second row of the third page
+ * of 31 rows, so one row is skipped.
  */
 export const choosePageContainingPosition = (position: number, maxLimit: number) => {
+  // Reversed because `Array.min` returns the first of several equally good sizes, which should be the largest.
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()
   const limit = Array.min(Array.isReadonlyArrayNonEmpty(limits) ? limits : [maxLimit], bySkippedRows(position))
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
 }
 
-/** Returns the parameters and the format for an API request, and the number of rows to skip in the response. */
+/**
+ * Converts a request for rows to an API request. Returns its parameters and format, and how many rows at the start of
+ * the response the client has already received (`skip`). If the parameters contain `after`, the first page already
+ * starts at the right row.
+ */
 export const choosePageParameters = (details: McpEndpointDescription, request: RowsRequest) => {
   const { limit, parameters, position } = request
   const format = chooseFormat(details, request.format)
@@ -234,16 +258,18 @@ export const choosePageParameters = (details: McpEndpointDescription, request: R
   const { limit: pageLimit, page, skip } = parameters["after"] === undefined
     ? choosePageContainingPosition(position, limit)
     : { limit, page: 1, skip: 0 }
-  const own = { explain: "true", limit: String(pageLimit), page: String(page), format }
-  return { format, skip, parameters: { ...parameters, ...own } }
+  const computed = { explain: "true", limit: String(pageLimit), page: String(page), format }
+  return { format, skip, parameters: { ...parameters, ...computed } }
 }
 
+/** The rows of an API response. In JSON, a row is an object. In CSV, it is an array of cells. */
 interface Rows {
-  /** The cells of the CSV header. */
+  /** The cells of the CSV header. Undefined for JSON. */
   readonly header: ReadonlyArray<string> | undefined
   readonly rows: ReadonlyArray<unknown>
+  /** The field `message` of a JSON response, such as a disclaimer. */
   readonly message: string | undefined
-  /** For lists with a cursor: the position after which the next rows start. Undefined if there are no more rows yet. */
+  /** For lists with a cursor: the cursor after which the next rows start. Undefined if there are no more rows yet. */
   readonly after: string | undefined
 }
 
@@ -253,6 +279,7 @@ const readJsonRows = (text: string): Rows => {
   const hasMore = Predicate.hasProperty(body, "has_more") && body.has_more === true
   return {
     header: undefined,
+    // A response without `results`, such as that of `/v1/historical-tickers`, counts as a single row.
     rows: Array.isArray(results) ? results : [body],
     message: getTextAt(body, "message"),
     after: hasMore ? getTextAt(body, "cursor") : undefined,
@@ -277,6 +304,7 @@ const isJsonList = Schema.is(Schema.Array(Schema.Json))
 const optionalText = <const Name extends string>(name: Name, text: string | undefined) =>
   text === undefined ? {} : { [name]: text }
 
+/** Returns the fields of the tool's result that state what the response headers say. */
 const describeHeaders = (headers: Readonly<Record<string, string>>) => {
   const remaining = headers["x-ratelimit-remaining"]
   return {
@@ -290,14 +318,65 @@ const describeHeaders = (headers: Readonly<Record<string, string>>) => {
   }
 }
 
-/** Creates the function that handles calls of `query`. */
+/**
+ * The rows of a page, starting with the first row that the client does not have yet, and the headers of the response.
+ */
+interface RequestedRows extends Pick<Rows, "after" | "rows"> {
+  readonly response: { readonly headers: Readonly<Record<string, string>> }
+}
+
+/**
+ * For numbered pages: returns the request for the rows after the first `count` of `rows`, or undefined if there are
+ * none.
+ */
+const continuePages = (request: RowsRequest, { response, rows }: RequestedRows, count: number, limit: number) => {
+  const nextPageLink = findLink(response.headers["link"], "next")
+  if (count === rows.length && nextPageLink === null) return undefined
+  // With `as_of=now`, the next rows must reflect the same point in time as these rows.
+  const asOf = request.parameters["as_of"] === asOfNow ? response.headers["x-as-of"] : undefined
+  // If the endpoint supports `after`, the link contains it. It belongs to the last row of the page, and the handler
+  // has made sure that all rows of the page are in the result.
+  const after = readLinkParameters(nextPageLink)?.get("after") ?? undefined
+  const parameters = { ...request.parameters, ...optionalText("as_of", asOf), ...optionalText("after", after) }
+  return { ...request, parameters, position: request.position + count, limit }
+}
+
+/**
+ * Returns the request for the rows that follow the first `count` of the requested rows. Returns undefined if no rows
+ * follow, or if the endpoint returns all rows in one response.
+ */
+const continueRows = (
+  { paging }: McpEndpointDescription,
+  request: RowsRequest,
+  requested: RequestedRows,
+  count: number,
+): RowsRequest | undefined => {
+  const { after, rows } = requested
+  const isCut = count < rows.length
+  // Later rows are probably about as long as these, so the next call only requests as many rows as fit this time.
+  const limit = isCut ? Math.max(1, count) : request.limit
+  if (paging === "pages") return continuePages(request, requested, count, limit)
+  // Each change in the change feed contains the cursor that continues after it.
+  const cursor = isCut ? getTextAt(rows[count - 1], "cursor") : after
+  if (paging === "none" || cursor === undefined) return undefined
+  return { ...request, parameters: { ...request.parameters, after: cursor }, limit }
+}
+
+/**
+ * Creates the function that handles calls of `query`. For each call, it requests a page of rows from the API, removes
+ * those that the client already has, encodes as many of the others as fit into the result, and adds a cursor for the
+ * rest.
+ */
 export const makeQueryToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const { getLastChange } = yield* DatasetVersions
   const maxTokens = yield* MaxResultTokensConfig
   const decode = makeToolArgumentsDecoder(QueryArguments)
 
-  /** Requests a page and returns its rows, starting at the requested position. */
+  /**
+   * Requests a page from the API. Returns the response, the format, and the page's rows, starting with the first row
+   * that the client does not have yet.
+   */
   const requestRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const { format, parameters, skip } = choosePageParameters(details, request)
     const response = yield* send(details.path, new URLSearchParams(parameters))
@@ -308,34 +387,9 @@ export const makeQueryToolHandler = Effect.gen(function* () {
   })
 
   /**
-   * Returns the request for the rows that follow the first `count` rows of a result, or undefined if no rows follow.
-   */
-  const continueRows = (
-    { paging }: McpEndpointDescription,
-    request: RowsRequest,
-    { after, response, rows }: Effect.Success<ReturnType<typeof requestRows>>,
-    count: number,
-  ): RowsRequest | undefined => {
-    const isCut = count < rows.length
-    // Later rows are probably about as long as these, so the next call only requests as many rows as fit this time.
-    const limit = isCut ? Math.max(1, count) : request.limit
-    if (paging === "pages") {
-      const link = findLink(response.headers["link"], "next")
-      const hasMore = isCut || link !== null
-      // With `as_of=now`, the next rows must reflect the same point in time as these rows.
-      const moment = request.parameters["as_of"] === asOfNow ? response.headers["x-as-of"] : undefined
-      const place = readLinkParameters(link)?.get("after") ?? undefined
-      const parameters = { ...request.parameters, ...optionalText("as_of", moment), ...optionalText("after", place) }
-      return hasMore ? { ...request, parameters, position: request.position + count, limit } : undefined
-    }
-    const place = isCut ? getTextAt(rows[count - 1], "cursor") : after
-    if (paging === "none" || place === undefined) return undefined
-    return { ...request, parameters: { ...request.parameters, after: place }, limit }
-  }
-
-  /**
-   * Requests rows and encodes as many as fit into the result. `summary` contains the result fields that do not depend
-   * on how many rows fit.
+   * Requests a page of rows and encodes as many of them as fit into the result. Returns the page, the encoded rows
+   * (`fitted`), whether some rows did not fit (`isCut`), and the result fields that do not depend on how many rows fit
+   * (`summary`).
    */
   const readFittingRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const page = yield* requestRows(details, request)
@@ -354,6 +408,8 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     }
     // 300 tokens are reserved for `next_cursor` and `notice`, because their sizes are not known yet.
     const available = maxTokens - estimateTokens({ summary, header, message, request }) - 300
+    // At least 200 tokens are used for rows even if the other fields leave less, so that a row never loses all its
+    // text.
     const fitted = fitRowsToTokens(rows, Math.max(200, available), format === "csv" ? encodeCsvRecord : undefined)
     return { page, summary, fitted, isCut: fitted.rows.length < rows.length }
   })
@@ -378,8 +434,8 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     const { details, request: first } = yield* Effect.flatMap(decode(sent), readQueryArguments)
     let request = first
     let read = yield* readFittingRows(details, request)
-    // Some lists can only be continued from the end of a page. For these lists, shorter pages are requested until all
-    // rows of a page fit.
+    // Lists with `supportsPageAfter` can only be continued from the end of a page. For these lists, shorter pages are
+    // requested until all rows of a page fit. This ends, because a page of one row always fits, truncated if necessary.
     while (details.supportsPageAfter && read.isCut) {
       request = { ...first, limit: read.fitted.rows.length }
       read = yield* readFittingRows(details, request)

@@ -8,14 +8,15 @@ export const MaxResultTokensConfig = Config.schema(
 ).pipe(Config.withDefault(25_000))
 
 /**
- * Deliberately low, so that sizes in tokens are overestimated. If they were underestimated, clients might truncate
- * results that the service considers small enough.
+ * The assumed number of bytes per token. It is deliberately low, so that sizes in tokens are overestimated. If they
+ * were underestimated, clients might truncate results that the service considers small enough.
  */
 const bytesPerToken = 3
 
 /** Estimates how many tokens a value takes up in a JSON result. */
 export const estimateTokens = (value: unknown) => Math.ceil(Buffer.byteLength(JSON.stringify(value)) / bytesPerToken)
 
+/** Cuts every string within a value to `maxLength` characters, and every list to `maxLength` items. */
 const shorten = (value: unknown, maxLength: number): unknown => {
   if (typeof value === "string") return value.length > maxLength ? `${value.slice(0, maxLength)}…` : value
   if (Array.isArray(value)) return value.slice(0, maxLength).map((item) => shorten(item, maxLength))
@@ -24,9 +25,9 @@ const shorten = (value: unknown, maxLength: number): unknown => {
 }
 
 /**
- * Truncates the strings and lists within a value until the value has at most `maxTokens`. Returns null if that is
- * impossible. `encode` converts the value to the form in which the result contains it, and the size is measured in that
- * form.
+ * Truncates the strings and lists within a value, further each time, until the value has at most `maxTokens`. Returns
+ * null if that is impossible, for example because an object has too many fields. `encode` converts the value to the
+ * form in which the tool's result contains it, such as a line of CSV, and the size is measured in that form.
  */
 export const shortenToMaxTokens = (value: unknown, maxTokens: number, encode = (value: unknown) => value) => {
   if (estimateTokens(encode(value)) <= maxTokens) return value
@@ -38,12 +39,13 @@ export const shortenToMaxTokens = (value: unknown, maxTokens: number, encode = (
 }
 
 /**
- * Encodes rows from the start of the list until no more fit. If even the first row is too large, returns only that row,
- * truncated.
+ * Encodes rows from the start of the list until no more fit into `maxTokens`. Returns the encoded rows. If even the
+ * first row is too large, they consist of only that row, truncated, and `isShortened` is true.
  */
 export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number, encode = (row: unknown) => row) => {
   let tokens = 0
   const encoded = rows.map(encode)
+  // The callback also adds up the sizes, so `tokens` is the size of all rows up to and including `row`.
   const firstOmitted = encoded.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)
   if (firstOmitted === -1) return { rows: encoded, isShortened: false }
   if (firstOmitted > 0) return { rows: encoded.slice(0, firstOmitted), isShortened: false }

@@ -7,10 +7,10 @@ import { McpProtocol, McpServer } from "effect/ai"
 import { HttpServerRequest } from "effect/http"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 
-/** Protocol versions in which clients start with `initialize`, newest first. */
+/** The supported protocol versions in which clients start with the method `initialize`, newest first. */
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
-/** The version to assume if a message does not state one. Clients may omit it after the initialization. */
+/** The protocol version to assume if a message does not state one. Clients may omit it after the initialization. */
 export const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
 /**
@@ -29,6 +29,7 @@ export interface JsonRpcRequest {
   readonly params?: unknown
 }
 
+/** Returns the `initialize` request that a client would have sent at the start of a session with this version. */
 const makeInitialization = (version: string) => ({
   id: "initialization",
   method: "initialize",
@@ -52,7 +53,10 @@ export const announceCapabilities = (result: unknown): unknown =>
     ? { ...result, capabilities: { tools: {}, resources: {} } }
     : result
 
-/** Methods required by the announced capabilities, plus methods that are part of the protocol itself. */
+/**
+ * The MCP methods that this server supports: those of the announced capabilities (tools and resources), and those that
+ * are part of the protocol itself.
+ */
 export const servedMethods: ReadonlySet<string> = new Set([
   "initialize",
   "ping",
@@ -64,6 +68,7 @@ export const servedMethods: ReadonlySet<string> = new Set([
   "resources/read",
 ])
 
+/** Corrects a response of Effect's server: it unwraps a tool's error, and replaces the announced capabilities. */
 const normalizeResponse = (response: unknown, isInitialization: boolean): unknown => {
   if (!Predicate.isObject(response)) return response
   if (Predicate.hasProperty(response, "error")) return { ...response, error: unwrapError(response.error) }
@@ -76,7 +81,12 @@ const serialization = RpcSerialization.jsonRpc({ controlMessages: false })
 
 type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
 
-/** Responds to messages that use protocol versions before 2026-07-28. */
+/**
+ * Responds to messages that use protocol versions before 2026-07-28, which require a session. Effect's MCP server runs
+ * permanently in the background. It communicates over connections that exist only within this process. For each
+ * message, `handleRequest` opens a connection, sends `initialize` on it, sends the message, and closes it. So no
+ * session remains in memory, and any process of the service can respond to any message.
+ */
 export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, {
   /** Returns the JSON-RPC response to a request that uses the given protocol version. */
   readonly handleRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
@@ -87,17 +97,21 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
     Layer.effect(
       SessionlessMcpServer,
       Effect.gen(function* () {
-        /** The functions that receive responses, by connection id. */
+        /** For each open connection, by its id: the function that receives the server's next response. */
         const connections = new Map<number, (response: unknown) => void>()
+        /** The ids of connections that have been closed, for which Effect's server then releases its state. */
         const disconnects = yield* Queue.make<number>()
+        /** Completed when Effect's server has started, with the function that passes messages to it. */
         const ready = yield* Deferred.make<WriteMessage>()
         let lastId = 0
 
+        /** The transport for Effect's server. The server calls `send` with each response. */
         const protocol = yield* RpcServer.Protocol.make((write) =>
           Effect.as(Deferred.succeed(ready, write), {
             disconnects,
             send: (id, response) =>
               Effect.sync(() => {
+                // Effect encodes a JSON-RPC response only as text. Undefined means that there is nothing to send.
                 const encoded = serialization.makeUnsafe().encode(response)
                 if (typeof encoded === "string") connections.get(id)?.(JSON.parse(encoded))
               }),
@@ -137,6 +151,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
           },
         )
 
+        /** Closes a connection, and makes Effect's server release what it stores for it. */
         const close = (id: number) =>
           Effect.suspend(() => {
             connections.delete(id)
@@ -147,6 +162,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
           Effect.suspend(() => {
             const id = lastId += 1
             const isInitialization = request.method === "initialize"
+            // A client that sends `initialize` itself initializes the connection with its own message.
             const initialize = isInitialization ? Effect.void : exchange(id, makeInitialization(version))
             return initialize.pipe(
               Effect.andThen(exchange(id, request)),

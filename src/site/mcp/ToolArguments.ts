@@ -1,4 +1,4 @@
-/** Decodes tool arguments. Errors are worded like those for query parameters (D4, D11). */
+/** Declares MCP tools, and decodes their arguments. Errors are worded like those for query parameters (D4, D11). */
 import { Effect, Schema } from "effect"
 import type { JsonSchema } from "effect"
 import { Tool } from "effect/ai"
@@ -21,8 +21,8 @@ const toJsonSchema = (schema: ArgumentsSchema): JsonSchema.JsonSchema =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema
 
 /**
- * Declares a read-only tool. Its handler must decode the arguments with `makeToolArgumentsDecoder`, which words errors
- * the way the API does.
+ * Declares an MCP tool that only reads. The declaration does not check the arguments: the tool's handler must decode
+ * them with `makeToolArgumentsDecoder`, which words errors the way the API does.
  */
 export const makeReadOnlyMcpTool = <const Name extends string, Success extends Schema.Top>(
   name: Name,
@@ -42,7 +42,8 @@ export const makeReadOnlyMcpTool = <const Name extends string, Success extends S
     .annotate(Tool.OpenWorld, false)
 
 /**
- * Returns a function that decodes arguments. If any are invalid, it fails with a `validation_error` that lists them.
+ * Returns a function that decodes a tool's arguments. If any are invalid, it fails with a `validation_error` that lists
+ * at most 20 of them. For an unknown argument, the error suggests the closest argument of the tool.
  */
 export const makeToolArgumentsDecoder = <A, I>(
   schema: Schema.Codec<A, I> & { readonly fields: Schema.Struct.Fields },

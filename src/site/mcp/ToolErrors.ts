@@ -1,9 +1,11 @@
-/** Tool errors. They consist of an API error and advice on what the model should do next. */
+/** The errors of MCP tools. They consist of an API error and advice on what the language model should do next. */
 import { Effect, Option, Schema } from "effect"
 import { McpCaller } from "./McpCaller.ts"
 import { shortenToMaxTokens } from "./ResultSize.ts"
 
-/** The error returned by a tool. */
+/**
+ * The error that an MCP tool returns: an API error, advice for the language model (`next_step`), and the request id.
+ */
 export const McpToolError = Schema.Struct({
   error: Schema.Struct({
     code: Schema.String,
@@ -78,8 +80,8 @@ const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({
 const isJson = Schema.is(Schema.Json)
 
 /**
- * Fails with the error contained in an API response. The error details may contain long lists and are truncated to
- * `maxTokens`.
+ * Fails with the error contained in the body of an API response, plus advice for the model. The error's `details` may
+ * contain long lists and are truncated to `maxTokens`, which the message then mentions.
  */
 export const failWithApiError = (body: string, retryAfter: string | undefined, maxTokens: number) =>
   Option.match(decodeApiError(body), {

@@ -14,6 +14,7 @@ const tools = Toolkit.make(mcpFindEndpointTool, mcpQueryTool, mcpLineageTool, mc
 
 type Account = typeof CurrentAccount.Service
 
+/** Returns whether the account may use at least one of the endpoints with these paths. */
 const canUse = (account: Account, paths: ReadonlyArray<string>) =>
   getQueryableEndpoints().some(({ path, tier }) =>
     paths.includes(path) && canAccountUseEndpoint(account, { path, required_tier: tier })
@@ -21,7 +22,10 @@ const canUse = (account: Account, paths: ReadonlyArray<string>) =>
 
 const canUseAny = (account: Account) => canUse(account, getQueryableEndpoints().map(({ path }) => path))
 
-/** Functions that decide whether an account may see a tool. Tools without an entry are visible to all accounts. */
+/**
+ * For each tool whose visibility depends on the account: whether to offer it to the account. The others are visible to
+ * all accounts.
+ */
 const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
   [mcpQueryTool.name]: canUseAny,
   [mcpLineageTool.name]: (account) => canUse(account, [tickerChangesEndpointPath]),
@@ -41,7 +45,7 @@ const handlers = tools.toLayer(
   }),
 )
 
-/** Provides every guide as a Markdown resource. */
+/** Offers every guide of the documentation as a Markdown resource, such as `tickerline://guides/lineage`. */
 const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
   Layer.mergeAll(
     Layer.empty,

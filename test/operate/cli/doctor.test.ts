@@ -399,9 +399,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       })
       const count = yield* readCount({})
       const [shared, separate] = [{ ADMIN_PORT: "8081" }, { ADMIN_PORT: "8081", ADMIN_DATABASE_URL: its.href }]
-      assert.strictEqual(yield* readCount(shared), count + 3)
-      assert.strictEqual(yield* readCount(separate), count + 3)
-      assert.strictEqual(yield* readCount(shared, its.href), count + 3)
+      assert.strictEqual(yield* readCount(shared), count + 4)
+      assert.strictEqual(yield* readCount(separate), count + 4)
+      assert.strictEqual(yield* readCount(shared, its.href), count + 4)
       assert.strictEqual(yield* readCount(separate, its.href), count)
     }))
 

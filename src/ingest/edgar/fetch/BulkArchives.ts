@@ -1,6 +1,6 @@
 /**
- * Reads documents from the SEC's nightly bulk archives, which contain every company's filing list and XBRL facts
- * (decision 0128).
+ * Reads documents from the SEC's nightly bulk archives, which contain every company's filing list and XBRL facts,
+ * instead of requesting each document (decision 0128).
  */
 import { Clock, Effect, FileSystem, Path, Result } from "effect"
 import { DocumentRejected } from "./DocumentRejected.ts"
@@ -12,9 +12,9 @@ import { IngestRefused } from "../schedule/IngestOptions.ts"
 import { readCompaniesWithFilingsAfter } from "../store/IngestState.ts"
 import { openZipArchive } from "./ZipArchive.ts"
 
-/** Bulk archives opened for reading. Documents found in them are not requested from the SEC. */
+/** The bulk archives, opened for reading. A document that is found in them is not requested from the SEC. */
 export interface DocumentArchives {
-  /** The day (`YYYY-MM-DD`) through which the archives contain all filings. */
+  /** The last day (`YYYY-MM-DD`) for which the archives contain all filings. */
   readonly day: string
   /**
    * Returns the text of the document that the SEC serves at this URL, or undefined if the archives do not contain it.
@@ -29,8 +29,8 @@ const findArchive = (url: string): ArchiveName | undefined =>
   url.includes("/submissions/") ? "submissions.zip" : url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
 
 /**
- * Maximum age of the archives, in days. The next run reads the daily indexes starting at the archives' day. If that day
- * is more than `maxIndexDays` ago, the run has to visit every company again.
+ * Maximum age of the archives, in days. The run after this one reads the daily indexes starting at the archives' day.
+ * If that day is more than 30 days ago (`maxIndexDays`), it has to read all companies' filing lists again.
  */
 const maxAgeDays = 21
 
@@ -38,7 +38,7 @@ const dayMillis = 86_400_000
 
 const toDay = (millis: number) => new Date(millis).toISOString().slice(0, 10)
 
-/** Returns the names of the archives that the datasets need. Fails if one of them is missing from the folder. */
+/** Returns the names of the archives that these datasets need. Fails if one of them is missing from the folder. */
 export const checkArchivesExist = Effect.fnUntraced(
   function* (folder: string, datasets: ReadonlyArray<IngestedDataset>) {
     const fs = yield* FileSystem.FileSystem
@@ -55,6 +55,27 @@ export const checkArchivesExist = Effect.fnUntraced(
   },
 )
 
+/** Opens one archive in the folder and checks its content and age. */
+const openArchive = Effect.fnUntraced(function* (folder: string, name: ArchiveName, ciks: ReadonlySet<string>) {
+  const path = yield* Path.Path
+  const now = yield* Clock.currentTimeMillis
+  const file = path.join(folder, name)
+  const refuse = (reason: string) =>
+    new IngestRefused({ message: `${file} ${reason}. Download it again: ${bulkArchiveUrls[name]}` })
+  let hasCompanies = false
+  /** Called for the name of each entry, so it also finds out whether the archive is one of the SEC's. */
+  const isWanted = (entry: string) => {
+    const [, cik] = /^CIK(\d{10})(-submissions-\d+)?\.json$/.exec(entry) ?? []
+    hasCompanies ||= cik !== undefined
+    return cik !== undefined && ciks.has(cik)
+  }
+  const archive = yield* Effect.mapError(openZipArchive(file, isWanted), ({ message }) => refuse(message))
+  if (!hasCompanies) return yield* refuse("has no files of companies")
+  const age = Math.floor((now - archive.newest) / dayMillis)
+  if (age > maxAgeDays) return yield* refuse(`is too old: its newest file is dated ${toDay(archive.newest)}`)
+  return archive
+})
+
 /**
  * Opens `submissions.zip` and, if a dataset needs it, `companyfacts.zip` in the folder, and indexes the entries for the
  * companies with these CIKs. Closing the scope closes the archives. Fails if a file is missing, damaged, too old, or
@@ -62,47 +83,24 @@ export const checkArchivesExist = Effect.fnUntraced(
  */
 export const openBulkArchives = Effect.fnUntraced(
   function* (folder: string, ciks: ReadonlySet<string>, datasets: ReadonlyArray<IngestedDataset>) {
-    const path = yield* Path.Path
     const now = yield* Clock.currentTimeMillis
-    const refuse = (file: string, reason: string, name: ArchiveName) =>
-      new IngestRefused({ message: `${file} ${reason}. Download it again: ${bulkArchiveUrls[name]}` })
-
     const needed = yield* checkArchivesExist(folder, datasets)
-
-    /** Opens an archive and checks its content and age. */
-    const open = Effect.fnUntraced(function* (name: ArchiveName) {
-      const file = path.join(folder, name)
-      let hasCompanies = false
-      const isWanted = (entry: string) => {
-        const [, cik] = /^CIK(\d{10})(-submissions-\d+)?\.json$/.exec(entry) ?? []
-        hasCompanies ||= cik !== undefined
-        return cik !== undefined && ciks.has(cik)
-      }
-      const archive = yield* Effect.mapError(
-        openZipArchive(file, isWanted),
-        ({ message }) => refuse(file, message, name),
-      )
-      if (!hasCompanies) return yield* refuse(file, "has no files of companies", name)
-      const age = Math.floor((now - archive.newest) / dayMillis)
-      if (age > maxAgeDays) {
-        return yield* refuse(file, `is too old: its newest file is dated ${toDay(archive.newest)}`, name)
-      }
-      return archive
-    })
-
     const archives = {
-      "submissions.zip": yield* open("submissions.zip"),
-      "companyfacts.zip": needed.includes("companyfacts.zip") ? yield* open("companyfacts.zip") : undefined,
+      "submissions.zip": yield* openArchive(folder, "submissions.zip", ciks),
+      "companyfacts.zip": needed.includes("companyfacts.zip")
+        ? yield* openArchive(folder, "companyfacts.zip", ciks)
+        : undefined,
     }
-    const newest = Object.values(archives).map((archive) => archive?.newest ?? now)
+    const newestTimes = Object.values(archives).map((archive) => archive?.newest ?? now)
     // The archives count as complete only through the day before their newest entry, because entry times have no time
     // zone, and because the SEC takes hours to write an archive.
-    const day = toDay(Math.min(now, ...newest) - dayMillis)
+    const day = toDay(Math.min(now, ...newestTimes) - dayMillis)
     // For these companies the archives are out of date, because an earlier run has already ingested a newer filing.
     const outdated = yield* readCompaniesWithFilingsAfter(day)
     const opened: DocumentArchives = {
       day,
       read: Effect.fnUntraced(function* (url) {
+        // No company has an empty CIK.
         const name = outdated.has(findCik(url) ?? "") ? undefined : findArchive(url)
         const archive = name === undefined ? undefined : archives[name]
         const bytes = yield* Effect.mapError(

@@ -1,11 +1,14 @@
-/** Decodes the SEC's daily and quarterly filing indexes in the `master` format: CIK, company, form, date, path. */
+/**
+ * Decodes the SEC's daily and quarterly filing indexes, which list all filings of a day or a quarter, in the `master`
+ * format: CIK, company, form, date, path.
+ */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 
 /**
- * An index entry: a filing as listed for one company or person. A filing that involves several companies or persons has
- * one entry for each.
+ * An index entry: a filing of one company or person. A filing that involves several companies or persons has one entry
+ * for each.
  */
 export interface DailyIndexFiling {
   readonly cik: string
@@ -20,11 +23,13 @@ const isDate = Schema.is(CalendarDate)
 const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
 
 /**
- * Parses a line. Fields are counted from the end, because the company name (the second field) may contain the
- * separator.
+ * Parses a line such as `320193|Apple Inc.|10-Q|20260130|edgar/data/320193/0000320193-26-000006.txt`. Fields are
+ * counted from the end, because the company name (the second field) may contain the separator. Returns undefined if the
+ * line is not a valid entry.
  */
 const parseRow = (line: string): DailyIndexFiling | undefined => {
   const cells = line.trim().split("|")
+  // Reversed, the last three fields come first.
   const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
   const [cik = ""] = cells
   const accession = pathPattern.exec(path)?.[1]
@@ -36,7 +41,8 @@ const parseRow = (line: string): DailyIndexFiling | undefined => {
 }
 
 /**
- * Decodes an index. A single unreadable line rejects the whole index, because skipping the line would lose a filing.
+ * Decodes an index and returns its entries. A single unreadable line rejects the whole index, because skipping the line
+ * would lose a filing.
  */
 export const decodeDailyIndex = (
   text: string,

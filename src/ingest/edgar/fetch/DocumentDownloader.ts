@@ -1,4 +1,4 @@
-/** Downloads the documents that a run needs, and ends the run if the SEC appears to be down. */
+/** Downloads the documents that a run of the ingest needs, and ends the run if the SEC appears to be down. */
 import { Effect, Result } from "effect"
 import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
 import type { DocumentArchives } from "./BulkArchives.ts"
@@ -10,8 +10,8 @@ import type { SetAside } from "../store/IngestWork.ts"
 const maxConsecutiveFailures = 3
 
 /**
- * Weight of a failure for a document that an earlier run could not download either. It is low, because a few documents
- * that always fail must not end the run.
+ * How much a failed download counts if an earlier run could not download the document either. The weight is low,
+ * because a few documents that always fail must not end the run.
  */
 const repeatedFailureWeight = 0.1
 
@@ -19,7 +19,7 @@ const repeatedFailureWeight = 0.1
 export interface DownloadOptions {
   /** Whether an earlier run also failed to download the document. */
   readonly isRepeated?: boolean
-  /** Validators from an earlier response. They make the request conditional. */
+  /** Validators (`ETag` and the like) from an earlier response. They make the request conditional. */
   readonly validators?: CacheValidators | undefined
 }
 
@@ -32,12 +32,15 @@ export interface FailedDownload {
   readonly setAside: SetAside
 }
 
-/** The document, or the information that it has not changed. */
+/** The document or, for a conditional request, the information that it has not changed. */
 type DownloadedDocument = Exclude<EdgarResponse, { readonly _tag: "Missing" }>
 
 const noValidators: CacheValidators = { etag: null, lastModified: null }
 
-/** Builds the retry queue entry for a whole document, as opposed to a single row read from it. */
+/**
+ * Builds the retry queue entry for a whole document. (If only a single row built from a document fails, only that row
+ * is queued.)
+ */
 export const setDocumentAside = (kind: SetAside["kind"], rejection: DocumentRejected): SetAside => ({
   rejection,
   dataset: "",
@@ -46,12 +49,13 @@ export const setDocumentAside = (kind: SetAside["kind"], rejection: DocumentReje
 
 /**
  * Creates the downloader for a run. It reads documents from the archives where possible, and requests the rest from the
- * SEC. Its effects fail with `EdgarUnavailable` or `EdgarBlocked` if the run cannot continue. Any other failed download
- * is returned as a result.
+ * SEC. Its two functions return a failed download as a `Result`. Their effects fail only if the run cannot continue:
+ * with `EdgarBlocked`, or with `EdgarUnavailable` after several failures in succession.
  */
 export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: DocumentArchives) {
   const { request } = yield* EdgarClient
   const progress = yield* OperationProgress
+  /** Sum of the weights of the failed downloads since the last response. */
   let consecutiveFailures = 0
   let hasResponse = false
 
@@ -64,7 +68,8 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
       }))
 
   /**
-   * Counts a failed download. A repeated failure has a low weight, unless the SEC has not yet responded to this run.
+   * Counts a failed download. A repeated failure has a low weight, unless the SEC has not yet responded to this run: it
+   * may then be down, and repeated failures must be able to end the run.
    */
   const countFailure = (isRepeated: boolean) => {
     consecutiveFailures += isRepeated && hasResponse ? repeatedFailureWeight : 1
@@ -72,6 +77,8 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
 
   /**
    * Reads the document from the archives or requests it from the SEC. With validators, the response may be `Unchanged`.
+   * A failed result has the kind `absent` if the SEC did not send the document, and `rejected` if it sent something
+   * unusable.
    */
   const requestDocument = (url: string, { isRepeated = false, validators }: DownloadOptions = {}) => {
     const fail = (
@@ -105,9 +112,7 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
     )
   }
 
-  /**
-   * Downloads a document and returns its text. Call it without validators, so that the response cannot be `Unchanged`.
-   */
+  /** Downloads a document and returns its text. Do not pass validators, because an `Unchanged` response has no text. */
   const download = (url: string, options: DownloadOptions = {}) =>
     Effect.map(
       requestDocument(url, options),

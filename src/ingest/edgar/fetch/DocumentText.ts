@@ -2,10 +2,14 @@
 import { Result } from "effect"
 import { Buffer } from "node:buffer"
 
+/** Returns whether the bytes begin with these values. */
 const startsWith = (bytes: Uint8Array, ...start: ReadonlyArray<number>) =>
   start.every((byte, index) => bytes[index] === byte)
 
-/** Detects the encoding from a byte order mark or, for UTF-16 without one, from the leading characters `<?`. */
+/**
+ * Detects a Unicode encoding from the byte order mark of a document or, for UTF-16 without one, from the leading
+ * characters `<?`. Returns undefined if there is neither.
+ */
 const detectUnicode = (bytes: Uint8Array) => {
   if (startsWith(bytes, 0xef, 0xbb, 0xbf)) return "utf-8"
   if (startsWith(bytes, 0xff, 0xfe) || startsWith(bytes, 0x3c, 0, 0x3f, 0)) return "utf-16le"
@@ -13,8 +17,8 @@ const detectUnicode = (bytes: Uint8Array) => {
 }
 
 /**
- * Returns the encoding given in the XML declaration, which contains only ASCII characters. Returns UTF-8 if the
- * declaration does not specify an encoding, and undefined if there is no declaration.
+ * Returns the encoding given in a document's XML declaration, which contains only ASCII characters. Returns UTF-8 if
+ * the declaration does not specify an encoding, and undefined if there is no declaration.
  */
 const findDeclaredEncoding = (bytes: Uint8Array) => {
   const [declaration] = /^\s*<\?xml\s[^>]*/.exec(Buffer.from(bytes.subarray(0, 256)).toString("latin1")) ?? []
@@ -32,8 +36,8 @@ const makeDecoder = (encoding: string) => {
 
 /**
  * Decodes a document. If an XML declaration or a byte order mark specifies the encoding, the encoding must be known and
- * the bytes must be valid; otherwise decoding fails with a reason. Any other document is decoded as UTF-8, with U+FFFD
- * in place of invalid bytes.
+ * the bytes must be valid; otherwise, the result is a failure with the reason as a clause. Any other document is
+ * decoded as UTF-8, with U+FFFD in place of invalid bytes.
  */
 export const decodeDocumentText = (bytes: Uint8Array): Result.Result<string, string> => {
   const encoding = detectUnicode(bytes) ?? findDeclaredEncoding(bytes)

@@ -12,11 +12,14 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
 import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
 
-/** Returns whether the text is a valid header value and contains an email address, as the SEC requires. */
+/** Returns whether the text is a valid `User-Agent` header that contains an email address, as the SEC requires. */
 export const isUserAgentWithEmail = (text: string) =>
   /^[\x20-\x7e]+$/.test(text) && text.split(/[\s<>(),;]+/).some(isEmailAddress)
 
-/** Error message for an invalid User-Agent. It completes a sentence that begins with the setting's name. */
+/**
+ * Error message for an invalid User-Agent. It completes a sentence that begins with the name of the setting
+ * (EDGAR_USER_AGENT).
+ */
 export const edgarUserAgentRequirement =
   "must name you and contain an email address, which the SEC requires of programs"
 
@@ -37,11 +40,11 @@ const HttpUrl = Schema.String.check(
 /** The base URL that replaces the SEC's address in tests; `None` if it is not set. */
 export const EdgarBaseUrlConfig = Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL"))
 
-/** The SEC still refuses requests after a ten-minute pause. */
+/** The SEC refuses requests from this address, and still does so after a pause of ten minutes. */
 export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
 
 /**
- * Even after retries, the SEC did not send the complete document, but an error, a different page, or a truncated
+ * The SEC could not send a document. Even after retries, it sent an error, a different page, or only a part of the
  * document.
  */
 export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
@@ -106,7 +109,7 @@ class RequestRefused extends Data.TaggedError("RequestRefused")<{ readonly statu
 /** The request failed in a way that a retry may fix. */
 class TransientFailure extends Data.TaggedError("TransientFailure")<{ readonly reason: string }> {}
 
-/** Reads and decodes a response body. Stops reading if the body exceeds the maximum size. */
+/** Reads and decodes a response body. Fails without reading the rest if the body exceeds the maximum size. */
 const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const chunks: Array<Uint8Array> = []
   let size = 0
@@ -146,8 +149,10 @@ const isComplete = (url: string, body: string) => {
 }
 
 /**
- * Interprets a response as the document, an absent document, a refusal, or a failure. The SEC uses status 403 both to
- * refuse a request (with an HTML body) and for a missing file (with an XML body).
+ * Interprets a response. Returns the document, or the information that it is missing or unchanged. Fails with
+ * `RequestRefused` if the SEC refuses automated access, with `TransientFailure` if a retry may help, and otherwise with
+ * `DocumentRejected`. The SEC uses status 403 both to refuse a request (with an HTML body) and for a missing file (with
+ * an XML body).
  */
 const interpretResponse = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const { status } = response
@@ -190,7 +195,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
         const client = yield* HttpClient.HttpClient
         const { acquire, pause } = yield* EdgarRateLimiter
 
-        /** Replaces the SEC's address with the base URL, if one is set. */
+        /** Replaces the SEC's address in a URL with the base URL, if one is set. */
         const locate = (url: string) =>
           Option.match(baseUrl, {
             onNone: () => url,
@@ -202,6 +207,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
           yield* acquire
           const headers = {
             "user-agent": userAgent,
+            // `!= null` covers both a missing validator (null) and a request without validators (undefined).
             ...(validators?.etag != null && { "if-none-match": validators.etag }),
             ...(validators?.lastModified != null && { "if-modified-since": validators.lastModified }),
           }
@@ -227,8 +233,8 @@ export class EdgarClient extends Context.Service<EdgarClient, {
           )
 
         /**
-         * Requests a document. If the SEC refuses the request, pauses the requests of all processes and then tries
-         * again once.
+         * Requests a document. If the SEC refuses the request, pauses the requests of all processes for ten minutes,
+         * and then tries again once.
          */
         const request = (document: EdgarDocumentRequest) =>
           attemptWithRetries(document).pipe(

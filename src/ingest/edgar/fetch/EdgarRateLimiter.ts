@@ -1,7 +1,7 @@
 /**
- * Enforces the SEC's limit of 10 requests per second. All processes share the limit through the single row of
- * `edgar_access`: each request reserves a 125 ms slot there, measured by PostgreSQL's clock
- * (docs/decisions/0104-fair-access.md).
+ * Enforces the SEC's limit of 10 requests per second across all processes that use the same database. Each request
+ * reserves a slot of 125 ms in the only row of `edgar_access`, measured by PostgreSQL's clock, and is sent at the start
+ * of its slot (docs/decisions/0104-fair-access.md).
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -10,34 +10,42 @@ import { makeMonotonicClock } from "../../../postgres/metrics/MonotonicTime.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 
 /**
- * Length of a slot. It allows 8 requests per second rather than 10, because a request may start later than its slot.
+ * Length of the slot that each request reserves. It allows 8 requests per second rather than 10, because a request may
+ * be sent later than the start of its slot.
  */
 const slotInterval = Duration.millis(125)
 
 /**
- * Maximum delay after the start of a slot. A process that is later than this reserves another slot. Requests sent
- * within one second therefore come from slots that began within 1.25 seconds of each other: at most 8 × 1.25 = 10.
+ * Maximum delay between the start of a slot and the request. A process that is later than this, for example because it
+ * was suspended, reserves another slot. Requests sent within one second therefore come from slots that began within
+ * 1.25 seconds of each other: at most 8 × 1.25 = 10.
  */
 const maxLatenessMillis = 250
 
-/** Length of a pause. The SEC unblocks an address only after it has stayed within the limit for ten minutes. */
+/**
+ * Length of a pause after the SEC has refused a request. The SEC unblocks an address only after it has stayed within
+ * the limit for ten minutes.
+ */
 export const edgarPauseDuration = Duration.minutes(10)
 
-/** Interval at which a waiting process checks whether the pause is over. */
+/** Interval at which a process that waits for the end of a pause checks whether it is over. */
 const pausePollInterval = Duration.seconds(5)
 
 const decodeSlot = decodeRows(Schema.Struct({ pause_millis: Schema.Finite, wait_millis: Schema.Finite }))
 
+/** Creates the rate limiter of this process. Its statements use the row of `edgar_access` that all processes share. */
 const makeRateLimiter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
+  /** Whether this process has logged the current pause. */
   let isPauseReported = false
 
   const interval = sql`make_interval(secs => ${Duration.toSeconds(slotInterval)}::float8)`
 
   /**
-   * Reserves the next slot, unless requests are paused. Returns, in milliseconds, the remaining pause (negative or zero
-   * if there is none) and the time until the slot begins. `next_request_at` is the end of the last reserved slot.
+   * Reserves the next slot, unless requests are paused. Returns, in milliseconds, the time until the pause ends
+   * (negative or zero if there is none) and the time until the slot begins. `next_request_at` is the end of the last
+   * reserved slot.
    */
   const reserve = Effect.map(
     retryLostConnection(decodeSlot(sql`
@@ -67,10 +75,14 @@ const makeRateLimiter = Effect.gen(function* () {
     yield* Effect.sleep(Duration.min(pausePollInterval, Duration.millis(millis)))
   })
 
-  /** Waits for a slot. If the process was busy or suspended and missed the slot, reserves another one. */
+  /**
+   * Reserves a slot and waits until it begins. If the process was busy or suspended in the meantime and missed the
+   * slot, reserves another one.
+   */
   const acquire: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
     const requestedAt = now()
     const { pause_millis, wait_millis } = yield* reserve
+    // During a pause, no slot has been reserved.
     if (pause_millis > 0) {
       yield* waitForPause(pause_millis)
       return yield* acquire

@@ -1,6 +1,6 @@
 /**
- * Builds the URLs of SEC documents. Tests use the same URLs: `EDGAR_BASE_URL` only changes where `EdgarClient` sends
- * the requests.
+ * Builds the URLs of SEC documents. The URLs always have the SEC's address, even in tests: `EDGAR_BASE_URL` only
+ * changes where `EdgarClient` sends the requests.
  */
 
 /** Base URL of filings, indexes, and ticker lists. */
@@ -74,7 +74,9 @@ export const buildFilingXmlUrl = (cik: string, accession: string, primaryDocumen
 export const buildInstanceUrl = (cik: string, accession: string, primaryDocument: string) =>
   buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/\.htm$/, "_htm.xml"))
 
-/** Returns whether the URL points to an XBRL instance extracted from a main document, or to an element of one. */
+/**
+ * Returns whether the URL is that of an XBRL instance extracted from a filing's main document, or of an element in one.
+ */
 export const isInstanceUrl = (url: string) => /_htm\.xml(#|$)/.test(url)
 
 /**

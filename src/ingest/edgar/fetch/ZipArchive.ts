@@ -1,4 +1,6 @@
-/** Reads individual entries of a ZIP file of any size without unpacking the rest (decision 0128). */
+/**
+ * Reads individual entries of a ZIP file, which may have several gigabytes, without unpacking the rest (decision 0128).
+ */
 import { Data, Effect, Predicate } from "effect"
 import { Buffer } from "node:buffer"
 import { type FileHandle, open } from "node:fs/promises"
@@ -22,16 +24,20 @@ const toDamage = (error: unknown) => {
   return new ZipDamaged({ message: `${problem} (${error instanceof Error ? error.message : String(error)})` })
 }
 
-/** Number of bytes fetched by each read of the archive's central directory, which can be 100 MB long. */
+/**
+ * Number of bytes that are read at once from the archive's central directory (its list of entries), which can be 100 MB
+ * long.
+ */
 const windowBytes = 1 << 20
 
 /**
- * Serves the small reads that `yauzl` makes from a large in-memory block of the file. While listing the entries,
+ * Serves the small reads that `yauzl` makes from a large block of the file in memory. While listing the entries,
  * `yauzl` reads as few as 46 bytes at a time; without the block, each entry would cost several file reads.
  */
 class WindowedReader extends yauzl.RandomAccessReader {
   readonly #file: FileHandle
   #window = Buffer.alloc(0)
+  /** Position of the window in the file. */
   #start = 0
 
   constructor(file: FileHandle) {
@@ -64,8 +70,8 @@ class WindowedReader extends yauzl.RandomAccessReader {
 }
 
 /**
- * Copies only the fields needed to read an entry. The name and the comment would take more memory than all other fields
- * together.
+ * Copies only those fields of an entry that are needed to read it. The name and the comment would take more memory than
+ * all other fields together.
  */
 const keepEntry = (entry: yauzl.Entry) => {
   const { compressedSize, compressionMethod, crc32, generalPurposeBitFlag, relativeOffsetOfLocalHeader } = entry
@@ -80,8 +86,8 @@ const keepEntry = (entry: yauzl.Entry) => {
 }
 
 /**
- * Reads the archive's central directory. Returns the wanted entries by name, and the archive's newest time (see
- * `ZipArchive`).
+ * Reads the archive's central directory. Returns the entries for which `isWanted` is true by name, and the archive's
+ * newest time (see `ZipArchive.newest`).
  */
 const readEntries = async (path: string, isWanted: (name: string) => boolean) => {
   const file = await open(path)
@@ -101,8 +107,8 @@ const readEntries = async (path: string, isWanted: (name: string) => boolean) =>
 }
 
 /**
- * Reads and unpacks an entry. `maxOutputLength` aborts the decompression as soon as the output exceeds the declared
- * size, so that a damaged or malicious file cannot exhaust memory.
+ * Reads and unpacks an entry. `maxOutputLength` aborts the decompression as soon as the output exceeds the size that
+ * the archive states for the entry, so that a damaged or malicious file cannot exhaust memory.
  */
 const readEntry = async (zip: yauzl.ZipFile, entry: yauzl.Entry) => {
   const stored = await buffer(await zip.openReadStreamPromise(entry, { decodeFileData: false }))
@@ -129,8 +135,8 @@ export interface ZipArchive {
 }
 
 /**
- * Opens a ZIP file and loads the wanted entries of its central directory into memory. Closing the scope closes the
- * file.
+ * Opens a ZIP file and loads those entries of its central directory into memory for which `isWanted` is true. Closing
+ * the scope closes the file.
  */
 export const openZipArchive = Effect.fnUntraced(function* (path: string, isWanted: (name: string) => boolean) {
   const { entries, newest } = yield* Effect.tryPromise({ try: () => readEntries(path, isWanted), catch: toDamage })

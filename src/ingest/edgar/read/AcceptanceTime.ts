@@ -1,14 +1,17 @@
 /**
- * Determines filings' acceptance times. In the SEC's submissions files, every timestamp ends in `Z`, but some files
- * contain UTC and others Eastern time (docs/decisions/0102-acceptance-times.md).
+ * Determines when the SEC accepted each filing of a company. In the SEC's submissions files, every timestamp ends in
+ * `Z`, but some files contain UTC and others Eastern time (docs/decisions/0102-acceptance-times.md). The hours of the
+ * timestamps usually show which one it is, because EDGAR does not accept filings at night.
  */
 import { DateTime, Schema } from "effect"
 import { LRUCache } from "lru-cache"
 import { countDays } from "../../../contract/rules/Dates.ts"
 import { fixedOffsetTimeFormat, NewYorkTimeColumn, newYorkTimeFormat } from "../../../contract/rows/Timestamps.ts"
 
+/** The time zone of a company's timestamps. */
 export type AcceptanceTimeZone = "eastern" | "utc"
 
+/** A filing with the timestamp that the SEC states for it. */
 export interface TimestampedFiling {
   readonly accession: string
   readonly form: string
@@ -27,11 +30,12 @@ const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
 type HourStart = { readonly [Zone in AcceptanceTimeZone]: number }
 
 /**
- * Cache of hour starts, because a filing list contains thousands of timestamps. The keys are text such as `2026-02-05
- * 13`; `start` is null if there is no such hour.
+ * Cache of the start of each hour, because a filing list contains thousands of timestamps. The keys are texts such as
+ * `2026-02-05 13`. `start` is null if the text is not an hour that exists.
  */
 const hourStarts = new LRUCache<string, { readonly start: HourStart | null }>({ max: 200_000 })
 
+/** Returns the start of an hour such as `2026-02-05 13`, or null if the text is not an hour that exists. */
 const readHour = (hour: string): HourStart | null => {
   const known = hourStarts.get(hour)
   if (known !== undefined) return known.start
@@ -66,7 +70,10 @@ const nightlyPattern = / 0[045]:15:/
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
-/** Parses a time. UTC offsets change only on the hour, so minutes and seconds can be added to the start of the hour. */
+/**
+ * Converts a time such as `2026-02-05 13:05:45` in this time zone. UTC offsets change only on the hour, so minutes and
+ * seconds can be added to the start of the hour.
+ */
 const parseDigits = (digits: string, timeZone: AcceptanceTimeZone): DateTime.Utc => {
   const [minutes, seconds] = [Number(digits.slice(-5, -3)), Number(digits.slice(-2))]
   return DateTime.makeUnsafe(
@@ -74,6 +81,10 @@ const parseDigits = (digits: string, timeZone: AcceptanceTimeZone): DateTime.Utc
   )
 }
 
+/**
+ * Compares timestamps with exact acceptance times. Returns the time zones in which they are equal, one element for each
+ * filing that matches.
+ */
 const findZonesOfKnownTimes = (
   filings: ReadonlyArray<TimestampedFiling>,
   known: KnownAcceptanceTimes,
@@ -86,8 +97,8 @@ const findZonesOfKnownTimes = (
   })
 
 /**
- * Returns the timestamp without the `Z`, or null if it does not show when EDGAR accepted the filing, for example
- * because it represents only a date.
+ * Returns the timestamp without the `Z`, or null if it does not show when EDGAR accepted the filing: because it
+ * represents only a date, or because EDGAR itself created the filing at night.
  */
 const toBusinessHours = ({ form, stamp }: TimestampedFiling) => {
   const digits = form === "EFFECT" ? null : toDigits(stamp)
@@ -103,6 +114,7 @@ const findZoneOfHour = (filing: TimestampedFiling): AcceptanceTimeZone | undefin
   return easternHours.test(digits) ? "eastern" : utcHours.test(digits) ? "utc" : undefined
 }
 
+/** Returns the more frequent of the two time zones, or null if both are equally frequent. */
 const findMostFrequent = (zones: ReadonlyArray<AcceptanceTimeZone | undefined>): AcceptanceTimeZone | null => {
   const [eastern, utc] = ["eastern", "utc"].map((zone) => zones.filter((one) => one === zone).length)
   if (eastern === undefined || utc === undefined || eastern === utc) return null
@@ -121,13 +133,16 @@ export const determineAcceptanceTimeZone = (
   findMostFrequent(findZonesOfKnownTimes(filings, known)) ?? findMostFrequent(filings.map(findZoneOfHour))
 
 /**
- * Returns a filing whose exact acceptance time would reveal the time zone of all the timestamps. `filings` must be
- * sorted, newest first.
+ * Returns the newest filing whose timestamp shows when EDGAR accepted it. Its exact acceptance time, which the filing's
+ * index page states, would reveal the time zone of all the timestamps. `filings` must be sorted, newest first.
  */
 export const findFilingWithTime = <F extends TimestampedFiling>(filings: ReadonlyArray<F>): F | undefined =>
   filings.find((filing) => toBusinessHours(filing) !== null)
 
-/** Returns the acceptance time, or null if the timestamp has no time or its time zone is unknown. */
+/**
+ * Returns the acceptance time that a timestamp in this time zone denotes, or null if the timestamp has no time or if
+ * the time zone is unknown.
+ */
 export const readAcceptanceTime = (stamp: string, timeZone: AcceptanceTimeZone | null): DateTime.Utc | null => {
   const digits = toDigits(stamp)
   return digits === null || timeZone === null || midnightPattern.test(digits) ? null : parseDigits(digits, timeZone)
@@ -148,8 +163,10 @@ export const findImplausibleTimestamp = ({ filingDate, stamp }: TimestampedFilin
 }
 
 /**
- * Assigns acceptance times to a company's filings. The time is null if the timestamp's hour is impossible in the time
- * zone of the company's timestamps, or if the timestamp is too far from the filing date.
+ * Returns the filings of a company with their acceptance times (`acceptedAt`). An exact time in `known` takes
+ * precedence. Otherwise, the timestamp is converted from the time zone that all of the company's timestamps have. The
+ * time is null if the timestamp's hour is impossible in that time zone, or if the timestamp is too far from the filing
+ * date.
  */
 export const assignAcceptanceTimes = <F extends TimestampedFiling>(
   filings: ReadonlyArray<F>,
@@ -176,8 +193,8 @@ interface DatedFiling {
 }
 
 /**
- * Formats a filing's acceptance time for data files.
- * If the time is unknown, `newYorkTime` is null and `fixedOffsetTime` is midnight of the filing date.
+ * Formats a filing's acceptance time for the columns of data files. If the time is unknown, `newYorkTime` is null and
+ * `fixedOffsetTime` is midnight of the filing date.
  */
 export const formatAcceptanceTimeForColumns = ({ acceptedAt, filingDate }: DatedFiling) =>
   acceptedAt === null

@@ -1,6 +1,6 @@
 /**
- * Determines whether a company's acceptance times are in UTC or Eastern time if their hours do not show it (decision
- * 0102).
+ * Determines whether a company's acceptance times are in UTC or Eastern time if the hours of the times do not show it:
+ * compares one of them with the exact time on the filing's index page (decision 0102).
  */
 import { DateTime, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -35,8 +35,9 @@ const saveKnownTime = Effect.fnUntraced(function* (cik: string, accession: strin
 })
 
 /**
- * Assigns acceptance times to all of a company's filings. If neither a known time nor the hours reveal the time zone of
- * the company's timestamps, requests the exact time of one filing. Once a time is stored, it is not requested again.
+ * Assigns acceptance times to all of a company's filings. If neither a stored exact time nor the hours reveal the time
+ * zone of the company's timestamps, requests the exact time of one filing with `requestAcceptanceTime` (which returns
+ * undefined if the time is not available) and stores it, so that it is not requested again.
  */
 export const resolveAcceptanceTimes = Effect.fnUntraced(
   function* <E, R>(
@@ -60,22 +61,24 @@ const decodeIds = decodeRows(Schema.Struct({ id: Schema.String }))
 
 /**
  * Returns the filings whose row of `news` is missing or has an outdated time. A row can be missing if the SEC released
- * the filing long after its date; only filings from `since` on are checked for this. The time becomes outdated when the
- * company's time zone is determined or corrected.
+ * the filing long after its date; only filings dated on or after `since` are checked for this. The time becomes
+ * outdated when the company's time zone is determined or corrected.
  */
 export const findStaleNews = Effect.fnUntraced(
   function* (cik: string, filings: ReadonlyArray<EdgarFiling>, since: string) {
     const sql = yield* SqlClient.SqlClient
     const byId = new Map(filings.map((filing) => [`${cik}-${filing.accession}`, filing]))
-    const listed = Array.from(byId, ([id, filing]) => ({
+    const expected = Array.from(byId, ([id, filing]) => ({
       id,
       time: formatAcceptanceTimeForColumns(filing).newYorkTime,
       isRequested: filing.filingDate >= since,
     }))
+    // A filing without a time (null) is not outdated, because the comparison then yields null. A row without a time is
+    // outdated as soon as the filing has one: `infinity` differs from every time.
     const rows = yield* decodeIds(sql`
-      select listed.id from jsonb_to_recordset(${JSON.stringify(listed)}::text::jsonb)
-        as listed (id text, time timestamp, "isRequested" boolean) left join news on news.id = listed.id
-      where case when news.id is null then "isRequested" else listed.time <> coalesce(filed_at_time, 'infinity') end
+      select expected.id from jsonb_to_recordset(${JSON.stringify(expected)}::text::jsonb)
+        as expected (id text, time timestamp, "isRequested" boolean) left join news on news.id = expected.id
+      where case when news.id is null then "isRequested" else expected.time <> coalesce(filed_at_time, 'infinity') end
     `)
     return rows.flatMap(({ id }) => byId.get(id) ?? [])
   },

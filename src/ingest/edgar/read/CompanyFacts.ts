@@ -16,6 +16,7 @@ import {
   SecFormName,
 } from "./JsonDocument.ts"
 
+/** A fact in the document. The names are those of the SEC. */
 const FactElement = Schema.Struct({
   end: CalendarDate,
   val: Schema.Number,
@@ -24,7 +25,10 @@ const FactElement = Schema.Struct({
   filed: CalendarDate,
 })
 
-/** A value that a filing reports as of the date `end`. */
+/**
+ * A value that a filing (`accn`, filed on `filed`) reports as of the date `end`: a number of shares or a public float
+ * in US dollars.
+ */
 export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   /** Identifies the fact in the document, such as `dei/EntityPublicFloat/USD/0000320193-25-000079/2025-03-28`. */
   readonly path: string
@@ -36,7 +40,9 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
      * The share classes with their symbols and counts, as text. Empty if the instance has a single count of all shares.
      */
     readonly classes: string
-    /** Securities on the cover page that are not common shares, with their counts, as text. */
+    /**
+     * Securities on the cover page that are not common shares and therefore not included, with their counts, as text.
+     */
     readonly others?: string
     /** URLs of the elements of the XBRL instance that contain the count. */
     readonly source: ReadonlyArray<string>
@@ -49,7 +55,7 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   readonly date?: { readonly stated: string; readonly published: string | null; readonly reason: string | null }
 }
 
-/** A share count that the cover page states, but that cannot be read. */
+/** A number of shares that a filing's cover page states, but that cannot be read. `filed` is the filing date. */
 export interface UnreadableCount extends Pick<CompanyFact, "accn" | "filed" | "form"> {
   /** The date of the count, or null if it is uncertain. */
   readonly end: string | null
@@ -129,10 +135,16 @@ export const byFactDate = Order.combineAll<CompanyFact>([
   Order.mapInput(Order.String, ({ accn }) => accn),
 ])
 
-/** Returns whether the value is between 1 and the largest safe integer. */
+/**
+ * Returns whether the value is between 1 and the largest safe integer. Filers enter 0 if a value does not apply, and
+ * anything larger is an error.
+ */
 export const isUsable = ({ val }: Pick<CompanyFact, "val">) => val >= 1 && val <= Number.MAX_SAFE_INTEGER
 
-/** Groups usable facts by filing and date, because a filing may repeat a fact. */
+/**
+ * Groups usable facts by filing and date, because a filing may repeat a fact. Returns for each group the distinct
+ * values, sorted, and one of its facts.
+ */
 const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>) =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values()).map((repeated) => ({
     values: Array.from(new Set(repeated.map(({ val }) => val))).toSorted((a, b) => a - b),
@@ -165,6 +177,10 @@ const isInteger = ({ val }: CompanyFact) => Number.isInteger(val)
 const decodeDocument = makeJsonTextDecoder(CompanyFactsDocument)
 const decodeElement = makeParsedJsonDecoder(FactElement)
 
+/**
+ * Decodes a company's facts. Elements that cannot be decoded are listed in `rejections`, and facts without a usable
+ * value are omitted. Fails if the document as a whole is malformed or about another company.
+ */
 export const decodeCompanyFacts = (text: string, url: string): Result.Result<CompanyFacts, DocumentRejected> =>
   Result.gen(function* () {
     const { cik, facts } = yield* decodeDocument(text, url)
@@ -172,6 +188,7 @@ export const decodeCompanyFacts = (text: string, url: string): Result.Result<Com
     const { EntityCommonStockSharesOutstanding: onCover, EntityPublicFloat: float } = facts.dei ?? {}
     const onBalanceSheet = facts["us-gaap"]?.CommonStockSharesOutstanding
     const rejections: Array<DocumentRejected> = []
+    /** Decodes the facts with this path. Adds the elements that cannot be decoded to `rejections`. */
     const select = (path: string, elements: ReadonlyArray<unknown> = []) => {
       const [readable, rejected] = Arr.separate(
         elements.map((element, index) => decodeElement(element, `${url}#${path}/${index}`)),

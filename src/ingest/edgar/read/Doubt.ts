@@ -1,7 +1,10 @@
-/** Suspicious values in documents, and operators' decisions about them. */
+/**
+ * Doubts: suspicious values in SEC documents, which the published rows do not contain until an operator has decided
+ * about them.
+ */
 import { hash } from "node:crypto"
 
-/** A suspicious value in a document: what the document states, and what is published instead. */
+/** A suspicious value in a document: what the document states, and what the row contains in its place. */
 export interface Doubt {
   /** Dataset of the affected row. */
   readonly table: string
@@ -20,7 +23,7 @@ export interface Doubt {
   readonly confirmable: string | null
   /** The value that the row contains instead. */
   readonly published: string | null
-  /** Whether one decision settles this doubt together with all other doubts about the same element. */
+  /** Whether one decision settles this doubt together with all other joint doubts about the same element. */
   readonly isJoint?: boolean
   /** The reason why the value is suspicious, as a clause such as "is after the filing". */
   readonly reason: string
@@ -37,8 +40,9 @@ const maxDescription = 200
 const formatDigest = (text: string) => `text ${hash("sha256", text).slice(0, 12)}`
 
 /**
- * Describes what a document states by quoting its numbers and dates, as in `5000000 and 6000000`. Any other text is
- * replaced with part of its hash. The description therefore changes if the document later states different text.
+ * Describes the texts that a document states, as in `5000000 and 6000000`. Quotes only numbers and dates; any other
+ * text may be personal data and is replaced with part of its hash. The description therefore changes if the document
+ * later states a different text.
  */
 export const describeStated = (texts: ReadonlyArray<string>) => {
   const described = texts.map((text) => quotable.test(text) ? text : formatDigest(text)).join(" and ")
@@ -57,6 +61,7 @@ export interface Decision {
 /** Identifies a doubt. If the document later states a different value, that is a new doubt. */
 export type DoubtKey = Pick<Doubt, "column" | "read" | "table" | "url">
 
+/** Formats the key under which decisions about a doubt are found. */
 export const formatDoubtKey = ({ column, read, table, url }: DoubtKey) => JSON.stringify([table, column, url, read])
 
 /** Decisions by doubt key (see `formatDoubtKey`). */

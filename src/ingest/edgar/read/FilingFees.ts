@@ -1,6 +1,6 @@
 /**
- * Decodes the fee exhibit of a registration statement (EX-FILING FEES), which states how much is registered. The SEC
- * stores the exhibit's facts next to it as an XBRL instance (taxonomy `ffd`;
+ * Decodes the fee exhibit of a registration statement (EX-FILING FEES), which states how many securities are registered
+ * and for how much. The SEC stores the exhibit's facts next to it as an XBRL instance (taxonomy `ffd`;
  * docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Result, Schema } from "effect"
@@ -34,11 +34,13 @@ export const findFeeInstance = (text: string, url: string): Result.Result<string
       : Result.fail(new DocumentRejected({ url, reason: "has more than one fee exhibit" }))
   })
 
+/** The amounts that a fee exhibit states. */
 export interface FilingFees {
-  /** Amount in US dollars, with cents. Null if the exhibit does not state the full amount. */
+  /** Amount in US dollars, with cents. Null if the exhibit does not state the amount of all securities. */
   readonly offeringAmount: string | null
+  /** Number of shares. Null if the exhibit does not state it for all securities that are equity. */
   readonly sharesRegistered: string | null
-  /** Names of the elements that contain these values. */
+  /** Names of the elements that contain these values. They become part of the source URLs. */
   readonly elements: ReadonlyArray<string>
 }
 
@@ -47,8 +49,8 @@ const getAttribute = (element: XmlElement, name: string) => element.attributes[n
 const getLocalName = (name: string | null) => name?.replace(/^.*:/, "") ?? ""
 
 /**
- * Returns a key for a line of the offering table, null if the context has no dimension, or "" if it belongs to another
- * table.
+ * Returns a key for the line of the offering table that a context refers to. Facts with the same key belong to the same
+ * line. Returns null if the context is for the exhibit as a whole, and "" if it belongs to a line of another table.
  */
 const readLineKey = (context: XmlElement) => {
   const members = [
@@ -62,9 +64,11 @@ const readLineKey = (context: XmlElement) => {
     : ""
 }
 
+/** A fact in the XBRL instance of a fee exhibit, such as the number of securities on one line of its offering table. */
 interface Fact {
   readonly name: string
   readonly element: XmlElement
+  /** The key of the line of the offering table that the fact belongs to (`readLineKey`). */
   readonly line: string | null
   /** Unit such as `USD` or `shares`. */
   readonly unit: string
@@ -72,6 +76,7 @@ interface Fact {
 
 const taxonomyPattern = /^http:\/\/xbrl\.sec\.gov\/ffd\/\d{4}/
 
+/** Returns the facts about fees. Fails with a reason if there are none or if one of them has no context. */
 const readFacts = (root: XmlElement): Result.Result<ReadonlyArray<Fact>, string> => {
   const lines = new Map(
     findChildElements(root, "context").map((context) => [getAttribute(context, "id"), readLineKey(context)]),
@@ -96,7 +101,10 @@ const readFacts = (root: XmlElement): Result.Result<ReadonlyArray<Fact>, string>
   }))
 }
 
-/** Returns the only value of an element, or null if there is none. If a fact is repeated, all values must be equal. */
+/**
+ * Returns the only value of the facts with this name, or null if there is none. A fact may be repeated, but all values
+ * must be equal.
+ */
 const readOnly = <A>(
   facts: ReadonlyArray<Fact>,
   name: string,
@@ -127,6 +135,7 @@ const readText = ({ element }: Fact) => Result.succeed(readElementText(element))
 const readShares = ({ element, unit }: Fact) =>
   Result.map(readDecimalElement(element), (shares) => unit === "shares" ? shares : null)
 
+/** A line of the offering table: one security with its number and amount. */
 interface OfferingLine {
   readonly isEquity: boolean
   /**
@@ -144,6 +153,7 @@ interface OfferingLine {
 const afterNamePattern =
   /[,;(]| (issued|issuable|reserved|underlying|included|offered|to be|that|which|pursuant|under|par value)\b.*/i
 
+/** Reads a line of the offering table from its facts. */
 const readLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, string> =>
   Result.gen(function* () {
     const title = yield* readOnly(facts, "OfferingSctyTitl", readText)
@@ -157,32 +167,42 @@ const readLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, strin
   })
 
 /**
- * Sums the values of all lines. Returns null if there are no lines or if any value is missing or zero, so the result is
- * never a partial sum.
+ * Sums the values of all lines. Returns null if there are no lines or if any value is missing or zero, because the sum
+ * would then be too small.
  */
 const sumLines = (lines: ReadonlyArray<OfferingLine>, getValue: (line: OfferingLine) => bigint | null) => {
+  // `||` also drops zeros.
   const values = lines.flatMap((line) => getValue(line) || [])
   return values.length === 0 || values.length < lines.length ? null : values.reduce((sum, value) => sum + value)
 }
 
+/**
+ * Returns whether two file numbers belong to the same registration. Registrants that share a statement have file
+ * numbers such as 333-291338 and 333-291338-01.
+ */
 const isSameRegistration = (fileNumber: string, stated: string) =>
-  // Registrants that share a statement have file numbers such as 333-291338 and 333-291338-01.
   stated.split("-").slice(0, 2).join("-") === fileNumber.split("-").slice(0, 2).join("-")
 
+/**
+ * Reads the amounts from the root of the XBRL instance: the stated total or, if there is none, the sum over the lines
+ * of the offering table. The number of shares is always such a sum, over the lines for equity. Fails with a reason if
+ * the exhibit is for another registration or contradicts itself.
+ */
 const readFees = (root: XmlElement, fileNumber: string): Result.Result<FilingFees, string> =>
   Result.gen(function* () {
     if (root.name !== "xbrl" || root.namespace !== "http://www.xbrl.org/2003/instance") {
       return yield* Result.fail("is not an XBRL instance")
     }
     const facts = yield* readFacts(root)
-    const whole = facts.filter(({ line }) => line === null)
-    const stated = yield* readOnly(whole, "RegnFileNb", readText)
-    if (stated !== null && !isSameRegistration(fileNumber, stated)) {
+    const factsOfExhibit = facts.filter(({ line }) => line === null)
+    const statedNumber = yield* readOnly(factsOfExhibit, "RegnFileNb", readText)
+    if (statedNumber !== null && !isSameRegistration(fileNumber, statedNumber)) {
       return yield* Result.fail("is about another registration")
     }
-    const total = yield* readOnly(whole, "TtlOfferingAmt", readDollars)
+    const total = yield* readOnly(factsOfExhibit, "TtlOfferingAmt", readDollars)
     const lines = yield* Result.all(
-      Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, facts]) => line ? [readLine(facts)] : []),
+      // Skips null (the exhibit as a whole) and "" (lines of other tables).
+      Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, ofLine]) => line ? [readLine(ofLine)] : []),
     )
     // A total of zero means that the fees are deferred.
     const dollars = total === 0n ? null : total ?? sumLines(lines, (line) => line.dollars)

@@ -1,5 +1,7 @@
 /**
- * Builds the rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md).
+ * Builds the rows of `float_outstanding` (a company's current share count) and `historical_float_pro` (the share counts
+ * and the public float in each filing; docs/decisions/0103-unknown-values-of-filings.md). The column `details` explains
+ * each count in words.
  */
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
@@ -17,9 +19,10 @@ import {
 } from "./ShareCounts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
+/** Formats clauses such as "is after the filing" as "it is after the filing". */
 const formatReasons = (reasons: ReadonlyArray<string>) => reasons.map((reason) => `it ${reason}`).join("; ")
 
-/** Explains, for `details`, why a value is suspicious or what an operator has decided about it. */
+/** Explains, for the column `details`, why a value is suspicious or what an operator has decided about it. */
 const formatDoubts = ({ decided, fact, isLeftOut, reasons }: AssessedFact) => {
   if (decided !== undefined) {
     return decided.decision.isConfirmed
@@ -32,11 +35,11 @@ const formatDoubts = ({ decided, fact, isLeftOut, reasons }: AssessedFact) => {
     : ` Unconfirmed: ${formatReasons(reasons)}.`
 }
 
-/** Explains, for `details`, why the date of a count is considered wrong. */
+/** Explains, for the column `details`, why the date of a count is considered wrong. */
 const formatDateDoubt = ({ date }: CompanyFact) =>
   date?.reason == null ? "" : ` The filing dates them ${date.stated}, which ${date.reason}.`
 
-/** Describes where a count comes from, based on the path of its fact. */
+/** Describes where a count comes from (cover page or balance sheet), based on the path of its fact. */
 const describeOrigin = ({ instance, path }: CompanyFact) =>
   path.startsWith("dei/")
     ? instance === undefined || instance.classes === ""
@@ -46,11 +49,17 @@ const describeOrigin = ({ instance, path }: CompanyFact) =>
       }`
     : "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page."
 
-/** Explains why no market capitalization can be computed from a count that is not a sum of known class counts (D44). */
+/**
+ * Explains why the company has no market capitalization if its count may cover several share classes: their prices
+ * differ, and the count of each class is unknown (D44).
+ */
 const classesNote = " They may be of several classes. The number of shares of each is not known, and without it " +
   "`market_cap` of the company is null."
 
-/** Returns whether the count may cover several share classes without being the sum of their known counts. */
+/**
+ * Returns whether the published count may cover several share classes without being the sum of their known counts. This
+ * is so for a count from a balance sheet, and for a total that an operator has set in place of the counts per class.
+ */
 const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) =>
   !isLeftOut &&
   (path.startsWith("dei/")
@@ -74,17 +83,25 @@ const describeUnreadable = ({ reason }: UnreadableCount) =>
   `Left out: the shares outstanding on the cover page cannot be read. The count ${reason}.`
 
 /**
- * Explains why no market capitalization of depositary receipts can be computed from counts of ordinary shares (D44).
+ * Explains why a company with depositary receipts has no market capitalization: its counts are numbers of ordinary
+ * shares, while its price is that of a receipt (D44).
  */
 const receiptNote = "These are ordinary shares. The number of them per receipt is not in the facts, and without it " +
   "(`ads_ratio`), `market_cap` of the company is null."
 
-/** Returns the date of a count as published in the rows. */
+/**
+ * Returns the date of a count to publish, or null if it is unknown. `end` can be a substitute that is only used for
+ * sorting; `date.published` is then the date to publish.
+ */
 const getReportedDate = ({ date, end }: CompanyFact) => date === undefined ? end : date.published
 
 /**
- * Groups the facts by filing. Each group has the counts from the filing's cover page (or from its balance sheet if the
- * cover page has none) and the filing's public float.
+ * Groups the facts by filing. Each group has:
+ *
+ * - `counts`: the counts from the filing's cover page or, if there are none (`isFromCover` is false), from its balance
+ *   sheet
+ * - `unreadable`: the counts on the cover page that cannot be read and that matter for the rows
+ * - `float`: the filing's public float
  */
 const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats }: CountAssessment) => {
   const accessions = new Set([
@@ -98,6 +115,7 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
     /** Returns the count that an operator has set in place of an unreadable one. */
     const findDecided = ({ end, filed, read }: UnreadableCount) =>
       onCover.find(({ decided, fact }) => decided?.read === read && fact.end === (end ?? filed))
+    /** The counts on the cover page that operators have set. All others are readable. */
     const decided = new Set(unreadable.map(findDecided))
     return {
       accession,
@@ -107,7 +125,7 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
        * which makes the unreadable ones unimportant.
        */
       unreadable: onCover.every((count) => decided.has(count))
-        ? unreadable.filter((one) => findDecided(one) === undefined)
+        ? unreadable.filter((count) => findDecided(count) === undefined)
         : [],
       isFromCover: onCover.length > 0,
       float: floats.findLast(isOfFiling),
@@ -115,17 +133,24 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
   })
 }
 
-/** The content of a row: a count, the reasons why other counts in the filing cannot be read, or both. */
-interface RowParts {
+/**
+ * The content of a row, except the public float: a count, the reasons why other counts in the filing cannot be read
+ * (`causes`), or both.
+ */
+interface RowContent {
   readonly count: AssessedFact | undefined
   readonly causes: ReadonlyArray<UnreadableCount>
 }
 
 /**
- * Returns one row for each share count in each filing: the counts on the cover page or, if it has none, the count on
- * the balance sheet. An unreadable count on the cover page also has a row or, if there is a balance sheet count, is
- * mentioned in the row of that count. The row with a filing's latest count also contains the filing's public float. A
- * filing without counts has a single row with its float.
+ * Returns the rows of `historical_float_pro`. Each filing has one row per share count:
+ *
+ * - for each count on the cover page or, if there is none, for the count on the balance sheet;
+ * - for each date with an unreadable count on the cover page. If there is a balance sheet count, its row mentions the
+ *   unreadable counts instead.
+ *
+ * The row with a filing's latest count also contains the filing's public float. A filing without counts has a single
+ * row with its float.
  */
 const makeHistoricalRows = (
   issuer: Issuer,
@@ -135,21 +160,23 @@ const makeHistoricalRows = (
 ): ReadonlyArray<RowCells> =>
   groupByFiling(facts, assessment).flatMap(({ accession, counts, float, isFromCover, unreadable }) => {
     const latest = counts.at(-1)
-    // Keep one count per date, because several implausible dates may have been replaced with the same date.
-    const byDate = Array.from(new Map(counts.map((count) => [getReportedDate(count.fact), count])).values())
-    const isBeside = counts.length > 0 && !isFromCover
-    const unread = isBeside ? [] : Array.from(Map.groupBy(unreadable, ({ end }) => end).values())
-    const parts: ReadonlyArray<RowParts> = [
-      ...byDate.map((count) => ({ count, causes: isBeside && count === latest ? unreadable : [] })),
-      ...unread.map((causes) => ({ count: undefined, causes })),
+    // Use one count per date, because several implausible dates may have been replaced with the same date.
+    const countsByDate = Array.from(new Map(counts.map((count) => [getReportedDate(count.fact), count])).values())
+    const isFromBalanceSheet = counts.length > 0 && !isFromCover
+    const unreadableByDate = isFromBalanceSheet ? [] : Array.from(Map.groupBy(unreadable, ({ end }) => end).values())
+    const contents: ReadonlyArray<RowContent> = [
+      ...countsByDate.map((count) => ({ count, causes: isFromBalanceSheet && count === latest ? unreadable : [] })),
+      ...unreadableByDate.map((causes) => ({ count: undefined, causes })),
     ]
-    const [first = { count: undefined, causes: [] }, ...others] = parts
-    const withFloat = parts.find(({ count }) => count === latest) ?? first
-    return [first, ...others].map((part): RowCells => {
-      const { causes, count } = part
+    // A filing that only has a public float gets a row without a count.
+    const [first = { count: undefined, causes: [] }, ...others] = contents
+    const contentWithFloat = contents.find(({ count }) => count === latest) ?? first
+    return [first, ...others].map((content): RowCells => {
+      const { causes, count } = content
       const [cause] = causes
-      const ownFloat = part === withFloat ? float : undefined
-      const { filed, form } = count?.fact ?? ownFloat?.fact ?? cause ?? { filed: "", form: "" }
+      const floatOfRow = content === contentWithFloat ? float : undefined
+      // At least one of the three is present, so the empty strings are only a fallback.
+      const { filed, form } = count?.fact ?? floatOfRow?.fact ?? cause ?? { filed: "", form: "" }
       return {
         ticker: getTickerOn(issuer, filed),
         filed_at: filed,
@@ -162,19 +189,23 @@ const makeHistoricalRows = (
         details: [
           ...(count === undefined ? [] : [describeCount(count), ...(isAdr ? [receiptNote] : [])]),
           ...causes.map(describeUnreadable),
-          ...(ownFloat === undefined ? [] : [describeFloat(ownFloat)]),
+          ...(floatOfRow === undefined ? [] : [describeFloat(floatOfRow)]),
         ].join(" "),
         last_updated: `${filed} 00:00:00`,
         source: [
           ...(count === undefined ? [] : listSources(issuer.cik, count.fact)),
           ...causes.map(({ url }) => url),
-          ...(ownFloat === undefined ? [] : listSources(issuer.cik, ownFloat.fact)),
+          ...(floatOfRow === undefined ? [] : listSources(issuer.cik, floatOfRow.fact)),
         ],
       }
     })
   })
 
-/** Returns the doubts about rows of `historical_float_pro` that await an operator's decision. */
+/**
+ * Returns the doubts about rows of `historical_float_pro` that await an operator's decision: implausible counts and
+ * dates, counts that cannot be read, and implausible public floats. A public float has no column of its own, so a doubt
+ * about it is about `details`.
+ */
 export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: CountAssessment): ReadonlyArray<Doubt> =>
   groupByFiling(facts, assessment).flatMap(({ counts, float, unreadable }) => {
     const table = "historical_float_pro"
@@ -218,8 +249,9 @@ export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: Co
   })
 
 /**
- * Returns the company's current share count. If its facts contain none, the stored count remains (D38).
- * `assessment` is undefined if the company has no facts.
+ * Returns the company's current share count with its sources. If the company's facts contain no usable count, returns
+ * the stored count, so that a count once found remains (D38). If the facts contain only a doubtful count, the current
+ * count is unknown. `assessment` is undefined if the company has no facts.
  */
 export const makeCurrentCount = (
   { cik }: Pick<Issuer, "cik">,
@@ -237,6 +269,7 @@ export const makeCurrentCount = (
   }
 }
 
+/** Returns the row of `float_outstanding`, or no row if the company has no filings. */
 const makeCurrentRows = (
   issuer: Issuer,
   { source, ...count }: CurrentCount,
@@ -260,8 +293,8 @@ const makeCurrentRows = (
 }
 
 /**
- * Returns the row with the company's current share count, and the rows with the counts and public floats of all
- * filings. If the company has depositary receipts, its counts are numbers of ordinary shares, not of receipts.
+ * Returns the company's rows of `float_outstanding` and `historical_float_pro`. `count` is the current share count. If
+ * the company has depositary receipts, its counts are numbers of ordinary shares, not of receipts.
  */
 export const makeFloatRows = (
   issuer: Issuer,

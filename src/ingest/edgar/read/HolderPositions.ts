@@ -1,6 +1,7 @@
 /**
- * Groups the lines of an ownership form into a holder's positions, and determines the amount of each position after the
- * last transaction (docs/decisions/0100-ownership-from-filings.md).
+ * Groups the lines of an ownership form into positions, and determines the amount of each position after its last
+ * transaction (docs/decisions/0100-ownership-from-filings.md). A position is what a holder owns of one security in one
+ * way, such as common stock held by a trust.
  */
 import type { Problem } from "./OwnershipHolders.ts"
 import type { SecurityIdentity } from "./SecurityTitles.ts"
@@ -12,11 +13,13 @@ export interface HoldingLine {
   readonly title: string
   readonly security: SecurityIdentity
   /**
-   * Nature of ownership, price, and dates, as JSON. Lines about the same position have the same terms and footnotes.
+   * The terms that lines about the same position have in common: nature of ownership (such as `By Trust`), exercise
+   * price, and dates, as JSON.
    */
   readonly terms: string
-  /** The nature of ownership as a phrase (`NatureOfOwnership.phrase`). Word order matters. */
+  /** The nature of ownership as a phrase (`NatureOfOwnership.phrase`). Unlike in `terms`, word order matters. */
   readonly nature: string
+  /** Ids of the footnotes to the nature of ownership. */
   readonly footnotes: ReadonlySet<string>
   /** Transaction date; null if it is unknown or implausible. */
   readonly date: string | null
@@ -40,33 +43,46 @@ const isSameSet = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size ===
 
 const isNested = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.isSubsetOf(b) || b.isSubsetOf(a)
 
+/** Returns whether two lines with the same security and terms do not differ in any detail. */
 const isSamePosition = (line: HoldingLine, other: HoldingLine) =>
   line.nature === other.nature && isSameSet(line.footnotes, other.footnotes) &&
   isSameSet(line.security.optional, other.security.optional)
 
-/** Returns whether two lines with the same security and terms could report either one position or two. */
+/**
+ * Returns whether two lines with the same security and terms could report either one position or two. This is so if one
+ * line has only details (footnotes, optional words of the title) that the other line has as well. Two lines without any
+ * difference report the same position, unless one of them reports a holding: a holding has only one line.
+ */
 const isUnclear = (line: HoldingLine, other: HoldingLine) =>
   isSamePosition(line, other)
     ? line.isHolding || other.isHolding
     : isNested(line.footnotes, other.footnotes) && isNested(line.security.optional, other.security.optional)
 
-/** Groups the lines by position. Returns null if it is unclear which lines report the same position. */
+/**
+ * Groups the lines by position: first by security and terms, and then by the details in which two positions can differ.
+ * Returns null if it is unclear which lines report the same position.
+ */
 export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
-  const alike = Map.groupBy(lines, ({ security, terms }) => JSON.stringify([security.name, terms]))
+  const groups = Map.groupBy(lines, ({ security, terms }) => JSON.stringify([security.name, terms]))
   const positions: Array<Lines> = []
-  for (const group of alike.values()) {
-    const distinct = Map.groupBy(
-      group,
-      ({ footnotes, nature, security }) =>
-        JSON.stringify([nature, ...[footnotes, security.optional].map((words) => Array.from(words).toSorted())]),
+  for (const group of groups.values()) {
+    const positionsOfGroup = Array.from(
+      Map.groupBy(
+        group,
+        ({ footnotes, nature, security }) =>
+          JSON.stringify([nature, ...[footnotes, security.optional].map((words) => Array.from(words).toSorted())]),
+      ).values(),
     )
-    const [...ofGroup] = distinct.values()
-    const firsts = ofGroup.flatMap(([first]) => first ?? [])
-    if (
-      ofGroup.some((one) => one.length > 1 && one.some(({ isHolding }) => isHolding)) ||
-      firsts.some((line, index) => firsts.slice(index + 1).some((other) => isUnclear(line, other)))
-    ) return null
-    positions.push(...ofGroup)
+    const hasRepeatedHolding = positionsOfGroup.some((position) =>
+      position.length > 1 && position.some(({ isHolding }) => isHolding)
+    )
+    // The lines of a position have equal details, so it is sufficient to compare the first lines.
+    const firstLines = positionsOfGroup.flatMap(([first]) => first ?? [])
+    const isAnyUnclear = firstLines.some((line, index) =>
+      firstLines.slice(index + 1).some((other) => isUnclear(line, other))
+    )
+    if (hasRepeatedHolding || isAnyUnclear) return null
+    positions.push(...positionsOfGroup)
   }
   return positions
 }
@@ -82,13 +98,14 @@ const isNear = (amount: bigint, other: bigint, tolerance: bigint) =>
   amount - other <= tolerance && other - amount <= tolerance
 
 /**
- * Returns whether the dates ascend and each amount equals the previous line's amount plus or minus the traded shares,
- * as far as the lines state these values.
+ * Returns whether the lines are in a possible order: the dates ascend, and each line begins with the amount that the
+ * previous line ended with. Values that the lines do not state are assumed to fit. Amounts may deviate by up to
+ * `tolerance`.
  */
 const isConsistent = (lines: Lines, tolerance: bigint) =>
   isRising(findDates(lines)) && lines.every((line, index) => {
-    const [before, held] = [getHeldBefore(line), lines[index - 1]?.held ?? null]
-    return index === 0 || before === null || held === null || isNear(before, held, tolerance)
+    const [before, previous] = [getHeldBefore(line), lines[index - 1]?.held ?? null]
+    return before === null || previous === null || isNear(before, previous, tolerance)
   })
 
 /** Creates disjoint sets of amounts (union-find). `find` returns the representative of an amount's set. */
@@ -120,6 +137,7 @@ const makeGroups = () => {
  * the end of the previous day, if that is known.
  */
 const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undefined => {
+  /** For each amount, the number of lines that end with it minus the number of lines that begin with it. */
   const surplus = new Map<bigint, number>()
   const groups = makeGroups()
   for (const line of lines) {
@@ -129,16 +147,20 @@ const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undef
     surplus.set(to, (surplus.get(to) ?? 0) + 1)
     groups.connect(from, to)
   }
+  // If the graph is not connected, no trail can use all edges.
   if (new Set(Array.from(surplus.keys(), groups.find)).size !== 1) return undefined
   const uneven = Array.from(surplus).filter(([, count]) => count !== 0)
+  // Without a surplus anywhere, the trail is closed.
   if (uneven.length === 0) return start !== undefined && surplus.has(start) ? start : undefined
+  // An open trail has exactly two uneven nodes: its end, with a surplus of 1, and its start, with -1.
   const [end, ...others] = uneven.flatMap(([amount, count]) => count === 1 ? [amount] : [])
   return uneven.length === 2 && others.length === 0 ? end : undefined
 }
 
 /**
- * Returns whether the amounts end where they began, so that any line might be the last transaction. Returns false if
- * the order is clear from the dates of the lines or from `start`, the amount at the end of the previous day.
+ * Returns whether the lines, in this order, end with the amount that they began with, so that any of them might be the
+ * last transaction. Returns false if the order is clear nevertheless, from the dates of the lines or from `start`, the
+ * amount at the end of the previous day.
  */
 const returnsToStart = (lines: Lines, start: bigint | undefined, tolerance: bigint) => {
   const [first, last] = [lines[0], lines.at(-1)]
@@ -150,16 +172,18 @@ const returnsToStart = (lines: Lines, start: bigint | undefined, tolerance: bigi
 }
 
 /**
- * Returns whether the lines are in chronological order, so that the last one is the last transaction. Amounts may
- * deviate by up to `tolerance`. An exercise on the first line is assumed to come first, because its shares are sold
- * afterwards.
+ * Returns whether the form lists the lines in chronological order, so that the last line is the last transaction.
+ * Amounts may deviate by up to `tolerance`. If the first line is the exercise of a derivative, it is assumed to come
+ * first even if the amounts allow any order, because the shares from an exercise are sold afterwards.
  */
 const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
   (lines[0]?.isExercise === true || !returnsToStart(lines, start, tolerance)) && isConsistent(lines, tolerance)
 
 /**
- * Returns the lines that may be the last transaction of a day. `lines` contains all lines for that day, in document
- * order.
+ * Returns the lines that may be the last transaction of a day: one line (or several with the same resulting amount) if
+ * the amounts show which one is last, and otherwise all lines. `lines` contains all lines for that day, in document
+ * order. `start` is the amount at the end of the previous day, if known. Tries, in this order: document order, any
+ * order whose amounts fit exactly, document order with rounded amounts, reverse document order.
  */
 const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   // Some filers mark the exercise of an option as an acquisition, although the transaction code says otherwise.
@@ -175,24 +199,28 @@ const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   return !returnsToStart(reversed, start, tolerance) && isConsistent(reversed, tolerance) ? lines.slice(0, 1) : lines
 }
 
+/** Returns whether the dates descend, that is, whether the form lists the newest transaction first. */
 const isNewestFirst = (lines: Lines) => {
   const dates = findDates(lines).toReversed()
+  // Equal dates do not show an order.
   return isRising(dates) && dates[0] !== dates.at(-1)
 }
 
 /**
- * Returns the lines that may be the last transaction of a position. This is the line with the latest date or, if
- * several lines have that date, the one whose amounts show that it is last. If the amounts contradict each other,
- * returns all lines for that date.
+ * Returns the lines that may be the last transaction of a position. `lines` are the position's lines in document order.
+ * Only lines with the latest date are considered. If there are several, their amounts show which one is last; if these
+ * contradict each other, all lines for that date are returned.
  */
 export const findLastLines = (lines: Lines): Lines => {
   const ordered = isNewestFirst(lines) ? lines.toReversed() : lines
+  // If any date is unknown, all lines are treated as if they were from the same day.
   const days = ordered.some(({ date }) => date === null)
     ? [ordered]
     : Array.from(Map.groupBy(ordered, ({ date }) => date ?? "")).toSorted(([a], [b]) => a < b ? -1 : 1)
-      .map(([, ofDay]) => ofDay)
-  return days.reduce<Lines>((before, ofDay) => {
-    const [start = null, ...others] = new Set(before.map(({ held }) => held))
-    return findLastLinesOfDay(ofDay, start === null || others.length > 0 ? undefined : start)
+      .map(([, linesOfDay]) => linesOfDay)
+  // Each day begins with the amount that the previous day ended with, if that amount is unambiguous.
+  return days.reduce<Lines>((lastOfPreviousDay, linesOfDay) => {
+    const [start = null, ...others] = new Set(lastOfPreviousDay.map(({ held }) => held))
+    return findLastLinesOfDay(linesOfDay, start === null || others.length > 0 ? undefined : start)
   }, [])
 }

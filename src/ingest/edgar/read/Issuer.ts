@@ -4,7 +4,10 @@ export interface Issuer {
   readonly cik: string
   /** The current symbol of the primary security, which is usually the common stock (`PrimarySymbols.ts`). */
   readonly ticker: string
-  /** All ticker symbols of the CIK, in the SEC's order, including symbols of preferred shares, units, and warrants. */
+  /**
+   * All current symbols of the company, in the order of the SEC's ticker list, including symbols of preferred shares,
+   * units, and warrants.
+   */
   readonly tickers: ReadonlyArray<string>
   readonly name: string
   /** The exchange name that the SEC uses, such as `Nasdaq`, `NYSE`, or `OTC`. */

@@ -1,4 +1,7 @@
-/** Decodes the SEC's JSON documents. Error messages about malformed documents do not quote them. */
+/**
+ * Decodes the SEC's JSON documents. The reasons in rejections do not quote the documents, which may contain personal
+ * data.
+ */
 import { Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import * as Column from "../../../contract/rows/Columns.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
@@ -48,7 +51,10 @@ export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
   }),
 )
 
-/** A form name. Unlike other text, it is not normalized, so it must already be a valid cell of a data file. */
+/**
+ * A form name, such as `10-K/A`. Unlike other text, it is not normalized, so it must already be a valid cell of a data
+ * file.
+ */
 export const SecFormName = Column.text("SEC form.").schemas.insert
 
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))

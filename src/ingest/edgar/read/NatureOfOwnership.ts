@@ -1,5 +1,6 @@
 /**
- * Recognizes natures of indirect ownership that differ only in wording, such as `By Trust`, `By trust.`, and `Trust`.
+ * Recognizes texts about the nature of indirect ownership that differ only in wording, such as `By Trust`, `By trust.`,
+ * and `Trust`. A line of an ownership form has such a text if the owner holds the securities through someone else.
  */
 
 /**
@@ -26,7 +27,7 @@ export const splitFootnoteMarks = (text: string) => {
   return { rest, footnotes }
 }
 
-/** Words that do not help identify the holder. */
+/** Words that do not help identify who holds the securities for the owner. */
 const emptyWords = new Set(
   "by held owned indirect indirectly through via in the of for see".split(" "),
 )
@@ -41,9 +42,13 @@ const synonyms: ReadonlyMap<string, string> = new Map([
 
 const spouses = new Set(["wife", "husband"])
 
-/** Words that a filer may include in or omit from an account's name, as in `401(k)` and `Company 401(k) Plan`. */
+/**
+ * Words that a filer may include in or omit from an account's name, as in `401(k)` and `Company 401(k) Plan`. They
+ * count only if there are no other words.
+ */
 const optionalWords = new Set(["plan", "account", "company", "issuer"])
 
+/** The nature of ownership that a line of an ownership form states, in a form that can be compared. */
 export interface NatureOfOwnership {
   /**
    * The significant words in alphabetical order. Two lines can report the same position only if their words are equal:
@@ -60,7 +65,10 @@ export interface NatureOfOwnership {
   readonly footnotes: ReadonlyArray<string>
 }
 
-/** Parses the text of a `natureOfOwnership` element. Drops words that do not help identify the holder. */
+/**
+ * Parses the text of a `natureOfOwnership` element: unifies spellings and abbreviations, splits the text into words,
+ * and drops words that do not help identify the holder.
+ */
 export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
   const { footnotes, rest } = splitFootnoteMarks(
     text.normalize("NFKC").toLowerCase().replace(/\b401[ -]*\(?k\b\)?/g, "401k")
@@ -71,8 +79,8 @@ export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
   const words = rest.replace(/\b(by|in|through|of|for) an? /g, "$1 ").split(/[^\p{L}\p{N}&]+/u)
     .map((word) => synonyms.get(word) ?? word)
     .filter((word) => word !== "" && !emptyWords.has(word))
-  const needed = words.filter((word) => !optionalWords.has(word))
-  const phrase = needed.length === 0 ? words : needed
+  const requiredWords = words.filter((word) => !optionalWords.has(word))
+  const phrase = requiredWords.length === 0 ? words : requiredWords
   const general = phrase.map((word) => spouses.has(word) ? "spouse" : word)
   return {
     words: Array.from(new Set(general)).toSorted().join(" "),

@@ -12,7 +12,10 @@ const repeatsForm = (description: string, form: string) => {
   return ["", "PRIMARYDOCUMENT", simplify(form)].includes(simplify(description))
 }
 
-/** Combines the form, the filer's description, and the items, as in `8-K: CURRENT REPORT, items 5.02, 9.01`. */
+/**
+ * Combines the form, the filer's description of the main document, and the items of the form, as in `8-K: CURRENT
+ * REPORT, items 5.02, 9.01`.
+ */
 const formatTitle = ({ description, form, items }: EdgarFiling) => {
   const parts = [
     ...(description === null || repeatsForm(description, form) ? [] : [description]),
@@ -45,7 +48,7 @@ export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>
     }
   })
 
-/** Returns doubts about implausible acceptance times. */
+/** Returns doubts about implausible acceptance times. The rows of `news` do not contain these times. */
 export const findNewsDoubts = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<Doubt> =>
   filings.flatMap((filing) => {
     const read = filing.acceptedAt === null ? findImplausibleTimestamp(filing) : undefined

@@ -12,6 +12,7 @@ import {
   makeReading,
   makeUnknown,
   type OwnershipHolders,
+  type Problem,
   type Reading,
   readRequired,
   readStated,
@@ -22,22 +23,34 @@ import * as Xml from "./XmlValues.ts"
 import { classifyDerivativeByTitle, classifySharesByTitle, makeSecurityIdentifier } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
-/** A line of a form, together with the date that it states. */
+/**
+ * A line of a form, together with the transaction date that it states. The date can be implausible, and
+ * `HoldingLine.date` is then null.
+ */
 interface DatedLine extends HoldingLine {
   readonly stated: Reading<string>
 }
 
-/** Values needed to read every line of a form. */
+/** Values that are the same for all lines of a form and are needed to read each of them. */
 interface FormContext {
   readonly filingDate: string
-  /** The day of the first transaction or other event, or null if the form does not state it. */
+  /**
+   * The day of the first transaction or other event that the form reports, or null if the form does not state it. No
+   * plausible transaction date is much earlier.
+   */
   readonly firstDay: string | null
+  /** Determines which security a title denotes. */
   readonly identify: ReturnType<typeof makeSecurityIdentifier>
 }
 
+/**
+ * Finds the element that contains a value. In these forms, it is nested in the named element:
+ * `<name><value>…</value></name>`.
+ */
 const findValue = (parent: XmlElement | undefined, name: string) =>
   findOnlyChildElement(findOnlyChildElement(parent, name), "value")
 
+/** Reads a number of securities, in units of 10⁻⁸ (numbers may have fractions). */
 const readAmount = (parent: XmlElement | undefined, name: string) =>
   readStated(findValue(parent, name), (element) => Xml.readDecimalElement(element, name))
 
@@ -47,8 +60,8 @@ const readFootnotes = (element: XmlElement | undefined) =>
     : findChildElements(element, "footnoteId").flatMap(({ attributes: { id } }) => id === undefined ? [] : [id.value])
 
 /**
- * Returns an element's value, or the ids of its footnotes if they state the value in words. Equal numbers or dates
- * yield equal terms, such as `8.88` and `8.880`.
+ * Returns a term of a security, such as its exercise price, in a form that can be compared: equal numbers or dates
+ * yield equal texts, such as `8.88` and `8.880`. If footnotes state the term in words, returns their ids.
  */
 const readTerm = (parent: XmlElement, name: string) => {
   const element = findOnlyChildElement(parent, name)
@@ -60,41 +73,57 @@ const readTerm = (parent: XmlElement, name: string) => {
 }
 
 /**
- * Returns the number of shares underlying the held derivatives, or null if unknown. After a transaction, the number is
- * known only if each derivative represents one share or if none is held anymore.
+ * Returns the number of shares that the held derivatives can be exchanged for, or null if unknown. A line about a
+ * holding states it (`shares`). A line about a transaction states only the number of shares underlying the traded
+ * derivatives. The number for the held ones is then known only if each derivative represents one share or if none is
+ * held any more.
  */
 const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigint | null, shares: bigint | null) => {
   if (isHolding) return shares
   return held === 0n || (traded !== null && traded === shares) ? held : null
 }
 
-/** Transaction codes that can only add shares (A) or only remove them (D). */
+/**
+ * Directions implied by transaction codes in which shares can only be acquired (`A`) or only be disposed of (`D`). For
+ * example, a sale (`S`) always removes shares.
+ */
 const directions: { readonly [code: string]: string } = { A: "A", P: "A", S: "D", F: "D", D: "D" }
 
 /** Transaction codes for the exercise of an option or a warrant, which is then no longer held. */
 const exerciseCodes = new Set(["C", "M", "O", "X"])
 
-/** Returns the change of the position both as the form states it and as the transaction code implies. */
+/**
+ * Returns how many securities a transaction added (negative if it removed them). `change` follows the direction that
+ * the form states, and `impliedChange` follows the direction that the transaction code implies, because some filers
+ * state the wrong one. `isExercise` is true if the transaction adds shares by exercising a derivative.
+ */
 const readChanges = (line: XmlElement, title: string, traded: bigint | null) => {
+  /** `A` (acquired) or `D` (disposed of). */
   const stated = readElementText(
     findValue(findOnlyChildElement(line, "transactionAmounts"), "transactionAcquiredDisposedCode"),
   )
   const code = readElementText(findOnlyChildElement(findOnlyChildElement(line, "transactionCoding"), "transactionCode"))
   const kind = line.name.startsWith("derivative") ? classifyDerivativeByTitle(title) : "shares"
+  // A transaction in shares follows its code. Exercising an option or a warrant always removes it.
   const implied = kind === "shares"
     ? directions[code ?? ""]
     : (kind === "option" || kind === "warrant") && exerciseCodes.has(code ?? "")
     ? "D"
     : undefined
-  const sign = (direction: string | null) =>
+  /** Returns the traded number with the sign of the direction. */
+  const applyDirection = (direction: string | null) =>
     traded === null ? null : direction === "A" ? traded : direction === "D" ? -traded : null
   return {
-    change: sign(stated),
-    impliedChange: sign(implied ?? stated),
+    change: applyDirection(stated),
+    impliedChange: applyDirection(implied ?? stated),
     isExercise: kind === "shares" && exerciseCodes.has(code ?? "") && stated === "A",
   }
 }
 
+/**
+ * Reads a line of a table. `isHolding` is false if the line reports a transaction. The nature of ownership, such as `By
+ * Trust`, is used only for indirect holdings. Amounts that the line does not state are null.
+ */
 const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, identify }: FormContext): DatedLine => {
   const nature = findOnlyChildElement(line, "ownershipNature")
   const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
@@ -131,7 +160,10 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, 
 /** Maximum number of lines in a table. The SEC accepts no more than 30. */
 const maxLines = 1000
 
-/** Reads the lines of the `nonDerivative` or `derivative` table. */
+/**
+ * Reads the lines of one of a form's two tables. `kind` is `nonDerivative` (shares) or `derivative` (options and the
+ * like), the start of its element names.
+ */
 const readTable = (
   root: XmlElement,
   kind: string,
@@ -144,9 +176,13 @@ const readTable = (
     : makeReading(lines.map((line) => readLine(line, line.name === `${kind}Holding`, context)))
 }
 
+/** Selects the amount to add up from a line: the securities held, or the shares underlying them. */
 type GetAmount = (line: HoldingLine) => bigint | null
 
-/** Returns the amount of a position after its last transaction. */
+/**
+ * Returns the amount of a position after its last transaction. It is unknown if the lines do not show which transaction
+ * was the last.
+ */
 const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<bigint> => {
   const last = findLastLines(position)
   const [amount = null, ...others] = new Set(last.map(getAmount))
@@ -155,7 +191,7 @@ const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount):
   return { value: amount, problem }
 }
 
-/** Describes the amounts that the lines state. */
+/** Describes the amounts that the lines state, for a doubt about their sum. */
 const describeAmounts = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount) =>
   describeStated(lines.flatMap((line) => {
     const amount = getAmount(line)
@@ -163,8 +199,9 @@ const describeAmounts = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount
   }))
 
 /**
- * Sums the amounts of the positions. Returns null if there are no positions, if they are unclear, or if the amount of
- * any of them is unknown.
+ * Sums the amounts of all positions on these lines. The sum is null without a problem if there are no lines. It is null
+ * with a problem if it is unclear which lines belong to the same position, or if the amount of any position is unknown,
+ * because the sum would then be wrong.
  */
 const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<string> => {
   const doubt = (reason: string) => makeUnknown({ read: describeAmounts(lines, getAmount), reason })
@@ -175,6 +212,7 @@ const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): 
   if (reason !== undefined) return doubt(reason)
   const sum = amounts.length === 0
     ? null
+    // Once an amount is unknown, the sum remains null.
     : amounts.reduce<bigint | null>((sum, { value }) => sum === null || value === null ? null : sum + value, 0n)
   return Result.match(Xml.formatWholeShares(sum), {
     onSuccess: makeReading,
@@ -185,17 +223,25 @@ const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): 
 const getHeld = ({ held }: HoldingLine) => held
 const getUnderlying = ({ underlying }: HoldingLine) => underlying
 
-/** Returns whether the owner may still hold any of the securities on these lines. */
+/**
+ * Returns whether the owner may still hold any of the securities on these lines. If it is unclear which lines belong to
+ * the same position, the answer is true.
+ */
 const holdsAny = (lines: ReadonlyArray<HoldingLine>) =>
   findPositions(lines)?.some((position) => findAmount(position, getHeld).value !== 0n) ?? true
 
+/**
+ * Returns the amounts that a form reports, by column of `ownership`. `shares` and `derivatives` are the lines of the
+ * two tables.
+ */
 const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArray<HoldingLine>) => {
   // A security whose title no rule recognizes might be shares, and the sum would then be too low.
   const unrecognized = shares.filter(({ title }) => classifySharesByTitle(title) === undefined)
-  const isIncomplete = holdsAny(unrecognized)
+  const mayLackShares = holdsAny(unrecognized)
   const sumShares = (lines: ReadonlyArray<HoldingLine>, kind: "common" | "preferred") => {
     const ofKind = lines.filter(({ title }) => classifySharesByTitle(title) === kind)
-    if (!isIncomplete || (kind === "preferred" && ofKind.length === 0)) return sumPositions(ofKind, getHeld)
+    // If no line is about preferred shares, the column remains empty instead of doubtful.
+    if (!mayLackShares || (kind === "preferred" && ofKind.length === 0)) return sumPositions(ofKind, getHeld)
     return makeUnknown({
       read: describeAmounts([...ofKind, ...unrecognized], getHeld),
       reason: "may lack shares of a security whose title is not recognized",
@@ -205,6 +251,7 @@ const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArr
     sumPositions(derivatives.filter(({ title }) => classifyDerivativeByTitle(title) === kind), getUnderlying)
   return {
     common_shares_amount: sumShares(shares, "common"),
+    // Convertible preferred shares may be in either table.
     preferred_shares_amount: sumShares([...shares, ...derivatives], "preferred"),
     options_amount: sumDerivatives("option"),
     warrants_amount: sumDerivatives("warrant"),
@@ -215,7 +262,10 @@ const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArr
 /** Returns whether the title refers to another part of the document, such as `See Remarks`. */
 const isReference = (title: string) => /^\(?see\b/i.test(title)
 
-/** Reads an owner's columns. Several owners in one document jointly own the same securities. */
+/**
+ * Reads the columns that describe an owner: name, CIK, relationship to the company, and title. A document can have
+ * several owners, who jointly own the same securities.
+ */
 const readOwner = (element: XmlElement) => {
   const identity = findOnlyChildElement(element, "reportingOwnerId")
   const relationship = findOnlyChildElement(element, "reportingOwnerRelationship")
@@ -244,10 +294,25 @@ const readOwner = (element: XmlElement) => {
   }
 }
 
+/** Combines the problems of several dates. An operator can confirm the stated date only if there is just one. */
+const combineProblems = (problems: ReadonlyArray<Problem>): Problem => {
+  const reasons = Array.from(new Set(problems.map(({ reason }) => reason)))
+  const statedDates = Array.from(new Set(problems.map(({ read }) => read)))
+  const [confirmable] = problems.flatMap(({ confirmable }) => confirmable ?? [])
+  return {
+    read: describeStated(statedDates),
+    reason: reasons.join(" and "),
+    ...(statedDates.length === 1 && confirmable !== undefined && { confirmable }),
+  }
+}
+
 /**
- * Returns the date of the reported holdings. For Form 5, this is the form's period, which is the end of a fiscal year.
- * For Forms 3 and 4, it is the date of the last transaction. The period of these forms is the date of an event, and
- * replaces implausible transaction dates.
+ * Returns the date as of which the form reports holdings (`reported_date`), and the problem if a date that it depends
+ * on is implausible.
+ *
+ * - Form 5 (`isAnnual`): the form's period, which is the end of a fiscal year.
+ * - Forms 3 and 4: the date of the last transaction. A transaction with an implausible date counts as of the form's
+ *   period instead, which is the date of the reported event. Without dated transactions, it is the period itself.
  */
 const findReportedDate = (
   isAnnual: boolean,
@@ -255,33 +320,28 @@ const findReportedDate = (
   lines: ReadonlyArray<DatedLine>,
 ): Reading<string> => {
   if (isAnnual) return period
-  const doubted = lines.flatMap(({ stated }) => stated.problem ?? [])
+  const problems = lines.flatMap(({ stated }) => stated.problem ?? [])
   const dates = lines.flatMap(({ stated }) => stated.value ?? (stated.problem === undefined ? [] : period.value ?? []))
-  const reasons = Array.from(new Set(doubted.map(({ reason }) => reason)))
-  const reads = Array.from(new Set(doubted.map(({ read }) => read)))
-  const [confirmable] = doubted.flatMap(({ confirmable }) => confirmable ?? [])
   return {
     value: dates.toSorted().at(-1) ?? period.value,
-    problem: reasons.length > 0
-      ? {
-        read: describeStated(reads),
-        reason: reasons.join(" and "),
-        ...(reads.length === 1 && confirmable !== undefined && { confirmable }),
-      }
-      : dates.length === 0
-      ? period.problem
-      : undefined,
+    // A problem with the period matters only if the result is the period.
+    problem: problems.length > 0 ? combineProblems(problems) : dates.length === 0 ? period.problem : undefined,
   }
 }
 
 /**
- * Returns whether the form is an amendment without transactions. Amendments state only the lines that they add or
- * correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not show everything that the owner holds.
+ * Returns whether the form is an amendment (`/A`) without transactions. Amendments state only the lines that they add
+ * or correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not show everything that the owner
+ * holds.
  */
 const isPartialAmendment = (form: string | null, lines: ReadonlyArray<HoldingLine>) =>
   form?.endsWith("/A") === true && lines.every(({ isHolding }) => isHolding)
 
-/** Decodes a document with the root element `ownershipDocument`. */
+/**
+ * Decodes a Form 3, 4, or 5, which is a document with the root element `ownershipDocument`. Returns one row per owner.
+ * All owners in a document jointly hold the same securities, so only the first row has the amounts. Values that are
+ * implausible or cannot be read are null in the rows and listed in `doubts`. Fails if the issuer's CIK is not valid.
+ */
 export const decodeOwnershipForm = (
   root: XmlElement,
   filingDate: string,
@@ -291,11 +351,13 @@ export const decodeOwnershipForm = (
     const issuer = findOnlyChildElement(root, "issuer")
     const issuerCik = yield* Xml.readCikElement(findOnlyChildElement(issuer, "issuerCik"))
     const issuerName = readElementText(findOnlyChildElement(issuer, "issuerName")) ?? ""
+    const owners = findChildElements(root, "reportingOwner").map(readOwner)
     const isAnnual = form?.startsWith("5") === true
     const period = readStatedDate(findOnlyChildElement(root, "periodOfReport"), filingDate)
+
+    // The period of Form 5 is the end of the fiscal year, after all of its transactions.
     const firstDay = isAnnual ? null : period.value
     const context = { filingDate, firstDay, identify: makeSecurityIdentifier(issuerName) }
-    const owners = findChildElements(root, "reportingOwner").map(readOwner)
     const shares = readTable(root, "nonDerivative", context)
     const derivatives = readTable(root, "derivative", context)
     const lines = [...shares.value ?? [], ...derivatives.value ?? []]
@@ -303,6 +365,7 @@ export const decodeOwnershipForm = (
     const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
     const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) =>
       tooLong === undefined ? ownsNothing ? makeReading("0") : sum : makeUnknown(tooLong))
+
     const event = { event_date: isAnnual ? makeReading<string>(null) : period }
     const reported = { reported_date: findReportedDate(isAnnual, period, lines) }
     return {
@@ -310,8 +373,7 @@ export const decodeOwnershipForm = (
       issuerCik,
       reportedDate: reported.reported_date.value,
       element: "reportingOwner",
-      // All owners in a document hold the same shares. Only the first row has the amounts, so that a sum does not count
-      // them twice.
+      // Only the first row has the amounts, so that a sum over the rows does not count them twice.
       rows: owners.map(({ cells }, index) => ({
         ...unknownHolding,
         ...cells,

@@ -1,4 +1,7 @@
-/** The content of an ownership document: form, issuer, and owners or reporting persons. */
+/**
+ * The content of an ownership document (Form 3, 4, or 5, or Schedule 13D or 13G): form, issuer, and the owners or
+ * reporting persons with their holdings.
+ */
 import { Record, Result } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { describeStated, type Doubt } from "./Doubt.ts"
@@ -6,7 +9,7 @@ import { findDateDoubt } from "./StatedDates.ts"
 import { readElementText, type XmlElement } from "./XmlDocument.ts"
 import { readDateElement } from "./XmlValues.ts"
 
-/** The reason why a value is unknown or implausible. */
+/** The reason why a value is unknown although a document states it, or why it is not believed. */
 export interface Problem extends Pick<Doubt, "read" | "reason"> {
   /**
    * The value to publish if the document turns out to be right. Absent if the document does not give one clear value.
@@ -16,30 +19,34 @@ export interface Problem extends Pick<Doubt, "read" | "reason"> {
 
 /**
  * A value read from a document. It is null if the document does not state it, or if it is unreadable or implausible.
+ * `problem` then states why, unless the document simply does not state it.
  */
 export interface Reading<A> {
   readonly value: A | null
   readonly problem: Problem | undefined
 }
 
-/** A doubt about one column of a holder's row. */
+/** A suspicious value in one column of a holder's row. */
 export interface HolderDoubt extends Problem {
   /** Index of the holder in `rows`. */
   readonly holder: number
   readonly column: string
 }
 
+/** What an ownership document says about its filing and about the holders of the issuer's securities. */
 export interface OwnershipHolders {
   /** The form name that the document states, such as `4/A`, `SCHEDULE 13D`, or `SC 13G`. */
   readonly form: string | null
   readonly issuerCik: string | null
   /** The date of the reported holdings. Null if the document states none or only an implausible one. */
   readonly reportedDate: string | null
-  /** Name of the XML element that describes a holder. */
+  /**
+   * Name of the XML element that describes a holder. The source URL of a row contains it, as in `…#reportingOwner[1]`.
+   */
   readonly element: string
   /** One row of `ownership` per holder, without the columns that describe the filing. */
   readonly rows: ReadonlyArray<RowCells>
-  /** Whether the document states only part of what the holders own. */
+  /** Whether the document states only part of what the holders own, as an amendment without transactions does. */
   readonly isPartial: boolean
   readonly doubts: ReadonlyArray<HolderDoubt>
 }
@@ -61,11 +68,16 @@ export const unknownHolding = {
   event_date: null,
 }
 
+/** Returns a value without a problem. */
 export const makeReading = <A>(value: A | null): Reading<A> => ({ value, problem: undefined })
 
+/** Returns an unknown value, with the reason why it is unknown. */
 export const makeUnknown = (problem: Problem): Reading<never> => ({ value: null, problem })
 
-/** Reads an element's value. If the value cannot be read, the result states why. */
+/**
+ * Reads an element's value with `read`. The value is null if the element is absent or empty. If it cannot be read, it
+ * is null as well, and the result contains the reason.
+ */
 export const readStated = <A>(
   element: XmlElement | undefined,
   read: (element: XmlElement | undefined) => Result.Result<A | null, string>,
@@ -76,8 +88,8 @@ export const readStated = <A>(
   })
 
 /**
- * Reads the value of an element that every document must have. If the value is missing or cannot be read, the result
- * states why.
+ * Reads the value of an element that every document must have. If the value is missing or cannot be read, it is null,
+ * and the result contains the reason.
  */
 export const readRequired: typeof readStated = (element, read) => {
   const stated = readStated(element, read)
@@ -101,7 +113,7 @@ export const readStatedDate = (
     : makeUnknown({ read: stated.value, confirmable: stated.value, reason })
 }
 
-/** Returns the values without their problems. */
+/** Returns the values of several columns without their problems. */
 export const getValues = <Name extends string, A>(readings: Record.ReadonlyRecord<Name, Reading<A>>) =>
   Record.map(readings, ({ value }) => value)
 
@@ -109,7 +121,10 @@ interface Readings {
   readonly [column: string]: Reading<unknown>
 }
 
-/** Returns the doubts about the columns of each holder. Doubts about the filing's columns apply to every holder. */
+/**
+ * Returns the doubts about the columns of each holder. `holders` contains the readings of each holder's columns, and
+ * `filing` those of the columns that all holders have in common, whose doubts apply to every holder.
+ */
 export const findDoubts = (holders: ReadonlyArray<Readings>, filing: Readings): ReadonlyArray<HolderDoubt> =>
   holders.flatMap((readings, holder) =>
     Object.entries({ ...filing, ...readings }).flatMap(([column, { problem }]) =>

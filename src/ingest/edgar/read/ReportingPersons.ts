@@ -1,6 +1,7 @@
 /**
  * Detects contradictory values that the reporting persons of a Schedule 13D or 13G state, and marks them as doubtful
- * (docs/decisions/0100-ownership-from-filings.md).
+ * (docs/decisions/0100-ownership-from-filings.md). Marking a value makes it unknown, so that the row does not contain
+ * it.
  */
 import { makeUnknown, type Problem, type Reading } from "./OwnershipHolders.ts"
 import { formatDecimal, formatPercentageAsFraction, onePercent } from "./XmlValues.ts"
@@ -12,18 +13,18 @@ export interface ReportingPerson {
   readonly soleVotes: Reading<string>
   readonly sharedVotes: Reading<string>
   /**
-   * Numbers of shares that the person has sole or shared power to sell. Null if the document does not state a number.
+   * Numbers of shares that the person has sole and shared power to sell. Null if the document does not state a number.
    */
   readonly dispositive: ReadonlyArray<string | null>
   /** Percentage of the class, in units of 10⁻⁸ percent. */
   readonly percentage: Reading<bigint>
-  /** Whether the amount excludes some shares that the person can vote or sell. */
+  /** Whether the person has checked the box that the amount excludes some shares that the person can vote or sell. */
   readonly isAmountPartial: boolean
 }
 
 /**
- * Marks a stated value as doubtful, which makes it unknown. If the value is already unknown, the original reason
- * remains.
+ * Marks a stated value as doubtful. `describe` returns the value as stated and as an operator may confirm it. If the
+ * value is already unknown, the original reason remains.
  */
 const doubt = <A>(reading: Reading<A>, describe: (value: A) => Required<Omit<Problem, "reason">>, reason: string) =>
   reading.value === null ? reading : makeUnknown({ ...describe(reading.value), reason })
@@ -37,6 +38,7 @@ const describePercentage = (percentage: bigint) => ({
   confirmable: formatPercentageAsFraction(percentage),
 })
 
+/** Marks a person's percentage as doubtful. */
 const doubtPercentage = (person: ReportingPerson, reason: string): ReportingPerson => ({
   ...person,
   percentage: doubt(person.percentage, describePercentage, reason),
@@ -50,8 +52,9 @@ const exceed = (numbers: ReadonlyArray<string | null>, amount: string) =>
   numbers.reduce((sum, number) => sum + BigInt(number ?? "0"), 0n) > BigInt(amount) + 1n
 
 /**
- * Marks the amount as doubtful if it is less than the number of shares that the person can vote or sell. If it is less
- * than the voting power, also marks the numbers of votes.
+ * Marks a person's amount as doubtful if it is less than the number of shares that the person can vote or sell, because
+ * the amount includes all of these. If it is less than the voting power, also marks the numbers of votes, because it is
+ * unclear which of the three numbers is wrong.
  */
 const compareWithPower = (person: ReportingPerson): ReportingPerson => {
   const { amount, dispositive, isAmountPartial, sharedVotes, soleVotes } = person
@@ -70,7 +73,10 @@ const compareWithPower = (person: ReportingPerson): ReportingPerson => {
 /** Tolerance for percentages, because they may be rounded or truncated to tenths. */
 const rounding = onePercent / 10n
 
-/** The size of the class in shares, as implied by a person's amount and percentage. */
+/**
+ * Bounds for the size of the class in shares, as implied by a person's amount and percentage. For example, 500 shares
+ * that are 5.0 percent imply a class of about 10,000 shares.
+ */
 interface ClassSize {
   readonly least: bigint
   /** Upper bound. Undefined if there is none, because the percentage may have been rounded down to zero. */
@@ -99,39 +105,43 @@ const agree = (size: ClassSize, other: ClassSize) => isAtMost(size, other) && is
 
 /**
  * Marks percentages that contradict each other as doubtful. A person's amount and percentage imply the size of the
- * class. If a person's class size disagrees with the majority, or if there is no majority, that person's percentage is
- * marked. The amount is marked as well, unless someone in the majority states the same amount or all persons do, as is
- * common in groups.
+ * class, which must be about the same for all persons. If a person's class size disagrees with the majority, or if
+ * there is no majority, that person's percentage is marked.
+ *
+ * The amount is marked as well, because it may be the wrong one of the two numbers. The exception is an amount that is
+ * confirmed: someone in the majority states it too, or all persons do, as is common in groups.
  */
 const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sizes = persons.map(findClassSize)
   const known = sizes.flatMap((size) => size ?? [])
+  /** Returns whether more than half of the known sizes, including this one, agree with it. */
   const isBelieved = (size: ClassSize | undefined) =>
     size === undefined || known.filter((other) => agree(size, other)).length * 2 > known.length
   if (sizes.every(isBelieved)) return persons
+  /** Returns the amounts of the selected persons. */
   const amountsOf = (select: (index: number) => boolean) =>
     new Set(persons.flatMap(({ amount }, index) => select(index) ? amount.value ?? [] : []))
-  const believed = amountsOf((index) => isBelieved(sizes[index]))
-  const isShared = amountsOf(() => true).size === 1
+  const believedAmounts = amountsOf((index) => isBelieved(sizes[index]))
+  const haveSameAmount = amountsOf(() => true).size === 1
   return persons.map((person, index) => {
     if (isBelieved(sizes[index])) return person
     const reason = "gives, with the amount, another size of the class than other persons give"
     const doubted = doubtPercentage(person, reason)
-    return isShared || (person.amount.value !== null && believed.has(person.amount.value))
+    return haveSameAmount || (person.amount.value !== null && believedAmounts.has(person.amount.value))
       ? doubted
       : { ...doubted, amount: doubtShares(person.amount, "gives, with the percentage, another size of the class") }
   })
 }
 
 /**
- * Minimum total percentage in an original schedule (not an amendment), allowing for rounding. Owners of five percent or
- * less do not file a schedule unless they previously owned more.
+ * Minimum total percentage in a schedule that is not an amendment, allowing for rounding. Owners of five percent or
+ * less need not file a schedule. Only those who owned more before do so, and they file an amendment.
  */
 const leastOriginal = 5n * onePercent - rounding
 
 /**
- * Marks all percentages in an original schedule as doubtful if they add up to less than five percent. For example,
- * `0.075` may mean 7.5 percent.
+ * Marks all percentages in a schedule that is not an amendment as doubtful if they add up to less than five percent.
+ * They are then probably fractions: `0.075` may mean 7.5 percent.
  */
 const compareWithForm = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sum = persons.reduce<bigint | null>(
@@ -154,7 +164,10 @@ const compareWithAmount = (person: ReportingPerson): ReportingPerson =>
     }
     : person
 
-/** Marks values that contradict each other as doubtful, which makes them unknown. */
+/**
+ * Marks values that contradict each other as doubtful: first the values of each person, then those of different
+ * persons, and finally, unless the schedule is an amendment, the percentages that are too small for its form.
+ */
 export const doubtContradictions = (
   persons: ReadonlyArray<ReportingPerson>,
   isAmendment: boolean,

@@ -48,6 +48,7 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
   }],
 ])
 
+/** Reads a number of shares as a whole number. Fractions are dropped. */
 const readWholeShares = (parent: XmlElement, name: string) =>
   readStated(
     findOnlyChildElement(parent, name),
@@ -76,7 +77,11 @@ export const findOwnerType = (percentage: bigint | null) =>
     ? "five_percent_owner"
     : null
 
-/** Returns the amount if the title of the class describes this kind of shares. */
+/**
+ * Returns the amount for the column of this kind of shares, given the kind that the title of the class states. The
+ * amount is null in the column of the other kind. If the title does not state a kind, the amount is doubtful in both
+ * columns.
+ */
 const readAmountOfKind = (
   amount: Reading<string>,
   stated: ReturnType<typeof classifySharesByTitle>,
@@ -89,8 +94,8 @@ const readAmountOfKind = (
     : makeReading<string>(null)
 
 /**
- * Builds the columns for a reporting person. Several persons usually report the same shares, so their amounts must not
- * be added up.
+ * Builds the columns for a reporting person. Several persons in a schedule usually report the same shares, so their
+ * amounts must not be added up.
  */
 const makeColumns = (
   element: XmlElement,
@@ -119,7 +124,11 @@ const makeColumns = (
   }
 }
 
-/** Decodes a document with the root element `edgarSubmission`. */
+/**
+ * Decodes a Schedule 13D or 13G, which is a document with the root element `edgarSubmission`. Returns one row per
+ * reporting person. Values that contradict each other, are implausible, or cannot be read are null in the rows and
+ * listed in `doubts`. Fails if the root is in another namespace, or if the issuer's CIK is not valid.
+ */
 export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.Result<OwnershipHolders, string> =>
   Result.gen(function* () {
     const names = namesByNamespace.get(root.namespace)
@@ -129,10 +138,10 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
     // Schedule 13G lists the persons directly in `formData`, without a `reportingPersons` element.
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
     const title = readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""
-    const found = persons === undefined ? [] : findChildElements(persons, names.person)
+    const personElements = persons === undefined ? [] : findChildElements(persons, names.person)
     const form = readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType"))
-    const stated = doubtContradictions(found.map(readPerson(names)), form?.endsWith("/A") === true)
-    const read = Array.zip(found, stated).map(([element, person]) =>
+    const stated = doubtContradictions(personElements.map(readPerson(names)), form?.endsWith("/A") === true)
+    const columns = Array.zip(personElements, stated).map(([element, person]) =>
       makeColumns(element, person, classifySharesByTitle(title))
     )
     const event = { event_date: readStatedDate(findOnlyChildElement(cover, names.eventDate), filingDate) }
@@ -145,8 +154,8 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
       // later day.
       reportedDate: null,
       element: names.person,
-      rows: read.map(({ cells }) => ({ ...cells, ...getValues(event) })),
+      rows: columns.map(({ cells }) => ({ ...cells, ...getValues(event) })),
       isPartial: false,
-      doubts: findDoubts(read.map(({ readings }) => readings), event),
+      doubts: findDoubts(columns.map(({ readings }) => readings), event),
     }
   })

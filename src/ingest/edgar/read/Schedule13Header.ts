@@ -16,8 +16,9 @@ interface OpenElement extends XmlElement {
 const tagPattern = /^<(\/?)([A-Z][A-Z0-9-]*)>(.*)$/
 
 /**
- * Parses a header (`<accession>.hdr.sgml`) and returns its root element, `SEC-HEADER`. Only elements with child
- * elements have end tags. The value of any other element is the rest of its line.
+ * Parses a header (`<accession>.hdr.sgml`) and returns its root element, `SEC-HEADER`. In SGML, only elements with
+ * child elements have end tags. The value of any other element is the rest of its line. Fails if the tags are not
+ * properly nested or if the end of the header is missing.
  */
 export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string> => {
   if (text.length > xmlLimits.characters) return Result.fail(`has more than ${xmlLimits.characters} characters`)
@@ -25,6 +26,7 @@ export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string>
     const [, slash, name = "", value = ""] = tagPattern.exec(line.trim()) ?? []
     return slash === undefined ? [] : [{ isEnd: slash === "/", name, value }]
   })
+  /** Names of the elements that have child elements, that is, those with an end tag somewhere in the header. */
   const parents = new Set(["SEC-HEADER", ...lines.flatMap(({ isEnd, name }) => isEnd ? [name] : [])])
   const makeElement = (name: string, text: string): OpenElement => ({
     name,
@@ -33,7 +35,9 @@ export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string>
     children: [],
     text,
   })
+  // A nameless element above the root makes the root a child like any other.
   const top = makeElement("", "")
+  /** The elements that have not been closed yet, outermost first. */
   const open = [top]
   for (const { isEnd, name, value } of lines) {
     if (isEnd) {
@@ -61,7 +65,10 @@ const readFiler = (element: XmlElement) => {
   return { readings, cells: { ...unknownHolding, ...getValues(readings), owner_type: "five_percent_owner" } }
 }
 
-/** Decodes a header with the root element `SEC-HEADER`. */
+/**
+ * Decodes a header with the root element `SEC-HEADER`. Returns one row per filer that it lists, with the name and the
+ * CIK but without amounts. Fails if the issuer's CIK is not valid.
+ */
 export const decodeSchedule13Header = (root: XmlElement): Result.Result<OwnershipHolders, string> => {
   const filers = findChildElements(root, "FILED-BY").map(readFiler)
   return Result.all({

@@ -7,8 +7,9 @@ import { type CurrentCount, unknownCount } from "./ShareCounts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
 /**
- * Returns the latest registration of depositary receipts, or undefined if there is none or the issuer's symbol denotes
- * ordinary shares. On the OTC market, the fifth letter of a symbol distinguishes receipts (Y) from ordinary shares (F).
+ * Returns the latest registration of depositary receipts (Form F-6), or undefined if there is none or if the issuer's
+ * symbol denotes ordinary shares. On the OTC market, the fifth letter of a symbol distinguishes receipts (Y) from
+ * ordinary shares (F).
  */
 export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: CompanySubmissions) =>
   issuer.exchange === "OTC" && !/^[A-Z]{4}Y$/.test(issuer.ticker)
@@ -16,9 +17,10 @@ export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: C
     : filings.find(({ form }) => /^F-6(EF)?$/.test(form))
 
 /**
- * Returns the company's row of `screener`, or no row if the company has no filings. `count` is the number of shares
- * outstanding and its sources. `updated` is the timestamp of the existing row, whose prices may be newer than the
- * filings. The location is omitted, because the SEC publishes only addresses and the state of incorporation.
+ * Returns the company's row of `screener`, or no row if the company has no filings. `count` is the current number of
+ * shares outstanding, with its sources. `updated` is `last_updated` of the existing row: its prices may be newer than
+ * the filings, so the time must not go back. The location is omitted, because the SEC publishes only addresses and the
+ * state of incorporation.
  */
 export const makeScreenerRows = (
   issuer: Issuer,

@@ -23,13 +23,16 @@ const otherSecurityPattern = new RegExp(
   })\\b`,
 )
 
-/** Matches words of `otherSecurityPattern` where they describe common shares, as in `Convertible Common Stock`. */
+/**
+ * Matches words of `otherSecurityPattern` that do not name another security but describe common shares, as in
+ * `Convertible Common Stock`.
+ */
 const describesCommonSharesPattern =
   /\b(convertible(?= (class [a-z] )?(common|ordinary) (stock|shares?))|exchangeable(?= (subordinate|limited) voting))/g
 
 /**
- * Matches what preferred shares can be converted into. `Preferred Stock convertible into Common Stock` is preferred
- * stock.
+ * Matches the part of a title that says what preferred shares can be converted into. `Preferred Stock convertible into
+ * Common Stock` is preferred stock.
  */
 const intoCommonPattern = /\b(convertible|exchangeable|exercisable) (into|to|for)\b.*\b(common|ordinary)\b.*$/
 
@@ -51,8 +54,8 @@ const commonPattern = new RegExp(
 )
 
 /**
- * Returns whether the number may refer to either shares or receipts for them, or to shares together with another
- * security.
+ * Returns whether a title of common shares leaves open what its number counts: shares or receipts for them, or shares
+ * together with another security.
  */
 const isUnclearTitle = (title: string) =>
   /\b(represented|evidenced) by\b|\bin the form of\b|\bheld in\b/.test(title) ||
@@ -75,12 +78,13 @@ export const classifySharesByTitle = (title: string): "common" | "preferred" | "
   return isCommon ? "common" : undefined
 }
 
-/** Matches words in the titles of obligations and of securities that do not give their holder shares. */
+/** Matches words in the titles of derivatives that are obligations, or that do not give their holder shares. */
 const givesNoSharesPattern = /\b(puts?|sell|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
 
 /**
- * Returns the kind of a derivative security. Shares in the table of derivative securities are considered convertible;
- * otherwise, they would be in the table of non-derivative securities.
+ * Returns the kind of a derivative security in an ownership form, or undefined if it is of no kind with a column.
+ * Shares that are listed among the derivative securities are considered convertible; otherwise, they would be listed
+ * among the non-derivative ones.
  */
 export const classifyDerivativeByTitle = (title: string): "option" | "warrant" | "convertible" | undefined => {
   const lowerCase = title.toLowerCase()
@@ -98,7 +102,8 @@ const fraction = "(?: ?(?:¢|cents?|p|pence)\\b)"
 const amount = `(?:\\b${currency})?(?:[$€£¥] ?)?${number}${fraction}?(?: usd\\b| eur\\b)?|one cent`
 
 /**
- * Matches a reference to the par value, such as `par value $0.001 per share`, `$.01 par value`, or `without par value`.
+ * Matches a part of a title that states the par value, such as `par value $0.001 per share`, `$.01 par value`, or
+ * `without par value`.
  */
 const parValuePattern = new RegExp(
   [
@@ -113,8 +118,8 @@ const parValuePattern = new RegExp(
 )
 
 /**
- * Matches a class or series, such as `Class A`, `Cl. B`, `Series A-1`, or `Series B-1-A`, and the letter in `Common A`
- * or `A Ordinary`.
+ * Matches a part of a title that names a class or series, such as `Class A`, `Cl. B`, `Series A-1`, or `Series B-1-A`,
+ * and the letter in `Common A` or `A Ordinary`.
  */
 const designatorPattern = new RegExp(
   [
@@ -141,7 +146,7 @@ const splitIntoSet = (words: string): ReadonlySet<string> => new Set(words.split
 /** Words that do not help identify a security. */
 const emptyTitleWords = splitIntoSet("the of an a s issuer company stock stk share shs sh security see footnote per")
 
-/** Words that express a kind of security, by kind. */
+/** Words that express a kind of security, by kind. They do not distinguish securities of that kind. */
 const wordsOfKinds: { readonly [kind: string]: ReadonlySet<string> } = {
   common: splitIntoSet("common ordinary capital beneficial interest registered"),
   preferred: splitIntoSet("preferred"),
@@ -155,12 +160,13 @@ const optionalTitleWords = splitIntoSet(
 )
 
 /**
- * Returns whether the word distinguishes two series with the same letter. An interest rate does not, because titles may
- * omit it.
+ * Returns whether a word in the title of preferred shares distinguishes two series with the same letter. An interest
+ * rate does not, because titles may omit it.
  */
 const distinguishesSeries = (word: string) =>
   /^(junior|senior|prime|first|second|third|new|\p{L})$/u.test(word) || /^[^%]*\d[^%]*$/.test(word)
 
+/** Identifies a security within one document. */
 export interface SecurityIdentity {
   /** Identifying words, equal for all titles that denote or may denote the same security. */
   readonly name: string
@@ -180,6 +186,7 @@ const maxTitleLength = 250
  */
 const primePattern = /(?<!["'“‘\p{L}])([a-z])['’′](?![\p{L}\p{N}])/gu
 
+/** Unifies case, quotation marks, hyphens, and spaces. */
 const simplifyTitle = (title: string) =>
   title.normalize("NFKC").toLowerCase().replace(/\(s\)|['’]s\b/g, "").replace(primePattern, "$1 prime")
     .replace(/["'“”‘’*]/g, "").replace(/\p{Pd}/gu, "-").replace(/ +%/g, "%").replace(/\s+/g, " ").trim()
@@ -193,6 +200,10 @@ const findTitleWords = (text: string) =>
     return word === "" || emptyTitleWords.has(word) ? [] : [word]
   })
 
+/**
+ * Identifies the security that a title denotes. Removes what titles of the same security may omit (par value, words for
+ * the kind, words of the issuer's name), and collects classes and series (`designators`) separately from other words.
+ */
 const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): SecurityIdentity => {
   if (title.length > maxTitleLength) return { name: title, optional: new Set() }
   const derivative = classifyDerivativeByTitle(title)
@@ -202,8 +213,8 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
   const rest = splitFootnoteMarks(simplifyTitle(title)).rest
     .replace(parValuePattern, " ")
     .replace(/\bnon[- ](?=[a-z])/g, "non")
-    .replace(designatorPattern, (_, kind?: string, letter = "", suffix = "", last = "", first = "") => {
-      designators.push(`${kind?.startsWith("s") === true ? "series" : "class"} ${letter}${suffix}${last}${first}`)
+    .replace(designatorPattern, (_, noun?: string, letter = "", suffix = "", last = "", first = "") => {
+      designators.push(`${noun?.startsWith("s") === true ? "series" : "class"} ${letter}${suffix}${last}${first}`)
       return " "
     })
   const implied = new Set([...wordsOfKinds[kind] ?? [], ...wordsOfIssuer])
@@ -211,11 +222,11 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
   // The letter alone identifies a series of preferred shares. Most other words can be omitted, as in Series A
   // (Convertible) Preferred Stock.
   const hasDesignator = designators.length > 0 && !isOption
-  const needed = hasDesignator && kind === "preferred"
+  const identifyingWords = hasDesignator && kind === "preferred"
     ? words.filter(distinguishesSeries)
     : words.filter((word) => !optionalTitleWords.has(word))
   return {
-    name: Array.from(new Set([kind, ...designators, ...needed])).toSorted().join(" "),
+    name: Array.from(new Set([kind, ...designators, ...identifyingWords])).toSorted().join(" "),
     optional: new Set(hasDesignator ? [] : words.filter((word) => optionalTitleWords.has(word))),
   }
 }

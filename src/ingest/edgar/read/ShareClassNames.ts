@@ -1,6 +1,6 @@
 /**
- * Interprets the names that filers give to share classes on a cover page, such as `ClassACommonStockMember`
- * (docs/decisions/0103-unknown-values-of-filings.md).
+ * Interprets the names that filers give to share classes on the cover page of a report, such as
+ * `ClassACommonStockMember` (docs/decisions/0103-unknown-values-of-filings.md).
  *
  * A name is an English noun phrase without spaces. It consists of the following parts, in this order:
  *
@@ -42,12 +42,12 @@ export type ClassKind =
   /** Possibly common shares, or part of them. */
   | "unclear"
 
+/** What the name of a share class says about it. */
 export interface ClassName {
   readonly kind: ClassKind
   /**
    * Identifying words of the class. They are equal for names that may refer to the same class, such as `CommonClassA`
-   * and
-   * `ClassACommonStock`.
+   * and `ClassACommonStock`.
    */
   readonly identity: string
 }
@@ -80,12 +80,14 @@ type Role =
   /** Words that may distinguish two classes but do not change their kind. */
   | "detail"
   | "number"
+  /** Words without any meaning for the kind or the class. */
   | "empty"
   /** Link words that add another security to the core. */
   | "and"
   /** Link words that exclude something from the core. */
   | "without"
   | "of"
+  /** Other words after which the name adds or restricts something. */
   | "link"
   | "name"
 
@@ -126,8 +128,8 @@ const roles: ReadonlyMap<string, Role> = new Map(
 )
 
 /**
- * Words that may precede the word for receipts. Receipts often have names in capital letters, which can only be split
- * if all their words are known.
+ * Words that may precede the word for receipts, as in `AMERICANDEPOSITARYSHARES`. Names of receipts are often in
+ * capital letters, and such text can only be split if all its words are known.
  */
 const namesBeforeReceipts = new Set(["american", "global"])
 
@@ -152,8 +154,9 @@ const makeWord = (text: string, role?: Role): Word => {
 }
 
 /**
- * Splits text such as `COMMONSTOCK` into vocabulary words. Returns undefined if it contains other words. Words of fewer
- * than four letters are ignored, because they may occur by chance.
+ * Splits text such as `commonstock` into vocabulary words. Returns undefined if it contains anything else. Words of
+ * fewer than four letters are ignored, because they may occur by chance. Prefers long words, and tries shorter ones if
+ * the rest cannot be split.
  */
 const splitUnspaced = (text: string): ReadonlyArray<string> | undefined => {
   if (text === "") return []
@@ -167,20 +170,25 @@ const splitUnspaced = (text: string): ReadonlyArray<string> | undefined => {
   return undefined
 }
 
-/** Splits a name at capital letters and digits. `ClassAADSs` becomes `Class`, `A`, and `ADSs`. */
+/**
+ * Splits a name at capital letters and digits into words with their roles. `ClassAADSs` becomes `Class`, `A`, and
+ * `ADSs`.
+ */
 const splitName = (name: string): ReadonlyArray<Word> => {
   const parts = name.match(/[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g) ?? []
   const words: Array<Word> = []
   for (const part of parts) {
     const last = words.at(-1)?.role
-    const follows = last === "class" || last === "series"
+    /** Whether the part may be the letter or number of a class or series. */
+    const mayBeLetter = last === "class" || last === "series"
+    // The part without its first letter, as in `AADSs` after `Class`.
     const acronym = makeWord(part.slice(1))
     const word = makeWord(part)
-    if (/^[A-Z]$/.test(part) || (follows && word.role === "name" && /^(?:[A-Z]{2}|[IVX]+)$/.test(part))) {
+    if (/^[A-Z]$/.test(part) || (mayBeLetter && word.role === "name" && /^(?:[A-Z]{2}|[IVX]+)$/.test(part))) {
       words.push(makeWord(part, "letter"))
     } else if (word.role !== "name") {
       words.push(word)
-    } else if (follows && acronym.role !== "name" && /^[A-Z]{2}/.test(part)) {
+    } else if (mayBeLetter && acronym.role !== "name" && /^[A-Z]{2}/.test(part)) {
       words.push(makeWord(part.charAt(0), "letter"), acronym)
     } else {
       words.push(...(splitUnspaced(part.toLowerCase()) ?? [part]).map((found) => makeWord(found)))
@@ -207,6 +215,7 @@ const isNameOfVotes = (words: ReadonlyArray<Word>, index: number) => {
     : (text === "restricted" || text === "limited") && next?.role === "voting"
 }
 
+/** Splits a name into words, and corrects the roles of words that mean something else in this context. */
 const readWords = (name: string): ReadonlyArray<Word> => {
   const words = splitName(name)
   return words.map((word, index): Word =>
@@ -236,6 +245,7 @@ const kindRoles: ReadonlySet<Role> = new Set([
 
 const nounRoles: ReadonlySet<Role> = new Set(["share", "claim", "unit"])
 
+/** The parts of a name. See the beginning of the file. */
 interface Phrase {
   /** Words before the core. */
   readonly before: ReadonlyArray<Word>
@@ -243,6 +253,7 @@ interface Phrase {
   /** Words between the core and the link. */
   readonly after: ReadonlyArray<Word>
   readonly link: Word | undefined
+  /** Words after the link. */
   readonly rest: ReadonlyArray<Word>
 }
 
@@ -260,11 +271,14 @@ const findLink = (words: ReadonlyArray<Word>) =>
     return linkRoles.has(role) && !isInName && !joins
   })
 
+/** Finds the core: the vocabulary words around the last word that describes the security, without unknown words. */
 const parsePhrase = (words: ReadonlyArray<Word>): Phrase => {
-  const at = findLink(words)
-  const head = (at < 0 ? words : words.slice(0, at)).filter(({ role }) => !linkRoles.has(role))
-  const [link, ...rest] = at < 0 ? [] : words.slice(at)
+  const linkIndex = findLink(words)
+  /** The words before the link. */
+  const head = (linkIndex < 0 ? words : words.slice(0, linkIndex)).filter(({ role }) => !linkRoles.has(role))
+  const [link, ...rest] = linkIndex < 0 ? [] : words.slice(linkIndex)
   const lastKind = head.findLastIndex(({ role }) => kindRoles.has(role))
+  // The core contains this word. Without a word that describes the security, it is the last word.
   const anchor = lastKind < 0 ? head.length - 1 : lastKind
   const start = head.findLastIndex(({ role }, index) => index <= anchor && role === "name") + 1
   const next = head.findIndex(({ role }, index) => index > anchor && role === "name")
@@ -272,14 +286,15 @@ const parsePhrase = (words: ReadonlyArray<Word>): Phrase => {
   return { before: head.slice(0, start), core: head.slice(start, end), after: head.slice(end), link, rest }
 }
 
+/** Returns a function that returns whether any of the words has one of the given roles. */
 const makeTester = (words: ReadonlyArray<Word>) => {
   const found = new Set(words.map(({ role }) => role))
   return (...searched: ReadonlyArray<Role>) => searched.some((role) => found.has(role))
 }
 
 /**
- * Returns whether the words describe a security other than common shares. Does not cover claims and treasury shares,
- * which `classifyCore` handles.
+ * Returns whether the words describe a security other than common shares. Claims (such as warrants) and treasury shares
+ * are not covered, because `classifyCore` handles them.
  */
 const isOtherSecurity = (core: ReadonlyArray<Word>) => {
   const has = makeTester(core)
@@ -297,7 +312,7 @@ const classifyUnits = ({ before, core, after }: Phrase): ClassKind => {
   return has("letter") && !core.some(({ role }) => role === "detail") ? "classUnit" : "unit"
 }
 
-/** Determines the kind of shares for a core that describes no other security. */
+/** Determines the kind of shares that the core describes, given that it does not describe another security. */
 const classifyShares = ({ after, before, core }: Phrase): ClassKind => {
   const has = makeTester(core)
   if (has("part")) return "unclear"
@@ -309,7 +324,7 @@ const classifyShares = ({ after, before, core }: Phrase): ClassKind => {
   return has("share") ? "shares" : "unknown"
 }
 
-/** Determines the kind of a name, ignoring its link. */
+/** Determines the kind of security that a name describes, ignoring the link and what follows it. */
 const classifyCore = (phrase: Phrase): ClassKind => {
   const { after, before, core } = phrase
   const has = makeTester(core)
@@ -329,6 +344,7 @@ const classifyCore = (phrase: Phrase): ClassKind => {
   return has("unit") ? classifyUnits(phrase) : classifyShares(phrase)
 }
 
+/** Words that precede `rights` if these are attached to shares. */
 const attached = /^(?:purchase|preferred|associated|attached|related|accompanying)$/
 
 /**
@@ -353,7 +369,8 @@ const excludesTreasury = (link: Word, rest: ReadonlyArray<Word>) =>
   )
 
 /**
- * Returns whether the words describe shares that trade both separately and in units, as in `IncludedAsPartOfTheUnits`.
+ * Returns whether the words describe shares that trade both separately and as part of units, as in
+ * `IncludedAsPartOfTheUnits`.
  */
 const isPartOfUnits = (rest: ReadonlyArray<Word>) =>
   /(?:^| )part of (?:the )?unit$/.test(rest.map(({ text }) => text).join(" "))
@@ -365,7 +382,10 @@ const isPartOfUnits = (rest: ReadonlyArray<Word>) =>
 const isEmpty = (rest: ReadonlyArray<Word>) =>
   rest.every(({ role, text }) => ["empty", "share", "number", "of"].includes(role) || text === "each")
 
-/** Adjusts the kind of the core to reflect what follows the link word. */
+/**
+ * Adjusts the kind of the core to reflect what follows the link word. For shares, that must be something harmless;
+ * otherwise, the kind is unclear.
+ */
 const applyLink = (kind: ClassKind, { link, rest }: Phrase): ClassKind => {
   if (link === undefined || kind === "unclear") return kind
   const has = makeTester(rest)

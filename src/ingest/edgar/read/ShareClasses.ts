@@ -5,30 +5,37 @@
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { type ClassKind, readClassName } from "./ShareClassNames.ts"
 
+/** The XBRL members on a cover page, sorted by how their counts are used. */
 export interface ChosenMembers {
   /** Members whose counts are added up. */
   readonly added: ReadonlyArray<string>
-  /** Members that state the sum of these counts. */
+  /** Members for all classes together. Their counts must be equal to the sum. */
   readonly totals: ReadonlyArray<string>
   /** Members for securities other than common shares. */
   readonly others: ReadonlyArray<string>
 }
 
+/** A member together with what its name and titles say about the class. */
 interface Member {
+  /** Qualified name, such as `us-gaap:CommonClassAMember`. */
   readonly name: string
   readonly kind: ClassKind
+  /** Equal for names that may refer to the same class (`ClassName.identity`). */
   readonly identity: string
 }
 
-/** Kinds that leave room for more information from the security's title. */
+/**
+ * Kinds that do not say whether the shares are common. The title of the security (`Security12bTitle` on the cover page)
+ * may say it.
+ */
 const describedByTitle: ReadonlySet<ClassKind> = new Set(["class", "series", "shares", "unknown"])
 
 /** Matches titles of depositary receipts. Ordinary shares are often listed under such a title. */
 const receiptPattern = /\bdeposit[ao]ry\b|\b[ag]d[rs]s?\b/i
 
 /**
- * Determines the kind of a member from its name. If the name is not specific enough, also uses the titles that list the
- * member.
+ * Determines the kind of a member from its name and, if the name does not say whether the shares are common, from the
+ * titles that the cover page states for the member.
  */
 const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
   const { identity, kind } = readClassName(name.replace(/^.*:/, ""))
@@ -44,8 +51,8 @@ const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
 const getNames = (members: ReadonlyArray<Member>) => members.map(({ name }) => name)
 
 /**
- * Returns the units or receipts that represent the equity of a company without shares, or the reason why its units may
- * not be added up.
+ * For a company without shares, such as a partnership, returns the members whose units represent its equity. Returns a
+ * string with the reason if the units may not be added up.
  */
 const chooseUnits = (units: ReadonlyArray<Member>, receipts: ReadonlyArray<Member>): ReadonlyArray<string> | string => {
   const [first] = units
@@ -59,13 +66,14 @@ const chooseUnits = (units: ReadonlyArray<Member>, receipts: ReadonlyArray<Membe
 }
 
 /**
- * Returns a member that may be part of the other members or a different security. Returns undefined if the only shares
- * on the cover page are a single member without a description or several series, because these are then all of the
- * company's shares.
+ * Returns a member of `undescribed` (shares without a class or kind) that may be part of the other members or be a
+ * different security. Returns undefined if the only shares on the cover page are a single such member or several
+ * series, because these are then all of the company's shares.
  */
-const findUnclear = (shares: ReadonlyArray<Member>, bare: ReadonlyArray<Member>) => {
-  const isClear = shares.length === 0 && (bare.length === 1 || bare.every(({ kind }) => kind === "series"))
-  return isClear ? undefined : bare[0]
+const findUnclear = (shares: ReadonlyArray<Member>, undescribed: ReadonlyArray<Member>) => {
+  const areOnlyShares = shares.length === 0 &&
+    (undescribed.length === 1 || undescribed.every(({ kind }) => kind === "series"))
+  return areOnlyShares ? undefined : undescribed[0]
 }
 
 /** Returns members whose names may refer to the same class, or undefined if there are none. */
@@ -73,9 +81,16 @@ const findRepeated = (members: ReadonlyArray<Member>) =>
   Array.from(Map.groupBy(members, ({ identity }) => identity).values()).find(({ length }) => length > 1)
 
 /**
- * Selects the members that represent common shares. Receipts and units are not counted, because receipts represent
- * shares that are already counted, and units contain such shares. If a company has no shares, its units count instead.
- * If the names are not clear enough, returns the reason as a clause.
+ * Selects the members whose counts add up to the number of common shares:
+ *
+ * - If the cover page has any shares, these are its classes of shares. Depositary receipts are not added, because they
+ *   represent shares that are already counted, and units are not added, because they contain such shares.
+ * - Otherwise, these are the company's units, as for a partnership.
+ * - If only a total is stated, it is used alone.
+ *
+ * Returns a string if the names and titles do not make clear which members to add. It is the reason as a clause, such
+ * as "is stated for a:FooMember, which may not be common shares". `findTitles` returns the titles that the cover page
+ * states for a member.
  */
 export const chooseMembers = (
   members: ReadonlyArray<string>,
@@ -83,25 +98,26 @@ export const chooseMembers = (
 ): ChosenMembers | string => {
   const read = members.map((member) => readMember(member, findTitles(member)))
   const select = (...kinds: ReadonlyArray<ClassKind>) => read.filter(({ kind }) => kinds.includes(kind))
-  const [common, shares, bare] = [select("common"), select("common", "class"), select("series", "shares")]
+  const [common, shares, undescribed] = [select("common"), select("common", "class"), select("series", "shares")]
   const units = select("commonUnit", "classUnit", "unit")
   const receipts = select("depositaryUnit")
   const [totals, others] = [getNames(select("total")), getNames(select("other"))]
-  const [unclear = findUnclear(shares, bare)] = select("unclear", "unknown")
+  const [unclear = findUnclear(shares, undescribed)] = select("unclear", "unknown")
   if (unclear !== undefined) return `is stated for ${unclear.name}, which may not be common shares`
-  const added = [...shares, ...bare]
+  const added = [...shares, ...undescribed]
   const repeated = findRepeated(added)
   if (repeated !== undefined) return `is stated for ${getNames(repeated).join(" and ")}, which may be one class`
   const [unit] = units
   if (added.length > 0) {
+    // If no member is clearly common shares, a unit may contain other shares than those that are counted.
     return unit !== undefined && common.length === 0
       ? `is stated for ${unit.name}, which may contain other shares`
       : { added: getNames(added), totals, others: [...others, ...getNames([...units, ...receipts])] }
   }
   const chosen = chooseUnits(units, receipts)
   if (typeof chosen === "string") return chosen
-  const left = getNames(receipts).filter((name) => !chosen.includes(name))
-  if (chosen.length > 0) return { added: chosen, totals, others: [...others, ...left] }
+  const otherReceipts = getNames(receipts).filter((name) => !chosen.includes(name))
+  if (chosen.length > 0) return { added: chosen, totals, others: [...others, ...otherReceipts] }
   return totals.length === 1 && others.length === 0 && receipts.length === 0
     ? { added: totals, totals: [], others }
     : "is stated only for other securities than common shares"

@@ -4,24 +4,34 @@
  */
 import { Schema } from "effect"
 import { countDays } from "../../../contract/rules/Dates.ts"
-import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, listSources } from "./CompanyFacts.ts"
+import {
+  byFactDate,
+  type CompanyFact,
+  type CompanyFacts,
+  isPeriodicReport,
+  listSources,
+  type UnreadableCount,
+} from "./CompanyFacts.ts"
 import { type Decision, type Decisions, type DoubtKey, formatDoubtKey } from "./Doubt.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
+/** The largest factor between two values that are still considered similar. */
 const maxRatio = 10
 
 /**
- * Returns whether the values differ by at most a factor of ten. A larger difference suggests an unknown split or an
- * error.
+ * Returns whether the values differ by at most the factor `ratio`. Share counts and public floats rarely change by more
+ * than a factor of ten between two filings, unless the shares were split or one of the values is an error.
  */
 const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
 
 /**
- * Maximum change that a filing's balance sheet alone can confirm, as a factor. A larger change may be a unit error,
- * which often affects the whole filing.
+ * Largest factor between a count and the previous reliable count that the balance sheet in the same filing can confirm
+ * on its own. A larger factor may be a unit error (thousands instead of shares), which often affects the cover page and
+ * the balance sheet of a filing alike.
  */
 const maxSplitRatio = 100
 
+/** Units in which filings state numbers of shares by mistake, or to which they round them. */
 const roundingUnits = [1_000, 1_000_000]
 
 /**
@@ -31,23 +41,30 @@ const roundingUnits = [1_000, 1_000_000]
 const isInThousandsOf = (small: number, large: number) =>
   roundingUnits.some((unit) => large / small >= unit / 2 && large / small <= unit * 2)
 
-/** Returns whether the values could be the same number, with one of them rounded to thousands or millions. */
+/**
+ * Returns whether the values could be the same number, one of them rounded to thousands or millions. For example,
+ * 25,123,000 is a rounded 25,123,456.
+ */
 const isRounded = (a: number, b: number) =>
   roundingUnits.some((unit) => Math.abs(a - b) < unit && [a, b].some((one) => one % unit === 0 && one >= unit * 1_000))
 
-/** Counts below this are probably placeholders, such as 1, 100, or 1,000. */
+/**
+ * Counts below this are probably placeholders that a filer entered in place of the real number, such as 1, 100, or
+ * 1,000.
+ */
 const minCount = 10_000
 
 /**
- * Limits for prices per share, in US dollars. Among listed shares, only Berkshire Hathaway's (about 700,000) have ever
- * cost more than `maxUsualPrice`. No share price has ever been outside the range that the tables accept.
+ * Limits for prices per share, in US dollars. A price outside of `leastPrice` to `maxUsualPrice` suggests an error:
+ * among listed shares, only Berkshire Hathaway's (about 700,000) have ever cost more. A price above `greatestPrice`
+ * proves an error: no share has ever cost that much.
  */
 const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
 
 /**
- * Minimum ratio of the computed price (float divided by count) to the close. The computed price is below the close,
- * because the float excludes the shares held by affiliates. If a count is a thousand times too large, the ratio is
- * below this minimum even without affiliates.
+ * Minimum ratio of the computed price (public float divided by share count) to the closing price. The computed price is
+ * normally somewhat below the close, because the float excludes the shares held by affiliates. If the count is a
+ * thousand times too large, the ratio is at most 0.001.
  */
 const minShareOfClose = 0.002
 
@@ -58,21 +75,21 @@ const minShareOfClose = 0.002
 const maxFloatAge = 600
 
 /**
- * Maximum number of days that the date of a cover page count may precede the end of the period. The tolerance is for
- * periods whose end varies, such as a fiscal year of 52 weeks.
+ * Maximum number of days that the date of a cover page count may precede the end of the period that the report covers.
+ * The tolerance is for periods whose end varies, such as a fiscal year of 52 weeks.
  */
 const maxDaysBeforePeriod = 7
 
 /**
- * Maximum number of days between the date of a cover page count and the filing date if the period is unknown. The date
- * is normally shortly before the filing date, so an earlier date is considered wrong.
+ * Maximum number of days between the date of a cover page count and the filing date, if the period that the report
+ * covers is unknown. The date is normally a few weeks before the filing date, so an earlier date is considered wrong.
  */
 const maxCoverAge = 300
 
-/** Ten years, in days. The date of an XBRL fact is never longer before its filing than this. */
+/** Ten years, in days. An XBRL fact that is dated longer before its filing than this has a wrong date. */
 const maxFactAge = 3_650
 
-/** The fields of a listed filing that are compared with the XBRL facts. */
+/** The fields of a filing in the company's filing list that are compared with the XBRL facts. */
 export type ListedReport = Pick<EdgarFiling, "accession" | "filingDate" | "form" | "reportDate">
 
 /** A split of the security that the share counts and closing prices refer to. */
@@ -82,6 +99,7 @@ export interface KnownSplit {
   readonly ratio: number | null
 }
 
+/** Everything that a company's share counts and public floats are checked against. */
 export interface CountEvidence {
   readonly facts: CompanyFacts
   readonly filings: ReadonlyArray<ListedReport>
@@ -92,26 +110,32 @@ export interface CountEvidence {
 }
 
 /**
- * A fact together with the reasons to doubt its value. A fact with one reason is marked as unconfirmed. A fact with two
- * reasons is left out.
+ * A share count or public float together with the reasons to doubt its value. With one reason, it is published and
+ * marked as unconfirmed. With two, it is left out of the row.
  */
 export interface AssessedFact {
   readonly fact: CompanyFact
   /** Reasons as clauses, such as "differs from 25123000 on 2025-02-15". */
   readonly reasons: ReadonlyArray<string>
   readonly isLeftOut: boolean
-  /** The value that the filing states, and an operator's decision about it. */
+  /** If an operator has decided about the value: the value that the filing states (`read`) and the decision. */
   readonly decided?: { readonly read: string; readonly decision: Decision } | undefined
 }
 
+/** A company's share counts and public floats, each with the reasons to doubt it. */
 export interface CountAssessment {
+  /** Counts from cover pages. */
   readonly counts: ReadonlyArray<AssessedFact>
   /**
-   * Credible counts as of the report's own date. Earlier counts that a report shows for comparison are not included.
+   * Credible counts from balance sheets, at most one per report. The counts of earlier dates that a report repeats for
+   * comparison are not included.
    */
   readonly balanceSheetCounts: ReadonlyArray<AssessedFact>
   readonly floats: ReadonlyArray<AssessedFact>
-  /** The current count; `none` if the facts contain no usable count, or `doubtful` if the count may have changed. */
+  /**
+   * The company's current count. It is `none` if the facts contain no usable count, and `doubtful` if the count has
+   * probably changed but the new one is not credible.
+   */
   readonly current: CompanyFact | "none" | "doubtful"
 }
 
@@ -119,9 +143,14 @@ export interface CountAssessment {
 // Dates
 // ----------------------------------------------------------------------------------------------------------------
 
+/** Returns whether the filing amends an earlier one, as Form 10-K/A does. */
 const isAmendment = ({ form }: Pick<CompanyFact, "form">) => form.endsWith("/A")
 
-/** Returns why the date of a cover page count or another fact cannot be right, or undefined if it is plausible. */
+/**
+ * Returns why the date of a fact cannot be right, as a clause such as "is after the filing", or undefined if it is
+ * plausible. Cover page counts (`isCover`) are checked more strictly, because they are as of a day shortly before the
+ * filing. `period` is the last day of the period that the report covers, if known.
+ */
 const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, period: string | undefined) => {
   if (end > filed) return "is after the filing"
   if (countDays(end, filed) > maxFactAge) return "is years before the filing"
@@ -135,9 +164,16 @@ const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, peri
 }
 
 /**
- * Replaces an implausible date with the operator's date. If there is none, uses the filing date, so that the order of
- * the filings determines which count is the newest. For an amendment, uses the end of its period instead, which places
- * its count next to the count in the amended report.
+ * Returns the fact with a usable date (`end`). A plausible date does not change. An implausible date is replaced:
+ *
+ * - with the date that an operator has set, if any;
+ * - for an amendment, with `period`, the last day of the period that the report covers, so that its count is sorted
+ *   next to the count in the amended report;
+ * - otherwise with the filing date, so that the order of the filings determines which count is the newest.
+ *
+ * The last two are only substitutes for sorting. The field `date` then contains the date that the filing states and the
+ * date to publish in its place: `period`, or null if an operator has declared the date unknown. `findDecision` returns
+ * the operator's decision about a value of this company.
  */
 const settleDate = (
   fact: CompanyFact,
@@ -150,12 +186,15 @@ const settleDate = (
   if (reason === undefined) return fact
   const decision = findDecision({ url: listSources(cik, fact)[0], column: "reported_date", read: fact.end })
   if (decision !== undefined && decision.value !== null) return { ...fact, end: decision.value }
+  const dateForSorting = isAmendment(fact) && period !== undefined ? period : fact.filed
+  const isDeclaredUnknown = decision !== undefined
   return {
     ...fact,
-    end: isAmendment(fact) && period !== undefined ? period : fact.filed,
-    date: decision === undefined
-      ? { stated: fact.end, published: period ?? null, reason }
-      : { stated: fact.end, published: null, reason: null },
+    end: dateForSorting,
+    date: isDeclaredUnknown
+      // No reason, because the date is no longer an open doubt.
+      ? { stated: fact.end, published: null, reason: null }
+      : { stated: fact.end, published: period ?? null, reason },
   }
 }
 
@@ -164,8 +203,9 @@ const settleDate = (
 // ----------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns the number of shares on the day `to` that correspond to one share on the day `from`, or undefined if a split
- * ratio in between is unknown.
+ * Returns the number of shares on the day `to` that correspond to one share on the day `from`. For example, the factor
+ * is 4 if a 4-for-1 split lies in between, and 1/4 if the days are swapped. Returns undefined if the ratio of a split
+ * in between is unknown.
  */
 const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: string): number | undefined => {
   if (to < from) {
@@ -174,15 +214,17 @@ const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: st
   }
   return splits.filter(({ day }) => from < day && day <= to)
     .reduce(
+      // Once a ratio is unknown, the product remains undefined.
       (product: number | undefined, { ratio }) => product === undefined || ratio === null ? undefined : product * ratio,
       1,
     )
 }
 
 /**
- * Adjusts a count for the splits between its date and other days. Returns several candidates, because the filing may
- * already have adjusted the count for splits up to the filing date, and because recorded split dates can be inexact.
- * The first candidate assumes that the count is as of its own date.
+ * Returns what a count may be on one of the `days`, after the splits between its date and that day. There are several
+ * candidates, because it is not known whether the filing has already adjusted the count for splits up to the filing
+ * date, and because recorded split dates can be inexact. The first candidate assumes that the count is as of its own
+ * date and applies to the first day. The last one is the unchanged count.
  */
 const restate = (
   { end, filed, val }: CompanyFact,
@@ -200,11 +242,17 @@ const restate = (
   return [first, ...others, val]
 }
 
-/** Creates functions that compare counts after adjusting them for the splits between their dates. */
+/**
+ * Creates functions that compare counts after adjusting them for the splits between their dates:
+ *
+ * - `isAlike`: whether the counts differ by at most the factor `ratio`
+ * - `isInSmallerUnit`: whether the first count appears to be in thousands or millions of shares while the second one is
+ *   in shares
+ * - `differsInUnit`: whether this is so for either count
+ */
 const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
     restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, ratio))
-  /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
     !isAlike(small, large) &&
     restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val))
@@ -218,34 +266,46 @@ type CountComparison = ReturnType<typeof makeComparison>
 // Series
 // ----------------------------------------------------------------------------------------------------------------
 
-/** All counts for one date, sorted by filing date. */
+/** All counts of the company for one date, from one or several filings, sorted by filing date. */
 interface DatedCounts {
   /**
-   * The count that an operator has decided on, or otherwise the newest of the counts with the fewest doubts. A later
-   * filing may correct earlier ones.
+   * The count that represents the date when dates are compared: the one that an operator has decided on, or otherwise
+   * the newest of those with the fewest reasons to doubt them. The newest is preferred because a later filing may
+   * correct an earlier one.
    */
   readonly newest: CompanyFact
   readonly facts: ReadonlyArray<CompanyFact>
 }
 
-/** The doubts about a series of counts. */
+/** The result of comparing a company's counts with each other over time (`compareSeries`). */
 class CountDoubts {
-  /** Counts that are probably in a wrong unit, such as thousands, each with the count that suggests this. */
+  /**
+   * Counts that are probably in a wrong unit, such as thousands of shares, each with the other count that shows this.
+   */
   readonly unitErrors = new Map<CompanyFact, CompanyFact>()
-  /** Unconfirmed counts that differ from the last reliable count, each with that reliable count. */
+  /**
+   * Unconfirmed counts that differ from the last reliable count before them by a factor of more than ten, each with
+   * that reliable count.
+   */
   readonly jumps = new Map<CompanyFact, CompanyFact>()
-  /** Counts that differ from others but are repeated in another filing that does not contradict itself. */
+  /**
+   * Counts that contradict their own balance sheet, but that another filing without such a contradiction repeats. The
+   * contradiction is then no reason to doubt them.
+   */
   readonly repeated = new Set<CompanyFact>()
   /** The newest reliable count. */
   reliable: CompanyFact | undefined
-  /** Whether a count newer than `reliable` is unconfirmed but may be right. */
+  /** Whether a count newer than `reliable` is unconfirmed but may be right, so that the current count is uncertain. */
   isDoubtful = false
 }
 
+/** What `compareSeries` takes into account in addition to the counts themselves. */
 interface SeriesEvidence {
-  /** Balance sheet counts by accession number. */
+  /** The count on the balance sheet of each filing, by accession number. */
   readonly balances: ReadonlyMap<string, CompanyFact>
-  /** Returns how many reasons there are to doubt a count regardless of other counts. */
+  /**
+   * Returns how many reasons there are to doubt a count regardless of other counts, such as an impossible share price.
+   */
   readonly countOwnReasons: (fact: CompanyFact) => number
   readonly isPlaceholder: (fact: CompanyFact) => boolean
   readonly isDecided: (fact: CompanyFact) => boolean
@@ -258,7 +318,11 @@ const findBest = (facts: ReadonlyArray<CompanyFact>, rank: (fact: CompanyFact) =
   return facts.findLast((fact) => rank(fact) === lowest)
 }
 
-/** Returns whether it is the count, and not the balance sheet in the same filing, that is in a wrong unit. */
+/**
+ * Returns whether a count and the balance sheet in its filing are in different units and the count is the wrong one. A
+ * unit error makes a number too small, so this is the smaller number, unless only the balance sheet agrees with the
+ * last reliable count.
+ */
 const isInOtherUnit = (
   { isAlike, isInSmallerUnit }: CountComparison,
   count: CompanyFact,
@@ -269,10 +333,15 @@ const isInOtherUnit = (
   (isInSmallerUnit(balance, count) && reliable !== undefined && isAlike(balance, reliable) && !isAlike(count, reliable))
 
 /**
- * Compares counts from oldest to newest. Each count is compared with the last reliable one.
+ * Finds the counts that contradict earlier or later counts of the same company, and the newest reliable count. `counts`
+ * must be sorted by date. Each is compared with the last reliable count before it:
  *
- * - If the counts differ by a factor of more than ten, the new count becomes reliable if its filing's balance sheet
- *   agrees with it, or if another filing (the next report or an amendment) repeats it.
+ * - The first count is reliable, and so is each count that an operator has decided on.
+ * - A count that is similar to the last reliable one is reliable.
+ * - A count with two or more reasons of its own to doubt it never becomes reliable, and neither does a later
+ *   placeholder.
+ * - If a count differs by a factor of more than ten, it becomes reliable if its filing's balance sheet agrees with it,
+ *   or if another filing (the next report or an amendment) repeats it.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
  *   new count only if more reports state it than stated the old one. If the new count is the smaller one, at least
  *   three reports must state it, and balance sheets do not count as confirmation.
@@ -287,26 +356,35 @@ const compareSeries = (
   const { differsInUnit, isAlike } = comparison
   const doubts = new CountDoubts()
   const { jumps, unitErrors } = doubts
+  /** Marks those counts for these dates whose unit differs from that of the count `shownBy`. */
   const markUnitErrors = (dates: ReadonlyArray<DatedCounts>, shownBy: CompanyFact) => {
     for (const fact of dates.flatMap(({ facts }) => facts)) {
       if (differsInUnit(fact, shownBy) && !isDecided(fact)) unitErrors.set(fact, shownBy)
     }
   }
+  /** Marks the counts of a date that differ from the count `from` by a factor of more than ten. */
   const markJumps = ({ facts }: DatedCounts, from: CompanyFact) => {
     for (const fact of facts) if (!isAlike(fact, from) && !isDecided(fact)) jumps.set(fact, from)
   }
+  /** The newest count that is considered right. */
   let reliable: CompanyFact | undefined
-  /** Dates whose counts are similar to `reliable`. */
+  /** The dates whose counts confirm `reliable`, oldest first. */
   let reliableDates: ReadonlyArray<DatedCounts> = []
-  /** Consecutive dates with unconfirmed counts that are similar to each other. */
+  /**
+   * Consecutive dates after `reliableDates` whose counts are similar to each other but differ from `reliable`. They
+   * replace `reliable` once there is enough evidence for them.
+   */
   let candidates: ReadonlyArray<DatedCounts> = []
+  /** Whether the first of the candidates differs from `reliable` by a factor of about 1,000 or 1,000,000. */
   let suggestUnitError = false
+  /** Returns whether the balance sheet in the count's own filing contradicts the count. */
   const isContradicted = (fact: CompanyFact) => !isAlike(fact, balances.get(fact.accn) ?? fact)
   /**
-   * A count may differ from the balance sheet because of an event after the balance sheet date. In that case, the next
-   * report confirms the count.
+   * Excuses the counts of the last reliable date that contradict their own balance sheet, if the count `newest`, from a
+   * later report, confirms them. The contradiction is then explained by an event after the balance sheet date, such as
+   * an issue of shares.
    */
-  const explainPrevious = (newest: CompanyFact) => {
+  const excusePrevious = (newest: CompanyFact) => {
     if (isContradicted(newest)) return
     for (const fact of reliableDates.at(-1)?.facts ?? []) {
       const balance = balances.get(fact.accn)
@@ -319,8 +397,60 @@ const compareSeries = (
     reliableDates = dates
     candidates = []
   }
+  /** Accepts the first count, or a count that is similar to the last reliable one (`previous`), as reliable. */
+  const acceptSimilar = (date: DatedCounts, previous: CompanyFact | undefined) => {
+    const { newest } = date
+    // Confirm counts that were contradicted only by a doubtful count.
+    for (const fact of reliableDates.flatMap(({ facts }) => facts)) {
+      if (isAlike(fact, newest)) jumps.delete(fact)
+    }
+    if (previous !== undefined) {
+      // The candidates in between were followed by a return to the former count, so they are refuted.
+      markUnitErrors(candidates, previous)
+      // Other filings may state different counts for the same date.
+      markJumps(date, previous)
+      excusePrevious(newest)
+    }
+    rely(newest, [...reliableDates, date])
+  }
+  /**
+   * Handles a count that differs from the last reliable one (`former`): marks it, adds it to the candidates, and
+   * accepts the candidates if there is enough evidence for them. The evidence can be that they are repeated, that the
+   * balance sheet agrees with the count, or that there are other reasons to doubt `former`.
+   */
+  const judgeJump = (date: DatedCounts, former: CompanyFact) => {
+    const { newest } = date
+    const balance = balances.get(newest.accn)
+    markJumps(date, former)
+    const lastCandidate = candidates.at(-1)?.newest
+    if (lastCandidate !== undefined && isAlike(newest, lastCandidate)) candidates = [...candidates, date]
+    else {
+      suggestUnitError = lastCandidate === undefined && differsInUnit(newest, former)
+      candidates = [date]
+    }
+    const similar = candidates.flatMap(({ facts }) => facts.filter((fact) => isAlike(fact, newest)))
+    const isConfirmedByOther = similar.some((fact) => !isContradicted(fact))
+    // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
+    // evidence.
+    const mayBeInThousands = suggestUnitError && newest.val < former.val
+    const isRepeated = suggestUnitError
+      ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
+      : new Set(similar.map(({ accn }) => accn)).size >= 2 && isConfirmedByOther
+    const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
+    // If two counts contradict each other and only the former has reasons of its own to doubt it, the former is wrong.
+    const isBetter = reliableDates.length === 1 && countOwnReasons(former) > 0 && countOwnReasons(newest) === 0
+    if (!isRepeated && !isOnBalanceSheet && !isBetter) return
+    if (isRepeated || (isOnBalanceSheet && isAlike(newest, former, maxSplitRatio))) {
+      similar.forEach((fact) => jumps.delete(fact))
+    }
+    if (isRepeated && isConfirmedByOther) similar.forEach((fact) => doubts.repeated.add(fact))
+    if (isBetter || (isRepeated && newest.val > former.val)) markUnitErrors(reliableDates, newest)
+    if (isBetter) reliableDates.forEach((formerDate) => markJumps(formerDate, newest))
+    rely(newest, candidates)
+  }
 
   for (const facts of Map.groupBy(counts, ({ end }) => end).values()) {
+    // The rank -1 puts counts that an operator has decided on before all others.
     const newest = findBest(facts, (fact) => isDecided(fact) ? -1 : countOwnReasons(fact))
     if (newest === undefined) continue
     const date = { newest, facts }
@@ -328,55 +458,21 @@ const compareSeries = (
     if (isDecided(newest)) {
       rely(newest, [date])
     } else if (countOwnReasons(newest) >= 2 || (isPlaceholder(newest) && reliable !== undefined)) {
+      // Such a count is marked but never becomes reliable. A placeholder is accepted only as the first count.
       if (reliable !== undefined) markJumps(date, reliable)
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
     } else if (reliable === undefined || isAlike(newest, reliable)) {
-      // Confirm counts that were contradicted only by a doubtful count.
-      for (const fact of reliableDates.flatMap(({ facts }) => facts)) {
-        if (isAlike(fact, newest)) jumps.delete(fact)
-      }
-      if (reliable !== undefined) {
-        markUnitErrors(candidates, reliable)
-        markJumps(date, reliable)
-        explainPrevious(newest)
-      }
-      rely(newest, [...reliableDates, date])
+      acceptSimilar(date, reliable)
     } else {
-      markJumps(date, reliable)
-      const previous = candidates.at(-1)?.newest
-      if (previous !== undefined && isAlike(newest, previous)) candidates = [...candidates, date]
-      else {
-        suggestUnitError = previous === undefined && differsInUnit(newest, reliable)
-        candidates = [date]
-      }
-      const similar = candidates.flatMap(({ facts }) => facts.filter((fact) => isAlike(fact, newest)))
-      // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
-      // evidence.
-      const mayBeInThousands = suggestUnitError && newest.val < reliable.val
-      const isRepeated = suggestUnitError
-        ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
-        : new Set(similar.map(({ accn }) => accn)).size >= 2 && similar.some((fact) => !isContradicted(fact))
-      const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
-      // If two counts contradict each other and only one of them is doubtful for other reasons, that one is wrong.
-      const isBetter = reliableDates.length === 1 && countOwnReasons(reliable) > 0 && countOwnReasons(newest) === 0
-      if (isRepeated || isOnBalanceSheet || isBetter) {
-        if (isRepeated || (isOnBalanceSheet && isAlike(newest, reliable, maxSplitRatio))) {
-          similar.forEach((fact) => jumps.delete(fact))
-        }
-        if (isRepeated && similar.some((fact) => !isContradicted(fact))) {
-          similar.forEach((fact) => doubts.repeated.add(fact))
-        }
-        if (isBetter || (isRepeated && newest.val > reliable.val)) markUnitErrors(reliableDates, newest)
-        if (isBetter) reliableDates.forEach((former) => markJumps(former, newest))
-        rely(newest, candidates)
-      }
+      judgeJump(date, reliable)
     }
   }
 
   doubts.reliable = reliable
   const last = candidates.at(-1)?.newest
   if (reliable === undefined || last === undefined) return doubts
+  // The series ends with candidates that nothing has confirmed or refuted.
   if (suggestUnitError) markUnitErrors(candidates, reliable)
   // If the newer count is larger, the older one may be the one in thousands.
   doubts.isDoubtful = !suggestUnitError || last.val > reliable.val
@@ -387,11 +483,14 @@ const compareSeries = (
 // Prices
 // ----------------------------------------------------------------------------------------------------------------
 
+/** An impossible share price: the result of dividing a public float by a share count. */
 interface PriceDoubt {
   readonly float: CompanyFact
+  /** The price in US dollars. */
   readonly price: number
   /** Whether the price is too low. This suggests an error in the float, such as a placeholder of 1 USD. */
   readonly isLow: boolean
+  /** The closing price on the date of the float, if known. It is then what the price contradicts. */
   readonly close: number | undefined
 }
 
@@ -406,8 +505,9 @@ const findFloat = ({ accn, end }: CompanyFact, floats: ReadonlyArray<CompanyFact
     floats.findLast((float) => float.date === undefined && float.end <= end && countDays(float.end, end) <= maxFloatAge)
 
 /**
- * Divides the public float by a count. Returns undefined if the result is a plausible share price, and a doubt
- * otherwise.
+ * Divides the public float by a count. Returns undefined if the result is a plausible share price or if there is no
+ * float to compare with, and a doubt otherwise. If the closing price on the date of the float is known, the result must
+ * be close to it; otherwise, it must be within the usual range of prices.
  */
 const findPriceDoubt = (
   count: CompanyFact,
@@ -419,6 +519,7 @@ const findPriceDoubt = (
   const counts = restate(count, [float.end], splits)
   const price = float.val / counts[0]
   const isRestatable = findSplitFactor(splits, count.end, float.end) !== undefined
+  // A close is of no use if the date of the float is wrong or if an unknown split lies between the two dates.
   const close = float.date === undefined && isRestatable ? closes?.get(float.end) : undefined
   const [least, greatest] = close === undefined
     ? [leastPrice, maxUsualPrice]
@@ -428,6 +529,7 @@ const findPriceDoubt = (
     : { float, price, isLow: price < least, close }
 }
 
+/** Formats the reason for a doubt as a clause. `other` describes the number that the doubted one was combined with. */
 const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
   `gives a price of ${formatNumber(price)} USD per share with the ${other}${
     close === undefined ? "" : `, but the close on ${float.end} was ${formatNumber(close)} USD`
@@ -437,14 +539,18 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 // Assessment
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the newest fact that has an earlier date and comes from another filing that was not filed later. */
+/**
+ * Returns the newest fact that has an earlier date than this one, among other filings that were not filed later.
+ * `facts` is sorted by date.
+ */
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
 const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
 
 /**
- * Describes different values that other filings state for the same date. Ignores values that differ only by rounding.
+ * Returns clauses about the different values that other filings state for the same date. Values that differ only by
+ * rounding count as equal.
  */
 const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
   const known = [fact.val]
@@ -460,11 +566,12 @@ const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
  */
 const maxAgeInDays = 400
 
-/** Operators' decisions about facts. */
+/** Facts that an operator has decided about, each with the value that the filing states and the decision. */
 type DecidedFacts = ReadonlyMap<CompanyFact, NonNullable<AssessedFact["decided"]>>
 
-/** A company's facts after applying operators' decisions and replacing implausible dates. */
+/** A company's facts with the operators' values in place of the stated ones, and with usable dates. */
 interface SettledFacts {
+  /** Counts from cover pages, sorted by date. */
   readonly counts: ReadonlyArray<CompanyFact>
   readonly floats: ReadonlyArray<CompanyFact>
   /** The latest count from each report's balance sheet. */
@@ -472,12 +579,29 @@ interface SettledFacts {
   readonly decided: DecidedFacts
 }
 
+/** Builds the count that an operator has supplied for an unreadable cover page. */
+const makeSuppliedCount = (
+  { accn, end, filed, form, hasClasses = false, url }: UnreadableCount,
+  { value }: Decision,
+): CompanyFact => ({
+  accn,
+  filed,
+  form,
+  end: end ?? filed,
+  // If the operator has declared the count unknown, 1 is only a filler, because the assessment leaves the fact out.
+  val: Number(value ?? 1),
+  // Only counts on cover pages can be unreadable, so the path is that of a cover page count.
+  path: "dei/EntityCommonStockSharesOutstanding/shares",
+  instance: { hasClasses, classes: "", source: [url] },
+})
+
 /**
  * Applies operators' decisions and replaces implausible dates. If an operator has supplied the count for an unreadable
  * cover page, adds that count. All further steps compare only the facts returned here.
  */
 const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts => {
   const { cik } = facts
+  /** The company's filings by accession number. */
   const reports = new Map(filings.map((filing) => [filing.accession, filing]))
   // Keyed by object identity, so later steps must pass on the fact objects themselves, not copies.
   const decided = new Map<CompanyFact, NonNullable<AssessedFact["decided"]>>()
@@ -492,19 +616,14 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     decided.set(changed, { read, decision })
     return changed
   }
-  const corrected = facts.unreadable.flatMap(
-    ({ accn, end, filed, form, hasClasses = false, read, url }): ReadonlyArray<CompanyFact> => {
-      const decision = findDecision({ url, column: "outstanding_shares", read })
-      if (decision === undefined) return []
-      // Only counts on cover pages can be unreadable, so the path is that of a cover page count.
-      const path = "dei/EntityCommonStockSharesOutstanding/shares"
-      const instance = { hasClasses, classes: "", source: [url] }
-      // If the operator has declared the count unknown, 1 is only a filler, because the assessment leaves the fact out.
-      const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
-      decided.set(fact, { read, decision })
-      return [fact]
-    },
-  )
+  /** The counts that an operator has supplied for unreadable cover pages. */
+  const supplied = facts.unreadable.flatMap((count): ReadonlyArray<CompanyFact> => {
+    const decision = findDecision({ url: count.url, column: "outstanding_shares", read: count.read })
+    if (decision === undefined) return []
+    const fact = makeSuppliedCount(count, decision)
+    decided.set(fact, { read: count.read, decision })
+    return [fact]
+  })
 
   const statedBalances = Array.from(
     // Facts are sorted by date, so the map keeps the newest count of each report. The others are from earlier balance
@@ -515,9 +634,14 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
       ) => [count.accn, settleDate(count, false, reports.get(count.accn)?.reportDate, findDecision, cik)]),
     ).values(),
   )
+  /**
+   * Returns the last day of the period that a report covers. If the filing list does not state it, it is the date of
+   * the report's balance sheet, provided that this date is plausible.
+   */
   const findPeriod = (accession: string) =>
     reports.get(accession)?.reportDate ??
       statedBalances.find(({ accn, date }) => accn === accession && date === undefined)?.end
+  /** Settles the facts of each filing: first their dates, then their values. */
   const settle = (list: ReadonlyArray<CompanyFact>, isCover: boolean, column: string) =>
     Array.from(Map.groupBy(list, ({ accn }) => accn).entries()).flatMap(([accession, stated]) => {
       const period = findPeriod(accession)
@@ -528,22 +652,33 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
         : stated.map((fact) => settleDate(fact, isCover, period, findDecision, cik))
     }).map((fact) => decide(fact, column)).toSorted(byFactDate)
   return {
-    counts: [...settle(facts.counts, true, "outstanding_shares"), ...corrected].toSorted(byFactDate),
+    counts: [...settle(facts.counts, true, "outstanding_shares"), ...supplied].toSorted(byFactDate),
     floats: settle(facts.floats, false, "details"),
     balances: statedBalances.map((count) => decide(count, "outstanding_shares")),
     decided,
   }
 }
 
+/** The counts and public floats that are doubted because they give an impossible share price. */
 interface DoubtedPrices {
+  /** By the doubted count. */
   readonly ofCounts: ReadonlyMap<CompanyFact, PriceDoubt>
+  /** By the doubted float, with the count that shows the error. */
   readonly ofFloats: ReadonlyMap<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>
 }
 
 /**
- * Finds counts that imply an impossible share price when a public float is divided by them. Either the count or the
- * float is then doubted, whichever has less support. `getSupport` returns the number of confirming statements minus the
- * number of contradicting ones.
+ * Finds share counts and public floats that give an impossible share price when the float is divided by the count. At
+ * least one of the two numbers is then wrong. To find out which, the support of the float is compared with the support
+ * of the count that has the most support among those with an impossible price (the best count):
+ *
+ * - The best count has more support: the float is doubted, together with all counts that differ from the best one.
+ * - The float has more support: all of these counts are doubted, but not the float.
+ * - Both have the same support: all of these counts are doubted. If the price is too low, the float is doubted as well,
+ *   because it may be a placeholder such as 1 USD.
+ *
+ * A number that an operator has decided on is never doubted. The support of a number is how many other statements
+ * confirm it minus how many contradict it; `getSupport` returns it for a count.
  */
 const findDoubtedPrices = (
   counts: ReadonlyArray<CompanyFact>,
@@ -559,20 +694,23 @@ const findDoubtedPrices = (
   const { isAlike } = makeComparison(evidence.splits ?? [])
   const priced = counts.flatMap((count) => {
     const doubt = findPriceDoubt(count, floats, evidence)
+    // Infinite support makes a decided count win against every float, except against a decided one.
     return doubt === undefined ? [] : [{ count, doubt, support: isDecided(count) ? Infinity : getSupport(count) }]
   })
+  /** A public float has only one other statement to compare it with: the previous float. */
   const getSupportOfFloat = (float: CompanyFact) => {
     const previous = findPrevious(float, floats)
     return previous === undefined ? 0 : isSimilar(float.val, previous.val) ? 1 : -1
   }
-  for (const [float, ofFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {
-    const best = ofFloat.toSorted((one, other) => other.support - one.support)[0]
+  for (const [float, pricedWithFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {
+    const best = pricedWithFloat.toSorted((one, other) => other.support - one.support)[0]
     if (best === undefined) continue
-    const advantage = isDecided(float) ? -1 : best.support - getSupportOfFloat(float)
-    const isFloatWrong = advantage > 0
-    if (isFloatWrong || (advantage === 0 && best.doubt.isLow)) ofFloats.set(float, best)
-    for (const { count, doubt } of ofFloat) {
-      // A count similar to the one that exposed the error in the float is equally credible.
+    // A negative advantage means that the float is right. An operator's decision always has this effect.
+    const advantageOfCount = isDecided(float) ? -1 : best.support - getSupportOfFloat(float)
+    const isFloatWrong = advantageOfCount > 0
+    if (isFloatWrong || (advantageOfCount === 0 && best.doubt.isLow)) ofFloats.set(float, best)
+    for (const { count, doubt } of pricedWithFloat) {
+      // A count similar to the best one is equally credible.
       const isExcused = isDecided(count) || (isFloatWrong && isAlike(count, best.count))
       if (!isExcused) ofCounts.set(count, doubt)
     }
@@ -580,11 +718,48 @@ const findDoubtedPrices = (
   return { ofCounts, ofFloats }
 }
 
+/** What may cast doubt on a count. */
+interface CountContext {
+  readonly comparison: CountComparison
+  /** The result of comparing all counts of the same kind with each other. */
+  readonly doubts: CountDoubts
+  /** The balance sheet count in the same filing, if the count is from a cover page. */
+  readonly balance: CompanyFact | undefined
+  readonly price: PriceDoubt | undefined
+  readonly isPlaceholder: boolean
+  /** The counts that are credible enough to contradict this one if they are for the same date. */
+  readonly rivals: ReadonlyArray<CompanyFact>
+}
+
+/** Returns the reasons to doubt a count, as clauses. */
+const listCountReasons = (
+  fact: CompanyFact,
+  { balance, comparison, doubts, isPlaceholder, price, rivals }: CountContext,
+): ReadonlyArray<string> => {
+  const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
+  const contradictsBalance = balance !== undefined && balance !== shownBy && !comparison.isAlike(fact, balance) &&
+    !doubts.repeated.has(fact)
+  return [
+    // A unit error explains the jump, so it is the only reason of the two.
+    ...(shownBy !== undefined
+      ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
+      : jumpFrom !== undefined
+      ? [formatJump(jumpFrom)]
+      : []),
+    ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
+    ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
+    ...(isPlaceholder ? ["is so small that it may be a placeholder"] : []),
+    ...listOthers(fact, rivals),
+  ]
+}
+
 /**
- * Returns the reasons to doubt a public float. `floats` must not contain values that an operator has declared unknown.
+ * Returns the reasons to doubt a public float, as clauses. `floats` contains all public floats of the company except
+ * those that an operator has declared unknown.
  */
 const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>, { ofFloats }: DoubtedPrices) => {
   const previous = findPrevious(fact, floats)
+  // A float that is exactly the same as an earlier one was probably copied from the previous report by mistake.
   const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
   const price = ofFloats.get(fact)
   return [
@@ -596,7 +771,16 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
   ]
 }
 
-/** Determines the current count. `counts` must not contain values that an operator has declared unknown. */
+/**
+ * Determines the company's current count. A reliable count can be current unless it is outdated, left out, or older
+ * than a filing whose count cannot be read. The count on the newest cover page takes precedence over the one on the
+ * newest balance sheet, unless the latter has a later date and is similar.
+ *
+ * - `counts`: all counts from cover pages, sorted by date, except those that an operator has declared unknown
+ * - `leftOut`: the counts that are not published, because there are too many reasons to doubt them
+ * - `onCover`, `onBalanceSheet`: the results of comparing the counts with each other
+ * - `hasCount`: whether the filing with this accession number has a count, possibly one that an operator has set
+ */
 const findCurrent = (
   { facts, filings, splits = [] }: CountEvidence,
   { counts, leftOut, onBalanceSheet, onCover }: {
@@ -609,11 +793,12 @@ const findCurrent = (
 ): CountAssessment["current"] => {
   const isOutdated = ({ filed }: CompanyFact) =>
     filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
-  /** Filing date of the newest filing with an unreadable cover page count. */
-  const unread = facts.unreadable.filter(({ accn, form }) => !isAmendment({ form }) && !hasCount(accn))
+  /** Filing date of the newest filing whose cover page count cannot be read, or undefined if there is none. */
+  const lastUnread = facts.unreadable.filter(({ accn, form }) => !isAmendment({ form }) && !hasCount(accn))
     .map(({ filed }) => filed).toSorted().at(-1)
   const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
-    count === undefined || isOutdated(count) || leftOut.has(count) || (unread !== undefined && count.filed < unread)
+    count === undefined || isOutdated(count) || leftOut.has(count) ||
+      (lastUnread !== undefined && count.filed < lastUnread)
       ? undefined
       : count
   )
@@ -622,45 +807,61 @@ const findCurrent = (
   if (isNewestCurrent && onCover.isDoubtful) return "doubtful"
   const isBalanceNewer = cover !== undefined && balance !== undefined && balance.end > cover.end &&
     makeComparison(splits).isAlike(balance, cover)
+  // Without a usable count, `none` keeps the count that an earlier run has stored. That would be wrong if a newer count
+  // exists but cannot be read or is not credible.
   return (isBalanceNewer ? balance : cover ?? balance) ??
-    (unread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none")
+    (lastUnread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none")
 }
 
-/** Assesses all of a company's share counts and public floats. */
+/**
+ * Assesses all of a company's share counts and public floats: finds the reasons to doubt each of them, and determines
+ * the current count. The steps build on each other:
+ *
+ * 1. `settleFacts` applies operators' decisions. A value that an operator has decided on is not doubted any more, and a
+ *    value that an operator has declared unknown (not in `knownCounts` and `knownFloats`) is not compared with others.
+ * 2. The counts are compared with each other without regard to prices.
+ * 3. The counts are combined with the public floats. The result of the second step shows which of two numbers with an
+ *    impossible price is wrong.
+ * 4. The counts are compared with each other again, now taking these prices into account.
+ * 5. The reasons from all steps are collected. Facts with two or more reasons are left out.
+ */
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const { facts: { isFloatZero }, splits = [] } = evidence
   const { balances, counts, decided, floats } = settleFacts(evidence)
   const comparison = makeComparison(splits)
   const isDecided = (fact: CompanyFact) => decided.has(fact)
-  const isKept = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
-  const [keptCounts, keptFloats] = [counts.filter(isKept), floats.filter(isKept)]
+  /** False only if an operator has declared the value unknown. */
+  const isKnown = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
+  const [knownCounts, knownFloats] = [counts.filter(isKnown), floats.filter(isKnown)]
+  // If the float is zero, the company may be a subsidiary or a shell company, which can have very few shares.
   const isPlaceholder = (fact: CompanyFact) => fact.val < minCount && !isFloatZero && !isDecided(fact)
 
   const balanceSheetCounts = balances.filter((count) =>
-    isDecided(count) || (count.val >= minCount && findPriceDoubt(count, keptFloats, evidence) === undefined)
+    isDecided(count) || (count.val >= minCount && findPriceDoubt(count, knownFloats, evidence) === undefined)
   ).toSorted(byFactDate)
   const balanceByFiling = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
 
-  // The first comparison ignores prices, because the support of a count determines whether a price casts doubt on it.
-  const alone = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
-  const unpriced = compareSeries(keptCounts, {
-    ...alone,
+  const baseEvidence = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
+  const unpriced = compareSeries(knownCounts, {
+    ...baseEvidence,
     countOwnReasons: (fact) => isPlaceholder(fact) ? 1 : 0,
   })
+  /** Returns how many other statements confirm the count minus how many contradict it. */
   const getSupport = (count: CompanyFact) => {
-    const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, keptCounts)]
+    const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, knownCounts)]
     const known = witnesses.flatMap((witness) => witness === undefined ? [] : [comparison.isAlike(count, witness)])
     return known.reduce((sum, agrees) => sum + (agrees ? 1 : -1), 0) -
       [isPlaceholder(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean).length
   }
-  const prices = findDoubtedPrices(keptCounts, keptFloats, { evidence, getSupport, isDecided })
+  const prices = findDoubtedPrices(knownCounts, knownFloats, { evidence, getSupport, isDecided })
+  /** Counts the reasons to doubt a count regardless of other counts: an impossible price, or a placeholder. */
   const countOwnReasons = (fact: CompanyFact) => {
     const doubt = prices.ofCounts.get(fact)
-    // A price above `greatestPrice` is sufficient reason on its own, because no share has ever cost that much.
+    // A price above `greatestPrice` counts as two reasons, which is enough to leave out the count.
     return (isPlaceholder(fact) ? 1 : 0) + (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
-  const onCover = compareSeries(keptCounts, { ...alone, countOwnReasons })
-  const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKept), {
+  const onCover = compareSeries(knownCounts, { ...baseEvidence, countOwnReasons })
+  const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKnown), {
     balances: new Map(),
     comparison,
     countOwnReasons: () => 0,
@@ -668,49 +869,40 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     isPlaceholder: () => false,
   })
 
-  const listCountReasons = (fact: CompanyFact, doubts: CountDoubts, all: ReadonlyArray<CompanyFact>) => {
-    if (isDecided(fact)) return []
-    const [shownBy, from, price] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact), prices.ofCounts.get(fact)]
-    const balance = all === keptCounts ? balanceByFiling.get(fact.accn) : undefined
-    const contradictsBalance = balance !== undefined && balance !== shownBy && !comparison.isAlike(fact, balance) &&
-      !doubts.repeated.has(fact)
-    return [
-      ...(shownBy !== undefined
-        ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
-        : from !== undefined
-        ? [formatJump(from)]
-        : []),
-      ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
-      ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
-      ...(isPlaceholder(fact) ? ["is so small that it may be a placeholder"] : []),
+  /** Returns the reasons to doubt a count. `all` are the counts of the same kind (cover page or balance sheet). */
+  const findReasons = (fact: CompanyFact, doubts: CountDoubts, all: ReadonlyArray<CompanyFact>) =>
+    isDecided(fact) ? [] : listCountReasons(fact, {
+      comparison,
+      doubts,
+      // Only a cover page count is compared with the balance sheet in its filing.
+      balance: all === knownCounts ? balanceByFiling.get(fact.accn) : undefined,
+      price: prices.ofCounts.get(fact),
+      isPlaceholder: isPlaceholder(fact),
       // A count is not contradicted by a count that has more reasons against it.
-      ...listOthers(
-        fact,
-        all.filter((one) =>
-          !doubts.unitErrors.has(one) && (isDecided(one) || countOwnReasons(one) <= countOwnReasons(fact))
-        ),
+      rivals: all.filter((other) =>
+        !doubts.unitErrors.has(other) && (isDecided(other) || countOwnReasons(other) <= countOwnReasons(fact))
       ),
-    ]
-  }
+    })
+  /** Builds the result for a fact. `isImpossible` leaves it out even if there is only one reason. */
   const assess = (fact: CompanyFact, reasons: ReadonlyArray<string>, isImpossible = false): AssessedFact => ({
     fact,
     reasons,
-    isLeftOut: !isKept(fact) || reasons.length >= 2 || isImpossible,
+    isLeftOut: !isKnown(fact) || reasons.length >= 2 || isImpossible,
     decided: decided.get(fact),
   })
   const assessedCounts = counts.map((fact) =>
-    assess(fact, listCountReasons(fact, onCover, keptCounts), countOwnReasons(fact) >= 2)
+    assess(fact, findReasons(fact, onCover, knownCounts), countOwnReasons(fact) >= 2)
   )
   const leftOut = new Set(assessedCounts.flatMap(({ fact, isLeftOut }) => isLeftOut ? [fact] : []))
   return {
     counts: assessedCounts,
     balanceSheetCounts: balanceSheetCounts.map((fact) =>
-      assess(fact, listCountReasons(fact, onBalanceSheet, balances.filter(isKept)))
+      assess(fact, findReasons(fact, onBalanceSheet, balances.filter(isKnown)))
     ),
-    floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, keptFloats, prices))),
+    floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, knownFloats, prices))),
     current: findCurrent(
       evidence,
-      { counts: keptCounts, leftOut, onBalanceSheet, onCover },
+      { counts: knownCounts, leftOut, onBalanceSheet, onCover },
       (accession) => counts.some((count) => count.accn === accession),
     ),
   }

@@ -1,9 +1,8 @@
 /** Checks the plausibility of dates in filings, which filers type by hand. */
 
 /**
- * A date that is at least this many years before its filing is considered wrong. It probably has a wrong decade or
- * century, such as 2016 for 2026, or 0022. Late reports and amendments concern earlier days, but are filed within a few
- * years.
+ * A date that is at least this many years before its filing is considered wrong. Its year probably has a typing error,
+ * as in 2016 for 2026, or 0022. Late reports and amendments concern earlier days, but are filed within a few years.
  */
 const maxYears = 10
 

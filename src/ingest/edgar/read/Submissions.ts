@@ -1,6 +1,6 @@
 /**
- * Decodes a company's filing list (`/submissions/CIK##########.json`). Addresses, telephone numbers, and tax numbers
- * are never decoded.
+ * Decodes a company's filing list (`/submissions/CIK##########.json`, which the SEC calls submissions). Addresses,
+ * telephone numbers, and tax numbers are never decoded.
  */
 import { Array, type DateTime, Record, Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
@@ -18,7 +18,7 @@ import {
 
 const OptionalText = Schema.NullOr(Schema.String)
 
-/** A filing in the list. */
+/** A filing in the list. The names are those of the SEC. */
 const ListedFiling = Schema.Struct({
   accessionNumber: AccessionNumber,
   filingDate: CalendarDate,
@@ -32,7 +32,7 @@ const ListedFiling = Schema.Struct({
   reportDate: Schema.optionalKey(Schema.Unknown),
 })
 
-/** Parallel arrays with one element per filing, newest filing first. */
+/** The form of the list in the document: one array per property, with one element per filing, newest filing first. */
 const FilingArrays = Schema.Struct({
   ...Record.map(ListedFiling.fields, () => Schema.Array(Schema.Unknown)),
   isXBRL: Schema.optionalKey(Schema.Array(Schema.Unknown)),
@@ -48,6 +48,7 @@ const SubmissionsDocument = Schema.Struct({
   }),
 })
 
+/** A filing of a company. */
 export interface EdgarFiling {
   readonly accession: string
   readonly form: string
@@ -71,19 +72,26 @@ export interface EdgarFiling {
   readonly source: string
 }
 
-/** A decoded list of filings. The URL fragment of a rejection is the filing's accession number or its index. */
+/**
+ * A decoded list of filings. The URL fragment of a rejection is the filing's accession number or, if that is invalid,
+ * its index.
+ */
 export interface DecodedFilings {
   readonly filings: ReadonlyArray<EdgarFiling>
   /** Filings that could not be decoded. */
   readonly rejections: ReadonlyArray<DocumentRejected>
 }
 
-/** A page of older filings. Its URL is `buildSubmissionsPageUrl(name)`. */
+/**
+ * A page of older filings, which is a separate document. Its URL is `buildSubmissionsPageUrl(name)`. `filingTo` is the
+ * date of its newest filing.
+ */
 export interface SubmissionsPage {
   readonly name: string
   readonly filingTo: string
 }
 
+/** A company's filing list: its newest filings, and where to find older ones. */
 export interface CompanySubmissions extends DecodedFilings {
   readonly cik: string
   readonly sicDescription: string | null
@@ -101,6 +109,9 @@ const decodeListedFiling = makeParsedJsonDecoder(ListedFiling)
 const isAccessionNumber = Schema.is(AccessionNumber)
 const isCalendarDate = Schema.is(CalendarDate)
 
+/**
+ * Converts the parallel arrays to filings. Fails if they do not have the same length or if no filing can be decoded.
+ */
 const makeFilings = (
   arrays: typeof FilingArrays.Type,
   url: string,
@@ -138,7 +149,7 @@ const makeFilings = (
 const decodeDocument = makeJsonTextDecoder(SubmissionsDocument)
 const decodeArrays = makeJsonTextDecoder(FilingArrays)
 
-/** Decodes the first page of a company's filings. */
+/** Decodes a company's filing list. It contains only the newest filings; the result names the pages with older ones. */
 export const decodeSubmissions = (text: string, url: string): Result.Result<CompanySubmissions, DocumentRejected> =>
   Result.gen(function* () {
     const document = yield* decodeDocument(text, url)

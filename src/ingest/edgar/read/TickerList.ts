@@ -1,6 +1,6 @@
 /**
- * Decodes the SEC's ticker list (`company_tickers_exchange.json`), and infers `ticker_changes` from stored copies of
- * the list.
+ * Decodes the SEC's ticker list (`company_tickers_exchange.json`), which assigns ticker symbols to companies. Infers
+ * changes of symbols (rows of `ticker_changes`) from copies of the list that were stored on different days.
  */
 import { Array as Arr, Result, Schema } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
@@ -22,7 +22,7 @@ const ListRow = Schema.Struct({
   exchange: Schema.NullOr(Schema.String),
 })
 
-/** A ticker symbol of a company. */
+/** A row of the list: a ticker symbol, and the company that has it. */
 export interface ListedTicker extends Schema.Schema.Type<typeof ListRow> {}
 
 /** A copy of the list from one day (`YYYY-MM-DD`). */
@@ -34,11 +34,15 @@ export interface TickerListCopy {
 const decodeDocument = makeJsonTextDecoder(TickerListDocument)
 const decodeRow = makeParsedJsonDecoder(ListRow)
 
-/** Maximum fraction of unreadable rows. If it is exceeded, the SEC has probably changed the format. */
+/**
+ * Maximum fraction of rows that cannot be decoded. If more rows are unreadable, the SEC has probably changed the
+ * format, and the whole list is rejected.
+ */
 const maxUnreadableShare = 0.01
 
 /**
- * Returns the readable rows of the list and the number of unreadable rows. Omits symbols that the tables cannot store.
+ * Returns the readable rows of the list and the number of unreadable rows. Omits symbols that do not match
+ * `tickerPattern`, because the tables cannot store them. Writes share classes with a hyphen (`BRK-B`).
  */
 export const decodeTickerList = (text: string, url: string) =>
   decodeDocument(text, url).pipe(
@@ -61,16 +65,19 @@ export const decodeTickerList = (text: string, url: string) =>
     })),
   )
 
-/** Groups the list by CIK. The first row of a CIK determines the issuer's ticker. */
+/**
+ * Returns the companies in the list by CIK, each with all of its symbols. The name, the exchange, and the main symbol
+ * are those of the company's first row.
+ */
 export const groupTickersByIssuer = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
   new Map(
-    Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {
-      const [first] = listed
-      return first === undefined ? [] : [[cik, { ...first, tickers: listed.map(({ ticker }) => ticker) }] as const]
+    Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, ofCompany]) => {
+      const [first] = ofCompany
+      return first === undefined ? [] : [[cik, { ...first, tickers: ofCompany.map(({ ticker }) => ticker) }] as const]
     }),
   )
 
-/** A symbol that the list assigns to several companies. */
+/** A symbol that the list assigns to several companies. It is stored only for `owner`. */
 export interface ContestedSymbol {
   readonly ticker: string
   readonly owner: ListedTicker
@@ -78,30 +85,34 @@ export interface ContestedSymbol {
 }
 
 /**
- * Assigns each symbol to only one company, regardless of which companies a run visits. If several companies have a
- * symbol, it stays with the company that already had it according to `hasSymbol`, for example while a holding company
- * takes it over. Otherwise, the first company in the list gets it.
+ * Removes rows so that each symbol belongs to only one company. If the list assigns a symbol to several companies, it
+ * stays with the company that already had it according to `hasSymbol`. This happens, for example, while a new holding
+ * company takes over the symbol. If none of them had it, the first company in the list gets it. Returns the remaining
+ * rows and the contested symbols.
  */
 export const resolveContestedSymbols = (
   rows: ReadonlyArray<ListedTicker>,
   hasSymbol: (row: ListedTicker) => boolean,
 ) => {
   const contested = Array.from(Map.groupBy(rows, ({ ticker }) => ticker)).flatMap(
-    ([ticker, listed]): ReadonlyArray<ContestedSymbol> => {
-      const owner = listed.find(hasSymbol) ?? listed[0]
-      const others = listed.filter(({ cik }) => cik !== owner?.cik)
+    ([ticker, claimants]): ReadonlyArray<ContestedSymbol> => {
+      const owner = claimants.find(hasSymbol) ?? claimants[0]
+      const others = claimants.filter(({ cik }) => cik !== owner?.cik)
       return owner === undefined || others.length === 0 ? [] : [{ ticker, owner, others }]
     },
   )
-  const without = new Set(contested.flatMap(({ others }) => others))
-  return { rows: rows.filter((row) => !without.has(row)), contested }
+  const removed = new Set(contested.flatMap(({ others }) => others))
+  return { rows: rows.filter((row) => !removed.has(row)), contested }
 }
 
 /** Returns whether the new list is more than 1% shorter than the previous one and therefore probably incomplete. */
 export const isTickerListShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
   next.length < previous.length * 0.99
 
-/** Returns the part of a symbol that identifies the company, without the share class or Nasdaq's fifth letter. */
+/**
+ * Returns the part of a symbol that identifies the company, without the share class or Nasdaq's fifth letter. For
+ * example, the root of `BRK-B` is `BRK`.
+ */
 const getRoot = (ticker: string) => {
   const [base = ""] = ticker.split(/[-.^]/)
   return /^[A-Z]{5}$/.test(base) ? base.slice(0, 4) : base
@@ -114,28 +125,38 @@ const getRoot = (ticker: string) => {
  */
 export const isDerivedSymbol = (ticker: string) => /[-.^][PRUW]/.test(ticker) || /^[A-Z]{4}[DM-PRU-W]$/.test(ticker)
 
+/**
+ * Returns whether the new symbol can be the result of a change of symbol. Symbols of the same company that differ only
+ * by a suffix belong to different securities instead, as `ABC` and `ABC-B` do.
+ */
 const isRename = (oldTicker: string, newTicker: string) =>
   !isDerivedSymbol(oldTicker) && !isDerivedSymbol(newTicker) && getRoot(oldTicker) !== getRoot(newTicker) &&
   !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
 
 /**
- * Minimum number of days, and of copies, that a symbol must be present or absent. The SEC's list may alternate between
- * an older and a newer state for days.
+ * A symbol counts as added or removed only once it has been present or absent in at least this many copies that span at
+ * least this many days, because the SEC's list may alternate between an older and a newer state for days.
  */
 const [minDays, minCopies] = [7, 3]
 
-/** Returns whether consecutive copies from these days are sufficient evidence. `days` is sorted. */
+/**
+ * Returns whether consecutive copies of the list from these days are sufficient evidence that a symbol has been added
+ * or removed. `days` is sorted.
+ */
 export const areEnoughCopyDays = (days: ReadonlyArray<string>) => {
   const [first, last] = [days[0], days.at(-1)]
   return first !== undefined && last !== undefined && days.length >= minCopies && countDays(first, last) >= minDays
 }
 
-/** The symbols of a CIK in each copy, oldest first. `tickers` is empty if the CIK is not in the copy. */
+/**
+ * A company's symbols in each copy of the list, oldest copy first. `tickers` is empty if the company is not in the
+ * copy.
+ */
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
 
 /**
- * Finds the first run of at least `minCopies` consecutive copies that contain the symbol and span at least `minDays`.
- * The run ends as soon as it is long enough.
+ * Finds the first consecutive copies that contain the symbol and are enough evidence for it (`areEnoughCopyDays`).
+ * Returns their first and last day and their number, or undefined if there are not enough yet.
  */
 const findLastingRun = (history: TickerHistory, ticker: string) => {
   let days: ReadonlyArray<string> = []
@@ -150,13 +171,14 @@ const findLastingRun = (history: TickerHistory, ticker: string) => {
 }
 
 /**
- * Compares consecutive copies that list the company. If one symbol disappeared and one appeared, returns them as a
- * pair.
+ * Returns the pairs of symbols of which one replaced the other between two consecutive copies that contain the company.
+ * The same pair can occur several times.
  */
 const findReplacements = (history: TickerHistory) => {
-  const listed = history.filter(({ tickers }) => tickers.size > 0)
-  return listed.slice(1).flatMap(({ tickers }, index) => {
-    const before = listed[index]?.tickers ?? new Set<string>()
+  const withCompany = history.filter(({ tickers }) => tickers.size > 0)
+  // `index` counts from the second copy, so it is the position of the previous one in `withCompany`.
+  return withCompany.slice(1).flatMap(({ tickers }, index) => {
+    const before = withCompany[index]?.tickers ?? new Set<string>()
     const lost = Array.from(before.difference(tickers)).filter((ticker) => !isDerivedSymbol(ticker))
     const gained = Array.from(tickers.difference(before)).filter((ticker) => !isDerivedSymbol(ticker))
     const [oldTicker] = lost
@@ -168,17 +190,25 @@ const findReplacements = (history: TickerHistory) => {
   })
 }
 
-/** Returns whether the company had the old symbol first. If it did not, the old symbol was an error in a few copies. */
+/**
+ * Returns whether the company had the old symbol before the new one: whether the first copy that contains only one of
+ * them contains the old one. If not, the old symbol was an error in a few copies.
+ */
 const isOlder = (history: TickerHistory, oldTicker: string, newTicker: string) =>
   history.find(({ tickers }) => tickers.has(oldTicker) !== tickers.has(newTicker))?.tickers.has(oldTicker) === true
 
+/**
+ * Returns the rows of `ticker_changes` for one company. Each pair of symbols that replaced each other between two
+ * copies yields a row, with three exceptions: the symbols belong to different securities, the old symbol was only an
+ * error in some copies, or not enough copies since the last one with the old symbol contain the new symbol.
+ */
 const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string): ReadonlyArray<RowCells> => {
   const pairs = new Map(findReplacements(history).map((pair) => [`${pair.oldTicker} ${pair.newTicker}`, pair]))
   return Array.from(pairs.values()).flatMap(({ newTicker, oldTicker }) => {
     if (!isRename(oldTicker, newTicker) || !isOlder(history, oldTicker, newTicker)) return []
-    const end = history.findLastIndex(({ tickers }) => tickers.has(oldTicker))
-    const lastOld = history[end]?.day ?? ""
-    const run = findLastingRun(history.slice(end + 1), newTicker)
+    const lastIndex = history.findLastIndex(({ tickers }) => tickers.has(oldTicker))
+    const lastOldDay = history[lastIndex]?.day ?? ""
+    const run = findLastingRun(history.slice(lastIndex + 1), newTicker)
     if (run === undefined) return []
     return [{
       old_ticker: oldTicker,
@@ -187,17 +217,17 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
       cik,
       company_name: name,
       status: "estimated",
-      source: `SEC ticker list: ${oldTicker} until ${lastOld}, ` +
+      source: `SEC ticker list: ${oldTicker} until ${lastOldDay}, ` +
         `${newTicker} in ${run.count} copies from ${run.first} to ${run.last}`,
-      source_links: [lastOld, run.first].map((day) => `${tickerListUrl}#${day}/${cik}`),
+      source_links: [lastOldDay, run.first].map((day) => `${tickerListUrl}#${day}/${cik}`),
     }]
   })
 }
 
 /**
- * Infers symbol changes from copies of the list. The new symbol must be present in at least three consecutive copies
- * that span at least a week, and the old symbol must not reappear. The effective date is the day of the first such
- * copy.
+ * Infers changes of symbols from copies of the list, and returns them as rows of `ticker_changes`. A change is inferred
+ * only if at least three consecutive copies that span at least a week contain the new symbol, and if the old symbol has
+ * not reappeared. The effective date is the day of the first of these copies.
  */
 export const inferTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
   const sorted = copies.toSorted((a, b) => a.day.localeCompare(b.day))

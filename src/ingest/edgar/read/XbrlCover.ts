@@ -8,10 +8,13 @@ import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
 import { describeStated } from "./Doubt.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
-import { chooseMembers, type ChosenMembers } from "./ShareClasses.ts"
+import { chooseMembers } from "./ShareClasses.ts"
 import { scanXml, type XmlHandlers, XmlRejected } from "./XmlDocument.ts"
 
-/** The number of shares of a class. If `member` is null, this is the only count and covers the whole company. */
+/**
+ * The number of shares of one share class. If `member` is null, the cover page has only one count, which covers all
+ * shares of the company.
+ */
 const ClassCount = Schema.Struct({
   /** Qualified name of the XBRL member, such as `us-gaap:CommonClassAMember`. */
   member: Schema.NullOr(Schema.String),
@@ -21,8 +24,8 @@ const ClassCount = Schema.Struct({
 })
 
 /**
- * The share counts of all classes on one date (`YYYY-MM-DD`). If the counts cannot be read, `classes` is empty and
- * `unreadable` contains the reason.
+ * The share counts of all classes of common shares on one date (`YYYY-MM-DD`). If the counts cannot be read, `classes`
+ * is empty and `unreadable` contains the reason as a clause, such as "has no valid date".
  */
 export const CoverCounts = Schema.Struct({
   date: Schema.NullOr(Schema.String),
@@ -48,58 +51,84 @@ const isDeiNamespace = (uri: string) => uri.startsWith("http://xbrl.sec.gov/dei/
 
 const countElement = "EntityCommonStockSharesOutstanding"
 
-/** Elements outside contexts that are read. */
+/** Names of the facts that are read. They are direct children of the root element. */
 const coverElements = new Set([countElement, "Security12bTitle", "TradingSymbol"])
 
-/** Elements inside contexts that are read. */
+/**
+ * Names of the elements that are read inside a context: the company's CIK, the date, and the members. A member narrows
+ * the context down along an axis, for example to one share class.
+ */
 const contextElements = new Set(["explicitMember", "identifier", "instant", "typedMember"])
 
 /** XBRL axes for share classes in US-GAAP and IFRS, without their prefixes. */
 const classAxes = new Set(["StatementClassOfStockAxis", "ClassesOfShareCapitalAxis", "ClassesOfOrdinarySharesAxis"])
 
-/** XBRL axes for other entities, such as subsidiaries that file jointly with their parent. */
+/** XBRL axes for entities other than the filer, such as subsidiaries that file jointly with their parent. */
 const entityAxes = new Set(["LegalEntityAxis", "ConsolidatedEntitiesAxis"])
 
 const getLocalName = (axis: string) => axis.replace(/^.*:/, "")
 
 const isClassAxis = (axis: string) => classAxes.has(getLocalName(axis))
 
-/** An additional axis that a title or symbol may have if a class is listed on several exchanges. */
+/**
+ * The only axis besides a class axis that the context of a title or symbol may have. Filers add it if a class is listed
+ * on several exchanges.
+ */
 const exchangeAxis = "dei:EntityListingsExchangeAxis"
 
+/** An XBRL context: what a fact with a reference to it is about. */
 interface Context {
   cik: string
   /** Date of the context; empty if the context is a period. */
   instant: string
-  /** XBRL members by axis. */
+  /** XBRL members by axis. The context of a count for the whole company has none. */
   readonly members: Map<string, string>
 }
 
+/** The title, the trading symbol, or the number of shares of a class, as text. */
 interface CoverFact {
   readonly name: string
+  /** Id of the fact's context. */
   readonly context: string
   text: string
 }
 
 interface CoverFacts {
+  /** By id. */
   readonly contexts: ReadonlyMap<string, Context>
   readonly facts: ReadonlyArray<CoverFact>
 }
 
-/** Reads the contexts and the cover page facts without building a tree. Fails with a reason. */
+/**
+ * Reads the contexts and the cover page facts of an XBRL instance. Only these are kept in memory: a tree of the whole
+ * document, which can have 50 million characters, is not built. Fails with a reason as a clause.
+ *
+ * The document has the following form. The handlers for start tags, end tags, and text recognize these elements and
+ * their depths:
+ *
+ *     <xbrl>
+ *       <context id="c1"> <identifier/> <instant/> <explicitMember dimension="axis"/> </context>
+ *       <dei:TradingSymbol contextRef="c1">ABC</dei:TradingSymbol>
+ *     </xbrl>
+ */
 const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
   const contexts = new Map<string, Context>()
   const facts: Array<CoverFact> = []
+  /** The context whose start tag has been read, but not its end tag. */
   let context: Context | undefined
-  /** The element whose text is being collected, and its depth. */
+  /** The element whose text is being collected, and its depth. `axis` is empty unless it is a member. */
   let reading: { readonly depth: number; readonly axis: string; readonly name: string; text: string } | undefined
+  /** The fact whose text is being collected. If undefined, the text belongs to an element of `context`. */
   let fact: CoverFact | undefined
 
+  /** Stores the collected text in the fact or the context. */
   const finish = ({ axis, name, text }: NonNullable<typeof reading>) => {
     const value = text.trim()
     if (fact !== undefined) fact.text = value
     else if (name === "identifier" && context !== undefined) context.cik = value.padStart(10, "0")
     else if (name === "instant" && context !== undefined) context.instant = value
+    // A second member on the same axis must not replace the first one, so it gets a different key. The context is then
+    // known to have more than one axis, and its count is not used.
     else context?.members.set(context.members.has(axis) ? `${axis}, again` : axis, value)
     fact = undefined
     reading = undefined
@@ -112,7 +141,7 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
       throw new XmlRejected({ message: "is not an XBRL instance" })
     }
     if (reading !== undefined) {
-      // An element inside a value makes the value invalid.
+      // A value must not contain elements. The added character makes it invalid for every use.
       addText("<")
     } else if (depth === 2 && local === "context" && uri === instanceNamespace) {
       const id = attributes["id"]?.value ?? ""
@@ -152,7 +181,9 @@ const isQualifiedName = (text: string) => /^[\w.-]{1,100}:[\w.-]{1,200}$/.test(t
 const findClass = ({ members }: Context) => Array.from(members).find(([axis]) => isClassAxis(axis))?.[1] ?? null
 
 /**
- * Groups the texts of an element by class member. Skips contexts with other axes, because they describe other entities.
+ * Returns the texts of the facts with this name by share class member, such as the trading symbols of each class. Skips
+ * facts about other companies, facts without a class, and facts with further axes, which restrict them to a part of the
+ * class.
  */
 const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: string) => {
   const texts = new Map<string, Set<string>>()
@@ -174,7 +205,10 @@ const findSymbol = (texts: ReadonlySet<string> = new Set()) => {
   return symbol === undefined || others.length > 0 ? null : symbol
 }
 
-/** Returns the axes of a context whose count is neither for one class nor for all shares. */
+/**
+ * Returns the axes of the context if its count is neither for one class nor for all shares, for example because it is
+ * for one class in one country. Returns an empty list otherwise.
+ */
 const findUnknownAxes = ({ members }: Context): ReadonlyArray<string> => {
   const axes = Array.from(members.keys())
   return axes.length > 1 || !axes.every(isClassAxis) ? axes : []
@@ -189,31 +223,23 @@ const describeAxes = (axes: ReadonlyArray<string>) =>
 const sumShares = (classes: ReadonlyArray<{ readonly shares: number }>) =>
   classes.reduce((sum, { shares }) => sum + shares, 0)
 
-/**
- * Keeps only the chosen counts in `classes`. Reports the counts as unreadable if a stated total is not the sum of the
- * classes.
- */
-const separateChosen = (
-  { classes, date }: CoverCounts,
-  chosen: ChosenMembers,
-  refuse: (unreadable: string) => CoverCounts,
-): CoverCounts => {
-  const select = (members: ReadonlyArray<string>) =>
-    classes.filter(({ member }) => member !== null && members.includes(member))
-  const [added, totals] = [select(chosen.added), select(chosen.totals)]
-  const others = select(chosen.others).filter(({ shares }) => shares > 0)
-  return totals.some(({ shares }) => shares !== sumShares(added))
-    ? refuse("is stated with a total that is not the sum of the classes")
-    : { date, classes: added, ...(others.length > 0 && { others }) }
+/** A share count on the cover page. */
+interface StatedCount {
+  /** Undefined if the instance lacks the context that the fact refers to. */
+  readonly context: Context | undefined
+  /** The share class; null if the count is for all shares. */
+  readonly member: string | null
+  /** See `findUnknownAxes`. */
+  readonly unknownAxes: ReadonlyArray<string>
+  readonly text: string
+  /** Undefined if the text is not a whole number. */
+  readonly shares: number | undefined
 }
 
-/**
- * Selects the counts for the newest date. Returns null if the cover page has no count for the company. Each class must
- * have exactly one valid count for that date; otherwise, the counts are reported as unreadable.
- */
-const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
-  const counts = cover.facts.filter(({ name }) => name === countElement).flatMap(({ context: id, text }) => {
-    const context = cover.contexts.get(id)
+/** Returns the share counts on the cover page, except those of subsidiaries and other entities. */
+const listStatedCounts = ({ contexts, facts }: CoverFacts): ReadonlyArray<StatedCount> =>
+  facts.filter(({ name }) => name === countElement).flatMap(({ context: id, text }) => {
+    const context = contexts.get(id)
     return context !== undefined && isOfOtherEntity(context) ? [] : [{
       context,
       member: context === undefined ? null : findClass(context),
@@ -222,16 +248,86 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
       shares: parseShares(text),
     }]
   })
+
+const isTotal = ({ context }: StatedCount) => context?.members.size === 0
+
+/** The counts for the newest date on a cover page, and what is needed to select among them. */
+interface NewestCounts {
+  /** The newest date of any count. */
+  readonly date: string
+  /** The counts for that date. */
+  readonly ofDate: ReadonlyArray<StatedCount>
+  /** Builds the result for counts that cannot be read. */
+  readonly refuse: (unreadable: string) => CoverCounts
+}
+
+/** Returns the number of all shares. A cover page may repeat this number, but must not state two different ones. */
+const selectTotal = ({ date, ofDate, refuse }: NewestCounts): CoverCounts => {
+  const [shares, ...others] = new Set(ofDate.filter(isTotal).map(({ shares }) => shares))
+  return shares === undefined || others.length > 0
+    ? refuse("is stated as several numbers")
+    : { date, classes: [{ member: null, symbol: null, shares }] }
+}
+
+/**
+ * Returns the counts of the classes of common shares. The classes are those with a count for any date and those that
+ * the cover page lists under a title for common shares. Each must have exactly one count for the newest date;
+ * otherwise, their sum would be too low. If the cover page also states a total, it must be that sum.
+ *
+ * @param counts the counts for all dates
+ */
+const selectClasses = (
+  cover: CoverFacts,
+  cik: string,
+  counts: ReadonlyArray<StatedCount>,
+  { date, ofDate, refuse }: NewestCounts,
+): CoverCounts => {
+  const countsByMember = Map.groupBy(ofDate, ({ member }) => member)
+  const titles = groupTextsByMember(cover, "Security12bTitle", cik)
+  const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
+  const withCommonTitle = Array.from(titles).flatMap(([member, texts]) =>
+    Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
+  )
+  const withCount = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
+  const members = Array.from(new Set([...withCount, ...withCommonTitle]))
+  const named = members.flatMap((member) => member ?? [])
+  const chosen = chooseMembers(named, (member) => Array.from(titles.get(member) ?? []))
+  if (typeof chosen === "string") return refuse(chosen)
+  /** The counts of the members that have exactly one count for the date. */
+  const classes = named.flatMap((member) => {
+    const [shares, ...others] = new Set(countsByMember.get(member)?.map(({ shares }) => shares))
+    return shares === undefined || others.length > 0
+      ? []
+      : [{ member, symbol: findSymbol(symbols.get(member)), shares }]
+  })
+  const select = (members: ReadonlyArray<string>) => classes.filter(({ member }) => members.includes(member))
+  const [added, totals] = [select(chosen.added), select(chosen.totals)]
+  const lacksCounts = added.length < chosen.added.length || totals.length < chosen.totals.length
+  // If `named` is shorter than `members`, an older count is for all shares. Its relation to the classes is unclear.
+  if (named.length < members.length || lacksCounts) return refuse("is not stated once for each class on one date")
+  if (totals.some(({ shares }) => shares !== sumShares(added))) {
+    return refuse("is stated with a total that is not the sum of the classes")
+  }
+  const others = select(chosen.others).filter(({ shares }) => shares > 0)
+  return { date, classes: added, ...(others.length > 0 && { others }) }
+}
+
+/**
+ * Selects the counts for the newest date on a cover page. If there is a count of all shares, returns only this one;
+ * otherwise, returns one count per class. Returns null if the cover page has no count for the company. If the counts
+ * are incomplete, contradictory, or possibly about something else, the result states the reason instead of the counts.
+ */
+const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
+  const counts = listStatedCounts(cover)
   if (counts.length === 0) return null
   const last = counts.map(({ context }) => context?.instant ?? "").toSorted().at(-1) ?? ""
   const date = isCalendarDate(last) ? last : null
-  const stated = describeStated(counts.map(({ text }) => text))
   const hasClasses = counts.some(({ context }) => context !== undefined && context.members.size > 0)
   const refuse = (unreadable: string): CoverCounts => ({
     date,
     classes: [],
     unreadable,
-    stated,
+    stated: describeStated(counts.map(({ text }) => text)),
     ...(hasClasses && { hasClasses }),
   })
   if (!counts.every(({ context }) => context?.cik === cik)) return refuse("is beside that of another company")
@@ -239,44 +335,19 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
     return refuse("has no valid date")
   }
   const ofDate = counts.filter(({ context }) => context?.instant === date)
-  const isTotal = ({ context }: { readonly context: Context | undefined }) => context?.members.size === 0
-  const areTotal = ofDate.some(isTotal)
-  const unknownAxes = areTotal ? [] : ofDate.find(({ unknownAxes }) => unknownAxes.length > 0)?.unknownAxes ?? []
-  if (unknownAxes.length > 0) return refuse(describeAxes(unknownAxes))
+  const hasTotal = ofDate.some(isTotal)
+  const withUnknownAxes = hasTotal ? undefined : ofDate.find(({ unknownAxes }) => unknownAxes.length > 0)
+  if (withUnknownAxes !== undefined) return refuse(describeAxes(withUnknownAxes.unknownAxes))
   if (!counts.every(({ member }) => member === null || isQualifiedName(member))) {
     return refuse("is that of a class without a valid name")
   }
-  const newest = Map.groupBy(areTotal ? ofDate.filter(isTotal) : ofDate, ({ member }) => member)
-  const titles = groupTextsByMember(cover, "Security12bTitle", cik)
-  const listed = Array.from(titles).flatMap(([member, texts]) =>
-    Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
-  )
-  const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
-  const counted = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
-  const readCounts = (members: ReadonlyArray<string | null>) =>
-    members.flatMap((member) => {
-      const [shares, ...others] = new Set(newest.get(member)?.map(({ shares }) => shares))
-      const symbol = member === null ? null : findSymbol(symbols.get(member))
-      return shares === undefined || others.length > 0 ? [] : [{ member, symbol, shares }]
-    })
-  if (areTotal) {
-    const classes = readCounts([null])
-    return classes.length === 1 ? { date, classes } : refuse("is stated as several numbers")
-  }
-  const members = Array.from(new Set([...counted, ...listed]))
-  const named = members.flatMap((member) => member ?? [])
-  const chosen = chooseMembers(named, (member) => Array.from(titles.get(member) ?? []))
-  if (typeof chosen === "string") return refuse(chosen)
-  const needed = [...chosen.added, ...chosen.totals]
-  return named.length < members.length || readCounts(needed).length < needed.length
-    ? refuse("is not stated once for each class on one date")
-    : separateChosen({ date, classes: readCounts(named) }, chosen, refuse)
+  const newest: NewestCounts = { date, ofDate, refuse }
+  return hasTotal ? selectTotal(newest) : selectClasses(cover, cik, counts, newest)
 }
 
 /**
- * Reads the share counts on a filing's cover page from the XBRL instance. Returns null if the cover page has no count.
- * Considers all share classes that have a count for any date, and all listed classes of common shares, but no other
- * securities. Fails if the text is not a valid instance document.
+ * Reads the share counts on a filing's cover page from the filing's XBRL instance (see `selectCounts`). Returns null if
+ * the cover page has no count. Fails if the text is not a valid instance document.
  */
 export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>
   Result.mapBoth(readCoverFacts(text), {

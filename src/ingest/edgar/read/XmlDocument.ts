@@ -2,6 +2,7 @@
 import { Data, Result } from "effect"
 import { SaxesParser, type SaxesTagNS } from "saxes"
 
+/** An element of an XML or SGML document. */
 export interface XmlElement {
   /** Name without the namespace prefix. */
   readonly name: string
@@ -23,6 +24,7 @@ export const xmlLimits = { characters: 5_000_000, depth: 50, nodes: 200_000 }
 /** Thrown to stop parsing a document. The message is a reason and does not quote the document. */
 export class XmlRejected extends Data.TaggedError("XmlRejected")<{ readonly message: string }> {}
 
+/** The handlers that `scanXml` calls while it parses a document. */
 export interface XmlHandlers {
   /** Called for each start tag. The depth of the root element is 1. */
   readonly onOpen: (tag: SaxesTagNS, depth: number) => void
@@ -32,9 +34,9 @@ export interface XmlHandlers {
 }
 
 /**
- * Parses a document and calls the handlers. Fails with a reason that does not quote the document, or with the message
- * of an `XmlRejected` thrown by a handler. Documents with a DTD are rejected, so only XML's five predefined entities
- * and numeric character references can occur.
+ * Parses a document and calls the handlers for each tag and text, without building a tree. Fails with a reason that
+ * does not quote the document, or with the message of an `XmlRejected` thrown by a handler. Documents with a DTD are
+ * rejected, so only XML's five predefined entities and numeric character references can occur.
  */
 export const scanXml = (
   text: string,
@@ -79,10 +81,15 @@ interface OpenElement extends XmlElement {
   text: string
 }
 
-/** Parses a document and returns its root element. */
+/**
+ * Parses a document and returns its root element with all of its content. Fails with a reason if the document is
+ * malformed or too large.
+ */
 export const parseXml = (text: string): Result.Result<XmlElement, string> => {
+  /** The elements whose end tag has not been read yet, outermost first. */
   const open: Array<OpenElement> = []
   let root: XmlElement | undefined
+  /** Number of elements and attributes. */
   let nodes = 0
   const scanned = scanXml(text, xmlLimits.characters, {
     onOpen: ({ attributes, local, uri }) => {

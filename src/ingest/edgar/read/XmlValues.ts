@@ -17,11 +17,12 @@ export const oneShare = scale
 /** One percent, in the units of `readPercentageElement`. */
 export const onePercent = scale
 
+/** Matches a number without a minus sign, with up to 16 digits before and 8 after the decimal point. */
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
 
 /**
- * Returns a function that reads an element's value, or null if the element has no text. `name` appears in the failure
- * reason.
+ * Returns a function that reads an element's value, or null if the element has no text. It fails if `parse` returns
+ * undefined. `kind` (such as "date") and the element's name appear in the failure reason.
  */
 const makeElementReader =
   <A>(kind: string, parse: (text: string) => A | undefined) =>
@@ -50,6 +51,7 @@ export const formatWholeShares = (shares: bigint | null): Read<string | null> =>
 export const formatDecimal = (value: bigint) =>
   `${value / scale}.${String(value % scale).padStart(8, "0")}`.replace(/\.?0+$/, "")
 
+/** Converts a number in units of 10⁻⁸ to hundredths, rounded half up. */
 const roundToHundredths = (value: bigint) => (value + scale / 200n) * 100n / scale
 
 /** Formats an amount in units of 10⁻⁸ dollars as dollars with cents, rounded half up. */

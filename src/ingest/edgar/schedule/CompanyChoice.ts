@@ -1,4 +1,7 @@
-/** Selects the companies that a run visits: those with new filings and those with queued documents (decision 0105). */
+/**
+ * Selects the companies that a run visits, that is, whose filing lists it downloads: companies with new filings
+ * according to the SEC's daily indexes, and companies with documents in the retry queue (decision 0105).
+ */
 import { Effect, Predicate, Result } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
@@ -20,15 +23,20 @@ import { requeueCompaniesWithNewCloses } from "../store/StoredCounts.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
 import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
-/** Maximum number of past daily indexes to read. After a longer gap, all companies are visited. */
+/**
+ * Maximum number of past daily indexes that a run reads to find companies with new filings. After a longer gap, it
+ * visits all companies instead.
+ */
 const maxIndexDays = 30
 
-/** Number of days before the last run whose indexes are read again, because the SEC may add late filings to them. */
+/**
+ * Number of days before the last run whose daily indexes are read again, because the SEC may add late filings to them.
+ */
 const lateIndexDays = 7
 
 /**
- * Finds the companies that have or had these symbols. Reports symbols that are not in the SEC's list, and fails if none
- * of them is.
+ * Finds the companies that have or had these symbols. Adds a message to the report for each symbol that does not belong
+ * to a company in the SEC's ticker list. Fails if this is true of all symbols.
  */
 const findCompanies = Effect.fnUntraced(function* (
   issuers: ReadonlyArray<Issuer>,
@@ -38,6 +46,7 @@ const findCompanies = Effect.fnUntraced(function* (
 ) {
   const byCik = new Map(issuers.map((issuer) => [issuer.cik, issuer]))
   const owners = yield* readOwnersOfSymbols(tickers)
+  // Later entries replace earlier ones: current symbols take precedence over symbols that a company had in the past.
   const byTicker = new Map([
     ...owners.flatMap(({ alias, cik }) => {
       const issuer = byCik.get(cik)
@@ -61,7 +70,10 @@ const findCompanies = Effect.fnUntraced(function* (
   return companies.length === 0 && message !== undefined ? yield* new IngestRefused({ message }) : companies
 })
 
-/** For companies requested by a secondary symbol, returns notes that state which symbol the rows carry. */
+/**
+ * For each company that was requested by a symbol of another of its securities, such as a preferred share, returns a
+ * note that states which symbol the company's rows carry.
+ */
 const describePrimarySymbols = (companies: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) =>
   tickers.flatMap((ticker) => {
     const issuer = companies.find(({ tickers }) => tickers.includes(ticker))
@@ -72,6 +84,7 @@ const describePrimarySymbols = (companies: ReadonlyArray<Issuer>, tickers: Reado
 
 /**
  * For symbols that the SEC's list assigns to several companies, returns notes that state which company gets the rows.
+ * `tickers` are the symbols that the run is restricted to, or null.
  */
 const describeContestedSymbols = ({ contested }: SymbolAssignment, tickers: ReadonlyArray<string> | null) => {
   const describe = ({ cik, name }: ListedTicker) => `${name} (CIK ${cik})`
@@ -84,11 +97,14 @@ const describeContestedSymbols = ({ contested }: SymbolAssignment, tickers: Read
   )
 }
 
-/** The content of daily indexes, and what to store about the indexes once all companies are visited. */
+/**
+ * The content of the daily indexes that a run has read, and what to store about the indexes once all companies are
+ * visited.
+ */
 class IndexRead {
   /** Filings in the indexes, by company CIK. */
   readonly filings = new Map<string, Array<DailyIndexFiling>>()
-  /** Queue entries of indexes that can be deleted once all companies are visited. */
+  /** Queue entries of the indexes that were read. They can be deleted once all companies are visited. */
   readonly done: Array<Work.WorkKey> = []
   /**
    * Validators that make the next request for an index conditional, keyed by the index URL and the run's datasets. They
@@ -96,6 +112,7 @@ class IndexRead {
    * again.
    */
   readonly validators = new Map<string, CacheValidators>()
+  /** Indexes that could not be read. They are queued for a later attempt. */
   readonly setAside: Array<Work.SetAside> = []
 }
 
@@ -106,8 +123,9 @@ const findIndexDay = (url: string) => {
 }
 
 /**
- * Reads the filings in the daily indexes for these days. Skips an index that has not changed since a run that visited
- * its companies for the same datasets. An index that cannot be read is queued for a later attempt.
+ * Reads the daily indexes for these days and collects the filings in them by company. Skips an index that has not
+ * changed since a run for the same datasets that visited all companies in it. An index that cannot be read is queued
+ * for a later attempt.
  */
 const readIndexes = Effect.fnUntraced(
   function* (
@@ -119,8 +137,9 @@ const readIndexes = Effect.fnUntraced(
     const read = new IndexRead()
     for (const day of days) {
       const url = buildDailyIndexUrl(day)
-      const name = `${url} ${datasets.toSorted().join(",")}`
-      const validators = yield* State.readCacheValidators(name)
+      // The datasets are part of the key, because a run for other datasets has to visit the companies again.
+      const validatorKey = `${url} ${datasets.toSorted().join(",")}`
+      const validators = yield* State.readCacheValidators(validatorKey)
       const response = yield* requestDocument(url, { validators })
       // A missing index is not an error: there is none on weekends and holidays, and the current day's index appears in
       // the evening.
@@ -138,7 +157,7 @@ const readIndexes = Effect.fnUntraced(
         for (const [cik, filings] of Map.groupBy(entries.success, ({ cik }) => cik)) {
           read.filings.set(cik, [...read.filings.get(cik) ?? [], ...filings])
         }
-        read.validators.set(name, response.success.validators)
+        read.validators.set(validatorKey, response.success.validators)
       }
       read.done.push({ url, dataset: "" })
     }
@@ -146,14 +165,21 @@ const readIndexes = Effect.fnUntraced(
   },
 )
 
-/** Returns the days from the first through the last. The list is empty if the last day precedes the first. */
+/**
+ * Returns the days from the first through the last, in the form `YYYY-MM-DD`. The list is empty if the last day
+ * precedes the first.
+ */
 const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
   firstDay > lastDay ? [] : [firstDay, ...listDays(subtractDays(firstDay, -1), lastDay)]
 
 /**
- * Selects the companies to visit. Without `tickers`, these are companies with queued documents, new companies, and
- * companies in the daily indexes since the last run over all companies. Selects all companies and sets `isFirstLoad` if
- * there was no such run, if it is too long ago, or if the rows are written to files.
+ * Selects the companies to visit from the `issuers` in the ticker list. If the run is restricted to symbols
+ * (`options.tickers`), these are the companies with these symbols. Otherwise, they are the companies with queued
+ * documents, the companies that no run has visited for these datasets, and the companies in the daily indexes since the
+ * last run over all companies.
+ *
+ * Selects all companies and sets `isFirstLoad` if there was no such run, if it is too long ago, or if the rows are
+ * written to files. `indexes` contains what was read from the daily indexes. `day` is today's date in New York.
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (
@@ -176,6 +202,7 @@ const chooseCompanies = Effect.fnUntraced(
     const queued = (yield* Work.readDueWorkWithoutCompany).flatMap((url) => findIndexDay(url) ?? [])
     const writesFiles = Predicate.isObject(options.target)
     if (writesFiles || firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
+      // A run over all companies makes the queued indexes unnecessary.
       const done = queued.map((day) => ({ url: buildDailyIndexUrl(day), dataset: "" }))
       return { companies: issuers, isFirstLoad: true, indexes: { ...new IndexRead(), done } }
     }
@@ -183,11 +210,11 @@ const chooseCompanies = Effect.fnUntraced(
     const indexes = yield* readIndexes(Array.from(days).toSorted(), datasets, downloader, report)
     const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
     const known = yield* State.readIngestedCompanies(datasets, options.since)
-    const [queuedFirst, others] = [
+    const [withQueuedDocuments, others] = [
       issuers.filter(({ cik }) => due.has(cik)),
       issuers.filter(({ cik }) => !due.has(cik) && (!known.has(cik) || indexes.filings.has(cik))),
     ]
-    return { companies: [...queuedFirst, ...others], isFirstLoad: false, indexes }
+    return { companies: [...withQueuedDocuments, ...others], isFirstLoad: false, indexes }
   },
 )
 
@@ -198,12 +225,15 @@ const setUnlistedAside = (url: string) =>
     new DocumentRejected({ url, reason: "is about a company that the SEC's ticker list lacks" }),
   )
 
-/** Maximum number of queued forms of unlisted companies that one run postpones. */
+/**
+ * Maximum number of queued forms of companies outside the ticker list that one run postpones. The others remain queued
+ * unchanged.
+ */
 const maxUnlistedForms = 5_000
 
 /**
- * Postpones the due queue entries of companies that are no longer in the ticker list. Visiting a company requires its
- * entry in the list.
+ * Returns the due queue entries of companies that are no longer in the ticker list, as failed attempts. This postpones
+ * them: such a company cannot be visited, because a visit requires its entry in the list.
  */
 const findWorkOfUnlistedCompanies = Effect.fnUntraced(
   function* (issuers: ReadonlyArray<Issuer>) {
@@ -216,21 +246,22 @@ const findWorkOfUnlistedCompanies = Effect.fnUntraced(
 )
 
 /**
- * Postpones indexed filings of stored companies that are missing from the ticker list. Companies are often missing for
- * only a day, so the filings stay queued until the company is listed again.
+ * Returns the filings in the daily indexes whose company is stored but missing from the ticker list, as failed
+ * attempts. Companies are often missing from the list for only a day, so their filings stay queued until the company is
+ * in the list again.
  */
 const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, { filings }: IndexRead) => {
-  const listed = new Set(issuers.map(({ cik }) => cik))
-  return Array.from(filings).flatMap(([cik, named]) =>
-    listed.has(cik) || !stored.has(cik)
+  const ciksInList = new Set(issuers.map(({ cik }) => cik))
+  return Array.from(filings).flatMap(([cik, ofCompany]) =>
+    ciksInList.has(cik) || !stored.has(cik)
       ? []
-      : named.map(({ accession }) => setUnlistedAside(`${buildSubmissionsUrl(cik)}#${accession}`))
+      : ofCompany.map(({ accession }) => setUnlistedAside(`${buildSubmissionsUrl(cik)}#${accession}`))
   )
 }
 
 /**
- * Downloads the ticker list and compares it with the stored companies. Adds notes for the operator to the report. If an
- * older copy of the list had to be used, `rejections` contains the reasons.
+ * Downloads the ticker list and compares it with the stored companies. Adds notes for the operator to the report.
+ * Returns the result of the comparison. If an older copy of the list had to be used, `rejections` contains the reasons.
  */
 const readTickerList = Effect.fnUntraced(
   function* (
@@ -252,8 +283,9 @@ const readTickerList = Effect.fnUntraced(
 )
 
 /**
- * Finds the forms that earlier runs have queued. Returns the companies with such forms that would otherwise not be
- * visited, and the queued forms of companies that are not in the ticker list.
+ * Finds the ownership forms and registration statements that earlier runs have queued to be read later. Returns the
+ * companies with such forms that are not among those chosen for this run, and the queued forms of companies that are
+ * not in the ticker list.
  */
 const findQueuedForms = Effect.fnUntraced(
   function* (
@@ -271,8 +303,9 @@ const findQueuedForms = Effect.fnUntraced(
 )
 
 /**
- * Returns the completed queue entries for the ticker list and for the symbol changes inferred from it. Every run reads
- * the list and infers the changes again, so these entries are completed unless the list has been rejected again.
+ * Returns the queue entries that this run has completed by reading the ticker list: the entry of the list itself,
+ * unless the list has been rejected again (`isRejected`), and the entries of symbol changes that could not be loaded,
+ * because every run infers all changes again.
  */
 const findTickerListWork = Effect.fnUntraced(
   function* (datasets: ResolvedOptions["datasets"], isRejected: boolean) {
@@ -283,10 +316,14 @@ const findTickerListWork = Effect.fnUntraced(
   },
 )
 
-/** Reads the ticker list and selects the companies to visit. */
+/**
+ * Reads the ticker list and selects the companies to visit. If the run loads rows, also stores the companies' symbols
+ * and makes queue entries due. For the result, see the comments on its fields.
+ */
 export const prepareVisits = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
     const { datasets, interrupted, target } = options
+    // Convert the requested symbols to the spelling used in the tables.
     const { learn, spell } = yield* makeFileSpellings()
     yield* learn(options.tickers ?? [])
     const tickers = options.tickers?.map(spell) ?? null
@@ -312,6 +349,7 @@ export const prepareVisits = Effect.fnUntraced(
       ? yield* findQueuedForms(issuers, chosen, datasets)
       : { issuers: [], unlistedForms: [] }
     const known = yield* addSymbolPeriods(assignment, [...chosen, ...queuedForms.issuers], target === "load")
+    // `known` contains the chosen companies first, in the same order.
     const companies = known.slice(0, chosen.length)
     report.notes.push(...describePrimarySymbols(companies, tickers ?? []))
     const completed = interrupted === undefined ? new Set() : yield* State.readCompaniesCompletedByRun(runId)

@@ -1,6 +1,6 @@
 /**
- * Visits a company: downloads its new documents and its due documents from the queue (`edgar_work`), and builds rows
- * from them. `visitCompany`, at the end of the file, lists the steps.
+ * Visits a company, that is, downloads its new documents and those of its documents in the queue (`edgar_work`) that
+ * are due, and builds rows from them. `visitCompany`, at the end of the file, lists the steps.
  */
 import { Effect, Result, Semaphore } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
@@ -74,8 +74,8 @@ const datasetsOfForms: ReadonlyArray<IngestedDataset> = ["ownership", "registrat
 const documentConcurrency = 4
 
 /**
- * Limits the number of XBRL instances in memory at the same time across all companies, because an instance can have 50
- * million characters.
+ * Limits the number of XBRL instances that all concurrent visits together keep in memory, because an instance can have
+ * 50 million characters.
  */
 const instancePermits = Semaphore.makeUnsafe(4)
 
@@ -88,51 +88,60 @@ const statesShareCounts = ({ form }: EdgarFiling) => isPeriodicReport(form)
 const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts(filing)
 
 /**
- * Returns whether the filing belongs to a registration. Such a filing can also change the `pending_s1` column of the
- * screener.
+ * Returns whether the filing belongs to the registration of securities. Such a filing can change the company's rows of
+ * `registrations`, and the column `pending_s1` of its row of `screener`.
  */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
-/** Options of a run that apply to each of its visits. */
+/** Options of a run that apply to each company that it visits. */
 export interface CompanyVisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
-  /** Filings in the daily indexes, by company CIK. */
+  /** Filings in the daily indexes that the run has read, by company CIK. */
   readonly indexedFilings: ReadonlyMap<string, ReadonlyArray<DailyIndexFiling>>
   /** First filing date to ingest, `YYYY-MM-DD`. */
   readonly since: string
-  /** Whether to download only filing lists and to count the other documents without requesting them. */
+  /** Whether to download only the companies' filing lists, and to count the other documents without requesting them. */
   readonly isDryRun: boolean
   /**
-   * Whether to ignore the progress and the queue of earlier runs, so that all filings from `since` on are ingested
-   * again.
+   * Whether to ignore what earlier runs have ingested and queued, so that all filings from `since` on are ingested
+   * again. This is so if the rows are written to files.
    */
   readonly isFresh: boolean
-  /** Whether to request queued documents before their next attempt is due. Final entries are never requested. */
+  /**
+   * Whether to request queued documents even if their next attempt is not due yet. Entries that were given up are never
+   * requested.
+   */
   readonly ignoresDelays: boolean
-  /** Whether to only queue new ownership forms and registration statements, which a later step then reads. */
+  /** Whether to only queue new ownership forms and registration statements. A later step of the run then reads them. */
   readonly defersForms: boolean
-  /** Whether to only queue new XBRL instances, which a second visit then reads. */
+  /** Whether to only queue new XBRL instances. A second visit to the company in the same run then reads them. */
   readonly defersInstances: boolean
 }
 
-/** The results of visits other than rows: progress, queue changes, and values for the ingest's own tables. */
+/**
+ * The results of one or several visits other than rows: progress, queue changes, and values for the ingest's own
+ * tables.
+ */
 export class VisitResults {
   readonly progress: Array<IngestDatasetProgress> = []
   /** Documents and rows that failed. They are queued for another attempt. */
   readonly setAside: Array<SetAside> = []
-  /** Queue entries to delete because they are done. An entry that is also in `setAside` remains queued. */
+  /**
+   * Queue entries to delete because their document or row has been read or is no longer needed. An entry that is also
+   * in `setAside` remains queued.
+   */
   readonly done: Array<WorkKey> = []
-  /** Documents to queue without attempting them, because a later step of the run reads them. */
-  readonly listed: Array<DeferredDocument> = []
+  /** Documents to queue without an attempt to read them, because a later step of the run does so. */
+  readonly deferred: Array<DeferredDocument> = []
   /** Share counts from filings' XBRL instances. */
   readonly instances: Array<FilingInstance> = []
-  /** Companies whose counts were assessed. */
+  /** Companies whose share counts were checked, with the closing price that was missing for the check, if any. */
   readonly assessed: Array<AssessedCompany> = []
   /** Amounts from the fee exhibits of registration statements. */
   readonly fees: Array<RegistrationFees> = []
   /** The scheduled ends of the visited companies' registrations. */
   readonly registrationEnds: Array<CompanyRegistrationEnds> = []
-  /** Doubts about suspicious values. */
+  /** Suspicious values in the documents that were read. */
   readonly doubts: Array<Doubt> = []
   /**
    * URLs of the documents that were read. Stored doubts about these documents are deleted unless they are also in
@@ -147,19 +156,25 @@ export class VisitResults {
 export class CompanyVisit extends VisitResults {
   /** New rows by dataset. */
   readonly rows = new Map<string, ReadonlyArray<RowCells>>()
-  /** Operators' decisions as of the start of the visit; undefined before they are read. */
+  /**
+   * Operators' decisions about suspicious values in the company's documents, as of the start of the visit. Undefined
+   * before they are read.
+   */
   decisions: Decisions | undefined = undefined
 }
 
 /** Returns whether the URL is that of a filing list or of one filing in a list. */
 const isList = (url: string) => url.includes("/submissions/")
 
-/** Returns whether the entry concerns one filing in a list. The URL fragment is then the accession number. */
+/**
+ * Returns whether the queue entry concerns one filing in a filing list. The URL fragment is then the filing's accession
+ * number.
+ */
 const isListedFiling = ({ url }: WorkKey) => /\/submissions\/.+#/.test(url)
 
 /**
- * Returns the accession number of the filing that the entry concerns. It is the fragment of `…/CIK0000320193.json#…`,
- * or the folder name in `…/edgar/data/320193/000032019326000006/…`, which omits the hyphens.
+ * Returns the accession number of the filing that the queue entry concerns. It is the fragment of
+ * `…/CIK0000320193.json#…`, or the folder name in `…/edgar/data/320193/000032019326000006/…`, which omits the hyphens.
  */
 const findAccession = ({ url }: WorkKey) => {
   const [, fragment] = /#(\d{10}-\d{2}-\d{6})$/.exec(url) ?? []
@@ -170,49 +185,54 @@ const findAccession = ({ url }: WorkKey) => {
 const isIndexPage = ({ url }: WorkKey) => url.endsWith("-index.htm")
 
 /**
- * Returns whether the entry concerns a report's XBRL instance. The instance of a fee exhibit does not count, because it
- * is treated as a form.
+ * Returns whether the queue entry concerns the XBRL instance of an annual or quarterly report. The instance of a fee
+ * exhibit does not count, because it belongs to a registration statement.
  */
 const isReportInstance = ({ url }: WorkKey) =>
   isInstanceUrl(url) && !isFeeInstance(url.replace(/#.*$/, "").replace(/^.*\//, ""))
 
-/** Returns whether the entry concerns an ownership form or the fee exhibit of a registration statement. */
+/**
+ * Returns whether the queue entry concerns a document of an ownership form or the fee exhibit of a registration
+ * statement. All other documents in a filing's folder are XBRL instances of reports and index pages.
+ */
 const isForm = (entry: WorkKey) => entry.url.includes("/edgar/data/") && !isReportInstance(entry) && !isIndexPage(entry)
 
 /**
- * Returns whether the instance itself must be downloaded. An entry for a single row requires only that the row be
- * rebuilt.
+ * Returns whether the queue entry requires an XBRL instance to be downloaded again. An entry for a single row of a
+ * dataset does not, because the row can be rebuilt from stored counts.
  */
 const isDueInstance = (entry: CompanyWork) => entry.isDue && entry.dataset === "" && isReportInstance(entry)
 
 /** The state that earlier runs have stored about a company. */
 interface KnownState {
-  /** Progress by dataset. */
+  /** How far the company's filings have been ingested, by dataset. */
   readonly progress: ReadonlyMap<string, IngestDatasetProgress>
+  /** The company's entries in the queue of documents. */
   readonly work: ReadonlyArray<CompanyWork>
 }
 
-/** The reason for queuing a filing that is only in a daily index. */
+/** The reason for queuing a filing that is in a daily index but not in the company's filing list. */
 const notListedYet = "is in a daily index, but not in the company's list of filings yet"
 
-/** Input for the steps of a visit. The steps write their results to `visit`. */
+/** Input for the steps of visiting a company. The steps write their results to `visit`. */
 interface VisitContext extends CompanyVisitOptions, KnownState {
   readonly issuer: Issuer
   readonly visit: CompanyVisit
   readonly downloader: DocumentDownloader
 }
 
-/** Returns whether a row of the dataset is queued for a retry that is due. */
+/** Returns whether a row of the dataset could not be loaded by an earlier run and is now due for another attempt. */
 const isRowDue = ({ work }: KnownState, dataset: IngestedDataset) =>
   work.some((entry) => entry.dataset === dataset && entry.isDue)
 
-/** Returns whether the whole document is queued and due for an attempt. */
+/** Returns whether the document is queued and due for another attempt to read it. */
 const isDocumentDue = ({ work }: KnownState, url: string) =>
   work.some((entry) => entry.url === url && entry.dataset === "" && entry.isDue)
 
 /**
- * Downloads and decodes a document. If this fails, queues the document for a retry and returns undefined. If the SEC
- * has no such document and `whenMissing` is given, returns `whenMissing` without queuing the document.
+ * Downloads and decodes a document of the company. On success, marks its queue entry as done and returns the decoded
+ * value. On failure, queues the document for a retry and returns undefined. If the SEC has no such document and
+ * `whenMissing` is given, the document is not needed: returns `whenMissing` without queuing it.
  */
 const readDocument = Effect.fnUntraced(
   function* <A, B = never>(
@@ -243,8 +263,8 @@ const readDocument = Effect.fnUntraced(
 )
 
 /**
- * Returns the filings that are new for the dataset or queued for it. For `registrations`, they may be older than
- * `since`, because fee exhibits are read from `firstFeeDay` on.
+ * Returns the filings that the dataset still lacks: those that are new for it, and those that are queued for it. For
+ * `registrations`, they may be older than `since`, because fee exhibits are read from `firstFeeDay` on.
  */
 const findPending = (
   context: Pick<VisitContext, "progress" | "since" | "work">,
@@ -257,21 +277,24 @@ const findPending = (
   )
   const since = dataset === "registrations" ? firstFeeDay : context.since
   const known = context.progress.get(dataset)
+  // Pretend that an earlier run has ingested registrations from `firstFeeDay` on. Otherwise, every filing since then
+  // would count as new.
   const progress = known !== undefined && dataset === "registrations" ? { ...known, since } : known
   const pending = new Set(findPendingFilings(filings, progress, since))
   return filings.filter((filing) => pending.has(filing) || queued.has(filing.accession))
 }
 
 /**
- * Queues filings that are in a daily index but not in the company's filing list. Marks their entries as done once the
- * list contains them.
+ * Queues filings that are in a daily index but not yet in the company's filing list, so that a later run visits the
+ * company again. If the list contains a filing that an earlier run has queued in this way, marks its entry as done.
+ * `olderFilings` are the filings on the pages of the list that this visit has read.
  */
 const queueMissingFilings = (
   { indexedFilings, visit, work }: VisitContext,
   { cik, filings, pages, url }: CompanySubmissions,
   olderFilings: ReadonlyArray<EdgarFiling>,
 ) => {
-  const listed = new Set([...filings, ...olderFilings].map(({ accession }) => accession))
+  const inFilingList = new Set([...filings, ...olderFilings].map(({ accession }) => accession))
   // An index also contains filings that the SEC released late. If they are older than this list, they belong to other
   // pages, which this visit may not have read. Their absence here therefore means nothing.
   const oldest = pages.length === 0 ? "" : filings.at(-1)?.filingDate ?? ""
@@ -279,7 +302,7 @@ const queueMissingFilings = (
   const queued = work.filter((entry) => entry.dataset === "" && entry.isDue && isListedFiling(entry))
   for (const accession of new Set([...indexed.map(({ accession }) => accession), ...queued.map(findAccession)])) {
     const key = { url: `${url}#${accession}`, dataset: "" }
-    if (listed.has(accession)) visit.done.push(key)
+    if (inFilingList.has(accession)) visit.done.push(key)
     else visit.setAside.push(setDocumentAside("absent", new DocumentRejected({ url: key.url, reason: notListedYet })))
   }
 }
@@ -291,17 +314,22 @@ const decodeAcceptanceTime = (html: string, url: string) =>
     () => new DocumentRejected({ url, reason: "has no time of acceptance" }),
   )
 
-/** Returns whether the dataset is ingested for the first time or from an earlier day than before. */
+/**
+ * Returns whether no run has ingested the company's filings for this dataset yet, or only those from a later day on
+ * than this run does.
+ */
 const isFirstIngest = ({ datasets, progress, since }: VisitContext, name: IngestedDataset) =>
   datasets.has(name) && !isIngestedSince(progress.get(name), since)
 
 /**
- * Determines the datasets whose rows combine several filings and must be rebuilt, because one of these filings is new
- * or one of their documents is due.
+ * Determines which of the datasets whose rows combine several filings must be rebuilt, because one of these filings is
+ * new, or because one of their documents or rows is queued and due. `floats` stands for both datasets with public
+ * floats.
  */
 const findOutdatedRows = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) => {
   const { datasets, issuer: { cik }, progress, since, work } = context
   const isFirst = (name: IngestedDataset) => isFirstIngest(context, name)
+  /** Returns whether there is a new relevant filing for the dataset, or a queued row of the dataset that is due. */
   const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
     datasets.has(name) &&
     (isRowDue(context, name) || findPendingFilings(filings, progress.get(name), since).some(isRelevant))
@@ -315,7 +343,10 @@ const findOutdatedRows = (context: VisitContext, filings: ReadonlyArray<EdgarFil
   }
 }
 
-/** Selects the pages of older filings that this visit needs. */
+/**
+ * Selects the pages of older filings that this visit needs, in addition to the filing list itself, which contains the
+ * newest filings.
+ */
 const selectPages = (
   context: VisitContext,
   { filings, pages }: CompanySubmissions,
@@ -324,9 +355,9 @@ const selectPages = (
   const { datasets, progress, since, work } = context
   // Rows of these datasets combine filings that may be years apart, so all pages are needed.
   if (outdated.registrations || outdated.screener || outdated.floats) return pages
-  const listed = new Set(filings.map(({ accession }) => accession))
+  const newestFilings = new Set(filings.map(({ accession }) => accession))
   const hasOldDueForm = (datasets.has("ownership") || datasets.has("registrations")) &&
-    work.some((entry) => entry.isDue && isForm(entry) && !listed.has(findAccession(entry)))
+    work.some((entry) => entry.isDue && isForm(entry) && !newestFilings.has(findAccession(entry)))
   const firstDays = [since, progress.get("ownership")?.since ?? since, ...(hasOldDueForm ? [firstFeeDay] : [])]
   const firstDay = firstDays.toSorted()[0] ?? since
   const needsOldPages = isFirstIngest(context, "news") || isFirstIngest(context, "ownership") || hasOldDueForm
@@ -336,8 +367,9 @@ const selectPages = (
 }
 
 /**
- * Downloads the company's filing list and the needed pages of older filings. Returns undefined if the list could not be
- * read and has been queued for a retry.
+ * Downloads the company's filing list and the needed pages of older filings. Returns the list with the filings of all
+ * these pages and their acceptance times, the datasets to rebuild (`outdated`), and which datasets can be built
+ * completely. Returns undefined if the list could not be read; it has then been queued for a retry.
  */
 const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   const { datasets, isDryRun, issuer: { cik }, since, visit, work } = context
@@ -355,8 +387,9 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   queueMissingFilings(context, submissions, older.flatMap(({ decoded }) => decoded?.filings ?? []))
   const lists = [submissions, ...older.flatMap(({ decoded }) => decoded ?? [])]
   for (const rejection of lists.flatMap(({ rejections }) => rejections)) {
-    const lacking = datasetsFromCompanyFilings.filter((name) => datasets.has(name))
-    visit.setAside.push(...lacking.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
+    // Each dataset lacks the filing that an unreadable element of the list describes. Queue it once per dataset.
+    const affected = datasetsFromCompanyFilings.filter((name) => datasets.has(name))
+    visit.setAside.push(...affected.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
   }
   const failedPages = older.flatMap(({ decoded, page }) => decoded === undefined ? [page] : [])
   // Index pages are requested only to determine the time zone of acceptance times. If it is already known, no page is
@@ -382,9 +415,12 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
 type FilingsRead = NonNullable<Effect.Success<ReturnType<typeof readFilings>>>
 
 /**
- * Selects the forms to download for these datasets: new forms, and forms that are due. Does not select queued forms
- * that are no longer in the company's filing list or are no longer needed. `due` contains the queue entries of due
- * forms, by accession number.
+ * Selects the ownership forms and registration statements whose documents must be downloaded for these datasets: new
+ * ones, and those with a queue entry that is due. Returns them as `forms`, and the due queue entries by accession
+ * number as `due`.
+ *
+ * Also handles queued filings that cannot be selected. If no document of the filing is needed any more, marks the entry
+ * as done. If the company's filing list no longer contains the filing, queues it again.
  */
 const selectForms = (
   context: VisitContext,
@@ -395,13 +431,14 @@ const selectForms = (
   const { visit, work } = context
   const queued = work.filter((entry) => entry.dataset === "" && isForm(entry))
   const due = Map.groupBy(queued.filter(({ isDue }) => isDue), findAccession)
-  const waiting = new Set(queued.filter(({ isDue }) => !isDue).map(findAccession))
+  const notDue = new Set(queued.filter(({ isDue }) => !isDue).map(findAccession))
+  // The key is undefined if no dataset needs the document of a filing. The map has no entry for it.
   const pending = new Map<string | undefined, ReadonlySet<EdgarFiling>>(
     datasets.map((dataset) => [dataset, new Set(findPending(context, filings, dataset))]),
   )
-  const listed = new Map(filings.map((filing) => [filing.accession, filing]))
+  const filingsByAccession = new Map(filings.map((filing) => [filing.accession, filing]))
   for (const [accession, entries] of due) {
-    const filing = listed.get(accession)
+    const filing = filingsByAccession.get(accession)
     if (filing !== undefined && findFormKind(filing) === undefined) visit.done.push(...entries)
     // If a page could not be read, the filing may be on that page.
     if (filing !== undefined || !hasAllPages) continue
@@ -415,17 +452,21 @@ const selectForms = (
     )
   }
   const forms = filings.filter((filing) => {
-    const ofDataset = pending.get(findFormDataset(filing))
-    return ofDataset !== undefined &&
-      (due.has(filing.accession) || (ofDataset.has(filing) && !waiting.has(filing.accession)))
+    const pendingOfDataset = pending.get(findFormDataset(filing))
+    return pendingOfDataset !== undefined &&
+      (due.has(filing.accession) || (pendingOfDataset.has(filing) && !notDue.has(filing.accession)))
   })
   return { due, forms }
 }
 
-/** Input for reading a form. `work` contains only the queue entries for the form's documents. */
+/** Input for reading the documents of one filing. `work` contains only the queue entries for these documents. */
 type FormContext = Pick<VisitContext, "downloader" | "issuer" | "visit" | "work">
 
-/** Downloads the fee exhibit of a registration statement, if there is one, and adds its amounts to the visit. */
+/**
+ * Downloads the fee exhibit of a registration statement and adds its amounts to the results (`visit`). The exhibit's
+ * name varies, so the file listing of the filing's folder is downloaded first. Adds nothing if there is no exhibit or
+ * if it states no amounts.
+ */
 const readFees = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
   const { issuer: { cik }, visit } = context
   const { accession, fileNumber, filingDate } = filing
@@ -439,7 +480,10 @@ const readFees = Effect.fnUntraced(function* (context: FormContext, filing: Form
   visit.fees.push({ cik, accession, fileNumber, filingDate, ...amounts, source })
 })
 
-/** Downloads an ownership form and returns its rows. For an old schedule, downloads only the header. */
+/**
+ * Downloads an ownership form and returns its rows. Adds the doubts about its values to the results (`visit`). For a
+ * schedule filed before schedules were XML, downloads only the SGML header.
+ */
 const readOwnershipForm = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
   const { issuer, visit } = context
   const url = buildFormUrl(issuer.cik, filing)
@@ -454,28 +498,29 @@ const readOwnershipForm = Effect.fnUntraced(function* (context: FormContext, fil
 })
 
 /**
- * Reads a form's documents. For a registration statement, adds the fees to the visit. For an ownership form, returns
- * rows of `ownership`.
+ * Reads the documents of a filing. For a registration statement, adds the amounts in its fee exhibit to the results
+ * (`visit`). For an ownership form, returns rows of `ownership`.
  */
 const readForm = (context: FormContext, filing: FormFiling) => {
-  // The document may have had a different name when it was queued.
+  // The queue entries may have a different URL than the document has now, because it can be renamed at the SEC.
   context.visit.done.push(...context.work)
   return findFormKind(filing) === "fees" ? Effect.as(readFees(context, filing), []) : readOwnershipForm(context, filing)
 }
 
 /**
- * Downloads the forms and adds their rows to the visit. If forms are deferred, downloads only due forms and queues new
- * ones.
+ * Downloads ownership forms and fee exhibits, and adds their rows and amounts to the results (`visit`). If
+ * `defersForms` is true, downloads only those with a due queue entry and queues the others.
  */
 const addForms = Effect.fnUntraced(
   function* (context: VisitContext, { due, forms }: ReturnType<typeof selectForms>) {
     const { defersForms, issuer: { cik }, visit } = context
+    // Forms that an earlier run has queued after a failure are not deferred again.
     const [now, later] = defersForms
       ? [forms.filter(({ accession }) => due.has(accession)), forms.filter(({ accession }) => !due.has(accession))]
       : [forms, []]
     for (const { acceptedAt, accession, fileNumber, filingDate, form, primaryDocument } of later) {
       const filing = { acceptedAt, accession, fileNumber, filingDate, form, primaryDocument }
-      visit.listed.push({ url: buildFormUrl(cik, filing), filing })
+      visit.deferred.push({ url: buildFormUrl(cik, filing), filing })
     }
     const rows = yield* Effect.forEach(
       now,
@@ -486,7 +531,10 @@ const addForms = Effect.fnUntraced(
   },
 )
 
-/** Reads the documents of a form that an earlier visit has queued, and writes the results to `visit`. */
+/**
+ * Reads the documents of an ownership form or registration statement that was only queued when its company was visited,
+ * and writes the results to `visit`.
+ */
 export const readDeferredForm = Effect.fnUntraced(
   function* (issuer: Issuer, { filing, url }: DeferredForm, downloader: DocumentDownloader, visit: CompanyVisit) {
     visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit, work: [] }, filing))
@@ -495,9 +543,9 @@ export const readDeferredForm = Effect.fnUntraced(
 )
 
 /**
- * Downloads a filing's XBRL instance and returns the share counts on its cover page. Returns null if the instance has
- * no usable counts or does not exist, and undefined if it has been queued for a retry. The missing instance of a recent
- * filing is queued for a retry, because it may still appear.
+ * Downloads a filing's XBRL instance and returns the share counts on its cover page. Returns null if the cover page has
+ * no counts or if an old filing has no instance, and undefined if the instance could not be read and has been queued
+ * for a retry. A recent filing without an instance is queued as well, because the instance may still appear.
  */
 const readCover = Effect.fnUntraced(
   function* (context: VisitContext, filing: EdgarFiling, url: string) {
@@ -509,16 +557,19 @@ const readCover = Effect.fnUntraced(
 )
 
 /**
- * Adds share counts from XBRL instances to the company facts, for reports whose count is missing there. Counts stored
- * by an earlier run are reused. Other instances are downloaded if they are due, if they were filed on or after
- * `since`, or if they belong to the newest report. `factsText` is the company facts document. A filing that it does not
- * mention is left for later, because the SEC has not added it yet, and its count may then be in the facts.
+ * Adds share counts from XBRL instances to the company facts, for reports without a count in the facts. Counts that an
+ * earlier run has stored are reused. Other instances are downloaded if they are queued and due, if they were filed on
+ * or after `since`, or if they belong to the newest report.
+ *
+ * `factsText` is the text of the company facts. If it does not mention a filing, the SEC has not added the filing's
+ * facts yet. Its instance is then not downloaded, because the facts may soon contain its count.
  */
 const addCovers = Effect.fnUntraced(
   function* (context: VisitContext, facts: CompanyFacts, filings: ReadonlyArray<EdgarFiling>, factsText: string) {
     const { defersInstances, issuer: { cik }, since, visit, work } = context
-    const withCover = new Set(facts.counts.map(({ accn }) => accn))
-    const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCover.has(filing.accession))
+    const withCount = new Set(facts.counts.map(({ accn }) => accn))
+    const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCount.has(filing.accession))
+    /** Counts that earlier runs have stored, by accession number. Null means that the instance has none. */
     const known = lacking.length === 0 ? new Map<string, CoverCounts | null>() : yield* readKnownCovers(cik)
     const newest = filings.find((filing) => isXbrlReport(filing) && !filing.form.endsWith("/A"))
     const entries = work.filter((entry) => entry.dataset === "" && isReportInstance(entry))
@@ -538,7 +589,7 @@ const addCovers = Effect.fnUntraced(
       const isRequested = entry?.isDue ?? (filingDate >= since || filing === newest)
       if (!isRequested || !factsText.includes(accession)) return undefined
       if (defersInstances && entry === undefined) {
-        visit.listed.push({ url, filing: null })
+        visit.deferred.push({ url, filing: null })
         return undefined
       }
       return yield* readCover(context, filing, url)
@@ -557,18 +608,20 @@ const addCovers = Effect.fnUntraced(
 )
 
 /**
- * Downloads the company facts and adds the counts from XBRL instances. Queues the facts again until the SEC has added
- * the newest reports. Returns "none" if there are no facts, as for funds and new companies, and undefined if the facts
- * could not be read and have been queued for a retry.
+ * Downloads the company facts and adds the counts from XBRL instances. If the facts lack any of the newest reports,
+ * queues them for another download, because the SEC adds reports with a delay. Returns "none" if there are no facts, as
+ * for funds and new companies, and undefined if the facts could not be read and have been queued for a retry.
  */
 const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) {
   const { issuer, visit } = context
   const url = buildCompanyFactsUrl(issuer.cik)
   const decode = (text: string) => Result.map(decodeCompanyFacts(text, url), (facts) => ({ facts, text }))
+  // If the SEC has no facts of the company, the text is empty, so that it lacks all reports.
   const read = yield* readDocument(context, url, decode, { facts: undefined, text: "" })
   if (read === undefined) return undefined
   const { facts, text } = read
   const reports = filings.filter(isXbrlReport)
+  // Without reports, no day is recent.
   const firstRecentDay = subtractDays(reports[0]?.filingDate ?? "9999-12-31", lateFilingDays)
   const missing = reports.flatMap(({ accession, filingDate }) =>
     filingDate >= firstRecentDay && !text.includes(accession) ? [accession] : []
@@ -586,19 +639,23 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
 })
 
 /**
- * Adds the rows with share counts (screener and float datasets) to the visit. If there are no facts, keeps the stored
- * count. If the SEC no longer states the industry or the exchange, keeps the stored value (D38).
+ * Adds the company's rows with share counts to the results (`visit`): its rows of `screener`, `float_outstanding`, and
+ * `historical_float_pro`, as far as the run ingests these datasets. Checks the counts against prices and splits, and
+ * adds the resulting doubts.
+ *
+ * If there are no facts, keeps the stored count. If the SEC no longer states the industry or the exchange, keeps the
+ * stored value (D38). If the facts could not be read, adds only the row of `screener`, with the stored count.
  */
-const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFilings: CompanySubmissions) {
+const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList: CompanySubmissions) {
   const { datasets, visit } = context
-  const read = yield* readFacts(context, listedFilings.filings)
+  const read = yield* readFacts(context, filingList.filings)
   // A due instance that `addCovers` did not request is no longer needed, for example because the facts now contain the
   // count.
   if (read !== undefined) visit.done.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
   const stored = yield* readStoredCounts(context.issuer)
   const issuer = { ...context.issuer, exchange: context.issuer.exchange ?? stored.exchange }
-  const submissions = { ...listedFilings, sicDescription: listedFilings.sicDescription ?? stored.industry }
+  const submissions = { ...filingList, sicDescription: filingList.sicDescription ?? stored.industry }
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
     if (datasets.has(name)) visit.rows.set(name, rows)
   }
@@ -611,12 +668,13 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
     ...prices,
     decisions: visit.decisions,
   })
-  const listed = makeCurrentCount(issuer, assessment, stored.screener)
-  add("screener", makeScreenerRows(issuer, submissions, listed, stored.screenerUpdated))
+  const countOfScreener = makeCurrentCount(issuer, assessment, stored.screener)
+  add("screener", makeScreenerRows(issuer, submissions, countOfScreener, stored.screenerUpdated))
   if (read !== undefined) {
     const count = makeCurrentCount(issuer, assessment, stored.float)
     const rows = makeFloatRows(issuer, facts ?? makeEmptyFacts(issuer.cik), submissions, assessment, count)
     add("historical_float_pro", rows.historical_float_pro)
+    // A company that has never had a count gets no row without one.
     add("float_outstanding", facts === undefined && count.outstanding === null ? [] : rows.float_outstanding)
   }
   if (facts !== undefined && assessment !== undefined) {
@@ -625,8 +683,9 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
 })
 
 /**
- * Returns the datasets whose rows are built from a document. For a form, the list is empty: only `ownership` or
- * `registrations` uses it, and it is downloaded only if that dataset is being ingested.
+ * Returns the datasets whose rows are built from the document of a queue entry. For an ownership form or a fee exhibit,
+ * the list is empty, as if no dataset needed it: only `ownership` or `registrations` uses it, and it is downloaded only
+ * if that dataset is being ingested.
  */
 const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> => {
   if (isList(entry.url)) return datasetsFromCompanyFilings
@@ -634,7 +693,10 @@ const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> =
   return isIndexPage(entry) ? ["news"] : []
 }
 
-/** Returns the queue entries for single rows that this visit has rebuilt from a document it has read. */
+/**
+ * Returns the queue entries for single rows that this visit has rebuilt. That is so if the visit has built rows of the
+ * entry's dataset and read the document that the row comes from.
+ */
 const findRebuiltRows = ({ visit, work }: VisitContext) => {
   const read = new Set(visit.done.map(({ url }) => url))
   return work.filter((entry) =>
@@ -644,12 +706,14 @@ const findRebuiltRows = ({ visit, work }: VisitContext) => {
 }
 
 /**
- * Adds rows of `news` for new filings, and for earlier filings whose row is missing or has a different acceptance time.
+ * Adds rows of `news` to the results (`visit`): for new filings, and for earlier filings whose row is missing or has a
+ * different acceptance time. Also adds doubts about implausible acceptance times.
  */
 const addNews = Effect.fnUntraced(function* (context: VisitContext, { submissions: { filings } }: FilingsRead) {
   const { datasets, issuer, progress, since, visit } = context
   if (!datasets.has("news")) return
   const pending = findPending(context, filings, "news")
+  // Before the first ingest, there are no earlier rows to compare with.
   const first = progress.get("news")?.since
   const stale = first === undefined ? [] : yield* findStaleNews(issuer.cik, filings, first < since ? first : since)
   const changed = new Set([...pending, ...stale])
@@ -658,7 +722,9 @@ const addNews = Effect.fnUntraced(function* (context: VisitContext, { submission
 })
 
 /**
- * If any row of `registrations` may have changed, adds all of the company's rows, with the sources of stored amounts.
+ * If any row of `registrations` may have changed, adds all of the company's rows to the results (`visit`), with the
+ * sources of the amounts from fee exhibits, and the dates on which the registrations end. Adds nothing if a page of
+ * filings could not be read, because registrations would then lack filings.
  */
 const addRegistrations = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, outdated, submissions: { filings } }: FilingsRead) {
@@ -670,23 +736,27 @@ const addRegistrations = Effect.fnUntraced(
   },
 )
 
-/** Reads new and due forms. In a dry run, only counts them. */
+/** Reads new and due ownership forms and fee exhibits. In a dry run, only counts them. */
 const addSelectedForms = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, isComplete, submissions: { filings } }: FilingsRead) {
     const { datasets, isDryRun, isFresh, visit } = context
-    // A fresh run writes files. All rows in a file have the same columns, so if only some statements had amounts, the
-    // others would be null. Loading such a file would overwrite amounts that another source may have loaded.
-    const complete = datasetsOfForms.filter((name) =>
+    // A fresh run writes files, and does not add amounts from fee exhibits to them. All rows in a file have the same
+    // columns, so the amounts of registrations without an exhibit would be null. Loading such a file would overwrite
+    // amounts that another source may have loaded.
+    const datasetsToRead = datasetsOfForms.filter((name) =>
       datasets.has(name) && isComplete(name) && !(isFresh && name === "registrations")
     )
-    if (complete.length === 0) return
-    const selected = selectForms(context, filings, complete, hasAllPages)
+    if (datasetsToRead.length === 0) return
+    const selected = selectForms(context, filings, datasetsToRead, hasAllPages)
     if (isDryRun) visit.documents += selected.forms.length
     else yield* addForms(context, selected)
   },
 )
 
-/** Rebuilds outdated rows with share counts. A dry run counts the company facts as one document. */
+/**
+ * Rebuilds the rows with share counts if they are outdated. A dry run does not download the company facts, but counts
+ * them as one document.
+ */
 const updateCounts = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, outdated, submissions }: FilingsRead) {
     const { isDryRun, issuer, visit } = context
@@ -697,7 +767,9 @@ const updateCounts = Effect.fnUntraced(
   },
 )
 
-/** Records progress for the datasets whose pages were all read. */
+/**
+ * Records how far each dataset has been ingested, unless a page of filings that the dataset needs could not be read.
+ */
 const addProgress = (context: VisitContext, { isComplete, submissions: { filings } }: FilingsRead) => {
   const { datasets, issuer: { cik }, progress, since, visit } = context
   for (const name of datasetsFromCompanyFilings) {
@@ -707,8 +779,8 @@ const addProgress = (context: VisitContext, { isComplete, submissions: { filings
 }
 
 /**
- * Completes the list of queue entries to delete. The entry of a document remains queued if a dataset outside this run
- * also needs the document.
+ * Completes the list of queue entries to delete. If a dataset that this run does not ingest, but that an earlier run
+ * has ingested, also needs a document, its entry remains queued for that dataset.
  */
 const finishQueueEntries = (context: VisitContext) => {
   const { datasets, progress, visit } = context
@@ -716,25 +788,26 @@ const finishQueueEntries = (context: VisitContext) => {
   const isDone = (entry: WorkKey) =>
     entry.dataset !== "" ||
     findDependentDatasets(entry).every((name) => datasets.has(name) || !progress.has(name))
+  // Replaces all elements, because `done` is read-only as a property.
   visit.done.splice(0, Infinity, ...visit.done.filter(isDone))
 }
 
-/** Reads what earlier runs have stored about a company. A fresh run ignores all of it. */
+/** Reads how far earlier runs have ingested a company, and its queue entries. If `isFresh` is true, ignores both. */
 const readKnownState = Effect.fnUntraced(
   function* (cik: string, { defersInstances, ignoresDelays, isFresh }: CompanyVisitOptions) {
     const unknown: KnownState = { progress: new Map(), work: [] }
     if (isFresh) return unknown
     const progress = yield* readIngestProgress(cik)
     const work = yield* readCompanyWork(cik, ignoresDelays)
-    // Queued instances are left for the second visit.
+    // XBRL instances in the queue are left for the second visit, which reads them.
     const known: KnownState = { progress, work: work.filter(({ kind }) => !defersInstances || kind !== "instance") }
     return known
   },
 )
 
 /**
- * Visits a company and writes the results to `visit`. If the visit fails because the SEC is down, `visit` contains the
- * documents to queue for a retry.
+ * Visits a company: reads its filing list, builds the rows of each dataset that are new or outdated, and writes all
+ * results to `visit`. If the visit fails because the SEC is down, `visit` contains the documents to queue for a retry.
  */
 export const visitCompany = Effect.fnUntraced(
   function* (issuer: Issuer, options: CompanyVisitOptions, downloader: DocumentDownloader, visit: CompanyVisit) {

@@ -1,4 +1,7 @@
-/** Runs the ingest: reads the SEC's ticker list, visits companies, and loads the resulting rows (decision 0105). */
+/**
+ * Runs the ingest: reads the SEC's ticker list, visits companies (downloads their new filings and builds rows from
+ * them), and loads the rows (decision 0105).
+ */
 import { Cause, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
@@ -24,14 +27,14 @@ type BatchWriter = Effect.Success<ReturnType<typeof makeBatchWriter>>
 /** Interval at which a run records that its process is still alive. */
 const heartbeatInterval = Duration.seconds(30)
 
-/** Note for the report. */
+/** A note for the operator in the run's report. */
 const archivesNotNeeded =
   "The archives were not read, because an earlier run has covered all companies: only companies " +
   "with new filings are visited."
 
 /**
- * Opens the archives, if the run uses any, and records their day. The next run reads the daily indexes from that day
- * on.
+ * Opens the SEC's nightly archives, if the run uses any, and stores the day through which they contain all filings. The
+ * next run reads the daily indexes from that day on.
  */
 const openArchives = Effect.fnUntraced(
   function* ({ archives, datasets, target }: ResolvedOptions, runId: number, companies: ReadonlyArray<Issuer>) {
@@ -42,15 +45,16 @@ const openArchives = Effect.fnUntraced(
   },
 )
 
-/** Number of concurrent visits. All their requests are subject to the rate limit. */
+/** Number of companies that are visited at the same time. The rate limit applies to all their requests together. */
 const visitConcurrency = 8
 
-/** Number of deferred forms that a single query reads. */
+/** Number of deferred forms that a single database query reads. */
 const formsAtOnce = 500
 
 /**
- * If the SEC is down or blocks requests, saves the completed visits and the documents that this visit has to retry
- * later.
+ * Adds a step to the effect of visiting a company. If the effect fails because the SEC is down or blocks requests,
+ * which ends the run, the results of completed visits are saved first, as well as the documents that this visit has to
+ * retry later.
  */
 const saveFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
 <A, E extends { readonly _tag: string }, R>(
@@ -67,8 +71,9 @@ const advanceProgress = Effect.map(OperationProgress, (progress) => {
 })
 
 /**
- * Visits companies concurrently and saves their rows. `isFirstVisit` is false for second visits, which read the XBRL
- * instances queued by the first visits.
+ * Visits companies concurrently and saves their rows. A visit that loses the database connection is repeated from the
+ * start, with empty results. `isFirstVisit` is false for second visits, which read the XBRL instances queued by the
+ * first visits.
  */
 const visitCompanies = Effect.fnUntraced(
   function* (
@@ -96,8 +101,8 @@ const visitCompanies = Effect.fnUntraced(
   },
 )
 
-/** Downloads the deferred forms for these companies and datasets, newest first, and saves their rows. */
-const downloadListedForms = Effect.fnUntraced(
+/** Downloads the deferred forms of these companies (by CIK) and datasets, newest first, and saves their rows. */
+const downloadDeferredForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyMap<string, Issuer>,
     { datasets }: Pick<ResolvedOptions, "datasets">,
@@ -105,13 +110,14 @@ const downloadListedForms = Effect.fnUntraced(
     batches: BatchWriter,
   ) {
     const progress = yield* OperationProgress
-    const listed = yield* retryLostConnection(Work.countDeferredForms(datasets))
-    const counts = Array.from(listed).filter(([cik]) => issuers.has(cik))
+    const formCounts = yield* retryLostConnection(Work.countDeferredForms(datasets))
+    const counts = Array.from(formCounts).filter(([cik]) => issuers.has(cik))
     const total = counts.reduce((sum, [, count]) => sum + count, 0)
     Object.assign(progress, { label: "deferred forms", total, done: 0, count: 0, unit: "documents" })
     const ciks = counts.map(([cik]) => cik)
     while (progress.done < total) {
       const forms = yield* retryLostConnection(Work.readDeferredForms(ciks, datasets, formsAtOnce))
+      // Another process may have read the remaining forms.
       if (forms.length === 0) return
       yield* Effect.forEach(forms, (form) => {
         const issuer = issuers.get(form.cik)
@@ -123,12 +129,16 @@ const downloadListedForms = Effect.fnUntraced(
           Effect.tap(advanceProgress),
         )
       }, { concurrency: visitConcurrency, discard: true })
+      // Saving deletes these forms from the queue, so that the next query returns others.
       yield* batches.save
     }
   },
 )
 
-/** Adds new symbol changes. If the options specify companies, adds only changes for these. */
+/**
+ * Adds rows of `ticker_changes` for symbol changes that are not yet stored. If the options restrict the run to some
+ * companies, adds only their changes.
+ */
 const addTickerChanges = Effect.fnUntraced(
   function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedOptions, batches: BatchWriter) {
     const ciks = new Set(companies.map(({ cik }) => cik))
@@ -141,8 +151,9 @@ const addTickerChanges = Effect.fnUntraced(
 type PreparedVisits = Effect.Success<ReturnType<typeof prepareVisits>>
 
 /**
- * Visits the companies. On a first load, the visits only queue XBRL instances and forms, so that most rows of all
- * companies become available early. Second visits then read the instances, and the forms are read last (decision 0128).
+ * Reads the companies' filing lists and builds their rows (`visitCompany`), and then reads the ownership forms and fee
+ * exhibits that this has queued. On a first load, it also only queues XBRL instances, so that most rows of all
+ * companies become available early. Second visits to the companies then read the instances (decision 0128).
  */
 const runVisits = Effect.fnUntraced(
   function* (
@@ -165,26 +176,31 @@ const runVisits = Effect.fnUntraced(
     const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
     yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches, true)
     if (visitOptions.defersInstances) {
-      const listed = yield* retryLostConnection(Work.readCompaniesWithDueWork("instance"))
-      const issuers = Array.from(formIssuers.values()).filter(({ cik }) => listed.has(cik))
+      const withInstances = yield* retryLostConnection(Work.readCompaniesWithDueWork("instance"))
+      const issuers = Array.from(formIssuers.values()).filter(({ cik }) => withInstances.has(cik))
       if (issuers.length > 0) {
         yield* visitCompanies(issuers, { ...visitOptions, defersInstances: false }, downloader, batches, false)
       }
     }
-    if (target === "load") yield* downloadListedForms(formIssuers, options, downloader, batches)
+    if (target === "load") yield* downloadDeferredForms(formIssuers, options, downloader, batches)
   },
 )
 
-/** Selects the companies, visits them, and then downloads deferred forms. Saves the rows in batches. */
+/**
+ * Selects the companies, reads their documents, and saves the rows in batches. After a complete run, stores which daily
+ * indexes have been read. `runId` is 0 if the run does not load rows.
+ */
 const ingestCompanies = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, report: IngestReport) {
     const { datasets, target } = options
     const batches = yield* makeBatchWriter(options, runId, report)
-    const listDownloader = yield* makeDocumentDownloader()
+    // The archives can only be opened once the companies are known, so the indexes are read by another downloader.
+    const indexDownloader = yield* makeDocumentDownloader()
     const prepared = yield* retryLostConnection(Effect.suspend(() => {
-      // Reset the report, because a retried preparation counts from zero.
+      // If the preparation is retried after a lost connection, it starts from the beginning, so the report must do so,
+      // too.
       Object.assign(report, new IngestReport())
-      return prepareVisits(options, runId, listDownloader, report)
+      return prepareVisits(options, runId, indexDownloader, report)
     }))
     const { companies, indexes, isFirstLoad } = prepared
     const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
@@ -209,7 +225,7 @@ const ingestCompanies = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Returns the status to record for a finished run. */
+/** Returns the status to record for an ingest run that has ended. */
 const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): State.IngestRunStatus => {
   if (Exit.isSuccess(exit)) {
     if (findIncompleteness(report) === null) return "succeeded"
@@ -222,13 +238,16 @@ const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): Stat
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }
 
-/** Returns why the run failed or is incomplete, or null if it succeeded or was interrupted. */
+/** Returns why the run failed or is incomplete, for operators. Returns null if it succeeded or was interrupted. */
 const getMessage = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => {
   if (Exit.isSuccess(exit)) return findIncompleteness(report)
   return Cause.hasInterruptsOnly(exit.cause) ? null : describeIngestError(Cause.squash(exit.cause))
 }
 
-/** Records the end of a run. The statement runs in a separate fiber, because timeouts do not work in a finalizer. */
+/**
+ * Records the end of an ingest run in `edgar_runs`, waiting for at most five seconds. The statement runs in a separate
+ * fiber, because timeouts do not work in a finalizer.
+ */
 const recordEnd = Effect.fnUntraced(
   function* (runId: number, exit: Exit.Exit<unknown, unknown>, report: IngestReport) {
     const record = State.recordIngestRunEnd(runId, toStatus(exit, report), getMessage(exit, report))
@@ -239,13 +258,17 @@ const recordEnd = Effect.fnUntraced(
 
 const decodeLock = decodeRows(Schema.Struct({ acquired: Schema.Boolean }))
 
-/** If a service was killed, its successor waits until PostgreSQL detects that the old connection is gone. */
+/**
+ * If a service was killed, PostgreSQL may take some seconds to notice that its connection is gone. Until then, it keeps
+ * the lock, so the service's successor tries repeatedly.
+ */
 const lockRetrySchedule = Schedule.spaced("1 second").pipe(Schedule.upTo({ times: 20 }))
 
 /**
- * Acquires the lock for ingesting all companies on a dedicated connection. The lock is released when the scope closes,
- * and by PostgreSQL if the process ends. If `waits` is true, tries for 20 seconds. `check` fails if the connection is
- * lost.
+ * Acquires the database lock for ingesting all companies, on a connection that is used for nothing else. The lock is
+ * released when the scope closes, and by PostgreSQL if the process ends. If another process has the lock, fails with
+ * `IngestRefused`, after 20 seconds if `waits` is true. Returns `check`, an effect that fails if the connection, and
+ * thus the lock, is lost.
  */
 const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -285,11 +308,12 @@ const lockFullIngest = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOp
 
 /**
  * Runs the ingest and updates `report` along the way. Returns why the run is incomplete, or null if it is complete. A
- * run that loads rows is recorded in `edgar_runs` before its first request, so that it can be resumed.
+ * run that loads rows is recorded in `edgar_runs` before its first request, so that a later run can resume it. A run
+ * over all companies has a lock, so that only one process does this at a time.
  */
-export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
+export const runIngest = Effect.fnUntraced(function* (requested: IngestOptions, report: IngestReport) {
   Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
-  const options = yield* resolveOptions(given)
+  const options = yield* resolveOptions(requested)
   if (options.archives !== undefined) yield* checkArchivesExist(options.archives, options.datasets)
   if (options.target !== "load") {
     yield* ingestCompanies(options, 0, report)

@@ -1,6 +1,6 @@
 /**
- * Determines which filings have documents to download in addition to their entries in the company's filing list. These
- * are ownership forms and registration statements.
+ * Determines which filings have documents that the ingest downloads in addition to the company's filing list, and their
+ * URLs. These filings are ownership forms and registration statements.
  */
 import { buildFilingFolderUrl, buildFilingXmlUrl } from "../fetch/EdgarUrls.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
@@ -8,7 +8,7 @@ import { isOwnershipForm, isSchedule13 } from "../read/OwnershipRows.ts"
 import { isRegistrationStatement } from "../read/RegistrationRows.ts"
 import type { FormFiling } from "../store/IngestWork.ts"
 
-/** No filing before this day has a fee exhibit in XBRL. */
+/** Filing date of the first fee exhibits in XBRL. No registration statement filed before this day has one. */
 export const firstFeeDay = "2024-01-01"
 
 /**
@@ -24,15 +24,15 @@ export const findFormKind = ({ fileNumber, filingDate, form, primaryDocument }: 
   return form.startsWith("SC 13") ? "header" : undefined
 }
 
-/** Returns the dataset that needs the filing's document, or undefined if none does. */
+/** Returns the dataset that is built from the filing's document, or undefined if there is none. */
 export const findFormDataset = (filing: FormFiling): IngestedDataset | undefined => {
   const kind = findFormKind(filing)
   return kind === undefined ? undefined : kind === "fees" ? "registrations" : "ownership"
 }
 
 /**
- * Returns the URL of the document to request first. For fees, this is the folder's file listing, because the exhibit's
- * file name varies.
+ * Returns the URL of the document of a filing that is requested first. For a registration statement, this is the file
+ * listing of the filing's folder, because the name of the fee exhibit varies.
  */
 export const buildFormUrl = (cik: string, filing: FormFiling) => {
   const { accession, primaryDocument } = filing

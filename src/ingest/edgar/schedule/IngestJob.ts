@@ -23,19 +23,21 @@ import { countOpenDoubts } from "../store/Doubts.ts"
 import { readWorkSize } from "../store/IngestWork.ts"
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 
-/** Interval at which the job checks whether a run is due. */
+/** Interval at which the job checks whether an ingest must be started. */
 const pollInterval = Duration.minutes(1)
 
-/** Delay before a failed run is resumed. */
+/** Delay before a failed ingest is resumed. */
 const failureDelay = Duration.minutes(30)
 
-/** Interval at which the job reads its metrics from the database while a run is in progress. */
+/** Interval at which the job reads its metrics from the database while an ingest is in progress. */
 const metricsInterval = Duration.seconds(30)
 
-/** The run failed. The message explains the reason to an operator. */
+/** A scheduled ingest failed. The message explains the reason to an operator. */
 class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ readonly message: string }> {}
 
-/** Time that a process without permission to load data leaves the job to other processes. */
+/**
+ * Time for which a process without permission to load data does not try again, so that other processes can run the job.
+ */
 const notPermittedPause = Duration.hours(1)
 
 const documentCounter = makeCounter(
@@ -69,23 +71,24 @@ interface ScheduledIngest {
   /** Symbols of the companies to ingest; null for all companies. */
   readonly tickers: ReadonlyArray<string> | null
   /**
-   * Time at which this process set up the job, in milliseconds since 1970. If there has been no run yet, the first one
-   * is due at the next scheduled time after this.
+   * Time at which this process set up the job, in milliseconds since 1970. If there has been no ingest yet, the first
+   * one starts at the next scheduled time after this.
    */
   readonly preparedAt: number
 }
 
 /**
- * Returns whether a run is due: at the scheduled time, immediately if the process of the last run was killed, or
- * `failureDelay` after a failure.
+ * Returns whether an ingest must be started now: because its scheduled time has come, because the process of the last
+ * one was killed, or because `failureDelay` has passed since the last one failed.
  *
- * @param failedAt when a run last failed in this process, in milliseconds since 1970. The database may not contain this
- * failure, for example because it was unreachable.
+ * @param failedAt when an ingest last failed in this process, in milliseconds since 1970; `-Infinity` if never. The
+ * database may not contain this failure, for example because it was unreachable.
  */
 const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest, failedAt: number) {
   const now = yield* Clock.currentTimeMillis
   if (now < failedAt + Duration.toMillis(failureDelay)) return false
   const last = yield* readLastScheduledIngestRun
+  // Only one process runs the job at a time. A run without an end was therefore killed.
   if (last !== undefined && last.finished_at === null) return true
   const endedAt = last?.finished_at ?? preparedAt
   if (now >= Cron.next(schedule, new Date(endedAt)).getTime()) return true
@@ -93,18 +96,22 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
     now >= endedAt + Duration.toMillis(failureDelay)
 })
 
-/** Runs the ingest in a separate process. If that process was killed, records the end of its run. */
+/**
+ * Runs the ingest in a separate process and waits for it to end. If that process was killed, it could not record the
+ * end of its run, so this function does. Fails if the run failed.
+ */
 const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseUrl: Option.Option<string>) {
   const reason = yield* runIngestProcess({ ...ingest, baseUrl })
   if (reason === null) return
   yield* failRunningScheduledRun(reason)
   const last = yield* readLastScheduledIngestRun
-  // An incomplete run has visited all companies, so it is not repeated until the next day.
+  // An incomplete run has read all companies' filing lists, so it is not repeated until the next day.
   if (last?.status !== "incomplete") return yield* new ScheduledIngestFailed({ message: last?.error ?? reason })
 })
 
-/** Registers the job's metrics. Returns an effect that reads their values from the database. */
+/** Registers the job's metrics. Returns an effect that reads their values from the database and updates them. */
 const registerMetrics = Effect.gen(function* () {
+  /** The values read last. */
   let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
   let [waiting, doubts] = [0, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
@@ -145,7 +152,7 @@ const registerMetrics = Effect.gen(function* () {
 
 /**
  * Prepares the job. Returns an effect that runs the ingest if it is due, and then returns for how long this process
- * leaves the job to others.
+ * must leave the job to others.
  */
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const baseUrl = yield* EdgarBaseUrlConfig

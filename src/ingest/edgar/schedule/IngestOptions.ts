@@ -1,4 +1,4 @@
-/** Options of an ingest. If it resumes an interrupted run, some of them come from that run. */
+/** Options of an ingest run. If it resumes an interrupted run, some of them come from that run. */
 import { Config, Data, Effect, Schema } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { tickerPattern } from "../../../contract/rules/Tickers.ts"
@@ -12,21 +12,21 @@ export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly 
 /** Options that specify what to ingest and where to put the rows. */
 export interface IngestOptions {
   /**
-   * Symbols of the companies to ingest; null for the whole ticker list; undefined for the companies of the interrupted
-   * run.
+   * Symbols of the companies to ingest. Null means the whole ticker list. Undefined means the companies of the run that
+   * is resumed.
    */
   readonly tickers: ReadonlyArray<string> | null | undefined
   readonly datasets: ReadonlyArray<IngestedDataset>
   /** First filing date to ingest, `YYYY-MM-DD`. */
   readonly since: string
-  /** Whether to resume the newest run that has not visited all of its companies, if there is one. */
+  /** Whether to resume the newest run that has ended without visiting all of its companies, if there is one. */
   readonly resume: boolean
   /**
-   * Destination of the rows: `load` loads them into the database, `dry-run` only reads filing lists and counts, and
-   * `folder` receives the rows as files.
+   * Destination of the rows: `load` loads them into the database, `dry-run` only counts what would be downloaded, and
+   * `folder` writes the rows to files in this folder.
    */
   readonly target: "load" | "dry-run" | { readonly folder: string }
-  /** Whether the run was started by INGEST_EDGAR, as opposed to a person. */
+  /** Whether the schedule in the setting INGEST_EDGAR has started the run, as opposed to a person. */
   readonly scheduled: boolean
   /** Whether to request all documents that failed in earlier runs, including those that were given up. */
   readonly retryRejected?: boolean
@@ -41,7 +41,7 @@ export const getDefaultIngestStartDate = Effect.map(todayInNewYork, (today) => s
 export const parseTickers = (text: string): ReadonlyArray<string> =>
   text.split(",").map((ticker) => ticker.trim().toUpperCase().replaceAll(".", "-")).filter((ticker) => ticker !== "")
 
-/** Comma-separated symbols of companies. */
+/** Schema for text with comma-separated symbols of companies. */
 export const Companies = Schema.String.check(
   Schema.makeFilter((text) => {
     const tickers = parseTickers(text)
@@ -59,8 +59,9 @@ export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe
 )
 
 /**
- * Returns the effective options of the run. With `resume`, the companies, datasets, and first day come from the
- * interrupted run. Fails if there is no such run and no companies are specified, or if the options contradict that run.
+ * Returns the effective options of the run. With `resume`, the companies, datasets, and first filing date come from the
+ * interrupted run, which is returned as `interrupted`. Fails if there is no such run and no companies are specified, or
+ * if the options contradict that run.
  */
 export const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   const found = options.resume ? yield* State.findUnfinishedIngestRun(options.scheduled) : undefined

@@ -11,12 +11,12 @@ import { DirectConnectionConfig } from "../../../postgres/pool/ConnectionSetting
 /** Name of the hidden option of `ingest edgar` that marks a run as scheduled. */
 export const scheduledRunFlag = "scheduled"
 
-/** Time after which a process that was asked to stop is killed. */
+/** Time after which the process of the ingest is killed if it has been asked to stop. */
 const stopTimeout = Duration.seconds(15)
 
 /**
- * Environment variables that the process inherits: system, TLS, and proxy variables, and settings that the command
- * reads. They do not include the service's secrets.
+ * Environment variables that the process of the ingest inherits from the service: system, TLS, and proxy variables, and
+ * settings that the command reads. They do not include the service's secrets.
  */
 const passedVariables = new RegExp(
   "^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\\w+|NO_COLOR|DENO_DIR|NODE_EXTRA_CA_CERTS|SSL_\\w+|PG\\w+|" +
@@ -35,7 +35,7 @@ const getProgram = () => {
   return "Deno" in globalThis ? ["run", "--allow-all", main] : [main]
 }
 
-/** Settings passed to the process. */
+/** Settings that the service passes to the process of the ingest. */
 export interface IngestProcessOptions {
   readonly userAgent: string
   /** Symbols of the companies to ingest; null for all companies. */
@@ -57,7 +57,8 @@ export const runIngestProcess = Effect.fnUntraced(
       {
         env: {
           ...Object.fromEntries(inherited),
-          // The file is read for each new connection, because the password may change while the process runs.
+          // The process reads the file with the database URL for each new connection, because the password may change
+          // while the process runs.
           DATABASE_URL_FILE: file,
           DATABASE_URL: file !== undefined || url === undefined ? undefined : Redacted.value(url),
           EDGAR_USER_AGENT: userAgent,
@@ -80,7 +81,7 @@ export const runIngestProcess = Effect.fnUntraced(
 )
 
 /**
- * Completes when standard input is closed. If interrupted, stops reading standard input, because that would keep the
+ * Completes when standard input is closed. If interrupted, stops reading standard input, because reading would keep the
  * process alive.
  */
 const standardInputEnd = Effect.callback<void>((resume) => {
@@ -88,6 +89,9 @@ const standardInputEnd = Effect.callback<void>((resume) => {
   return Effect.sync(() => process.stdin.destroy())
 })
 
-/** Runs an effect, and interrupts it when the service ends or closes this process's standard input. */
+/**
+ * Runs an effect in the process of a scheduled ingest, and interrupts it when the service that has started the process
+ * ends or closes its standard input.
+ */
 export const untilServiceEnds = <A, E, R>(run: Effect.Effect<A, E, R>) =>
   Effect.raceFirst(run, Effect.andThen(standardInputEnd, Effect.interrupt))

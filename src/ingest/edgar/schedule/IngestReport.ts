@@ -1,4 +1,4 @@
-/** The report of a run: its counts, and whether it is complete. */
+/** The report of a run: what it has done so far, and whether it is complete. */
 import { SqlError } from "effect/sql"
 import { isDiskFull } from "../../../postgres/SqlState.ts"
 import type { MergedRowCounts } from "../../load/LoadingTable.ts"
@@ -7,42 +7,47 @@ import type { Doubt } from "../read/Doubt.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type * as Work from "../store/IngestWork.ts"
 
-/** Counts of a run so far. The caller creates the report, so that it can also report on an interrupted run. */
+/**
+ * Counts of an ingest run so far. The caller creates the report, so that it still has the counts if the run is
+ * interrupted.
+ */
 export class IngestReport {
   /** Number of companies to visit; undefined until the ticker list has been read. */
   companies: number | undefined = undefined
-  /** Number of companies visited. */
+  /** Number of companies whose filing list and documents have been read. */
   visited = 0
   /** Number of companies whose rows have been loaded or written to the folder. */
   saved = 0
   /** Number of documents that were read or, in a dry run, would be downloaded. */
   documents = 0
-  /** Number of documents and rows that failed and were set aside for a retry. */
+  /** Number of documents and of single rows that failed. They are queued for another attempt. */
   rejections = 0
-  /** Number of whole documents that failed and were set aside for a retry. */
+  /** Number of documents that failed as a whole. They are queued for another attempt. */
   rejectedDocuments = 0
-  /** The first rejections, for the summary. */
+  /** The first documents and rows that failed, for the summary. */
   readonly examples: Array<DocumentRejected> = []
   /** Number of suspicious values that await an operator's decision. */
   doubts = 0
-  /** The first doubts, for the summary. */
+  /** The first suspicious values, for the summary. */
   readonly doubtExamples: Array<Doubt> = []
-  /** Messages about symbols that the SEC does not list. */
+  /** Messages about requested symbols that are not in the SEC's ticker list. */
   readonly unlisted: Array<string> = []
-  /** Other messages for the operator, for example about companies whose rows carry a different symbol. */
+  /**
+   * Other messages for the operator, for example that a company's rows have a different symbol than the requested one.
+   */
   readonly notes: Array<string> = []
   /** Number of rows built, by table. */
   readonly rows = new Map<string, number>()
-  /** Changes made by loading the rows, by table. */
+  /** Numbers of rows that loading has added, updated, and left unchanged, by table. */
   readonly merged = new Map<string, MergedRowCounts>()
 }
 
-/** Maximum number of rejections and of doubts shown in the summary. */
+/** Maximum number of failed documents and of suspicious values shown in the summary of a run. */
 const maxExamples = 10
 
 /**
- * A run is incomplete if the number of failed documents is at least the first value and their fraction exceeds the
- * second.
+ * A run is incomplete if at least `minIncomplete` documents failed and they are more than this fraction of all
+ * documents.
  */
 const [minIncomplete, maxIncompleteShare] = [3, 0.05]
 
@@ -62,7 +67,10 @@ export const addMerged = (report: IngestReport, table: string, merged: MergedRow
 export const addRows = (report: IngestReport, table: string, count: number) =>
   report.rows.set(table, (report.rows.get(table) ?? 0) + count)
 
-/** Counts documents and rows that failed. An element that failed for several datasets counts only once. */
+/**
+ * Adds documents and rows that failed to the report. An element of a document that failed for several datasets counts
+ * only once.
+ */
 export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.SetAside>) => {
   const rejections = Array.from(new Map(setAside.map(({ rejection }) => [rejection.url, rejection])).values())
   report.rejections += rejections.length
@@ -70,7 +78,7 @@ export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.S
   report.examples.push(...rejections.slice(0, maxExamples - report.examples.length))
 }
 
-/** Counts doubts about suspicious values. */
+/** Adds suspicious values that await an operator's decision to the report. */
 export const addDoubts = (report: IngestReport, doubts: ReadonlyArray<Doubt>) => {
   report.doubts += doubts.length
   report.doubtExamples.push(...doubts.slice(0, maxExamples - report.doubtExamples.length))

@@ -18,5 +18,8 @@ export const floatDatasets = ["float_outstanding", "historical_float_pro"] as co
 /** Datasets with share counts, which come from company facts and XBRL instances. */
 export const datasetsWithCounts = [...floatDatasets, "screener"] as const
 
-/** Datasets that require visiting companies. `ticker_changes` is built from the ticker list instead. */
+/**
+ * Datasets that are built from the filing lists and documents of companies. `ticker_changes` is built from the ticker
+ * list instead.
+ */
 export const datasetsFromCompanyFilings = ingestedDatasets.filter((dataset) => dataset !== "ticker_changes")

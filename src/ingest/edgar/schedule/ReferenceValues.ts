@@ -102,8 +102,9 @@ const isSentence = (field: string) => field === "details" || field === "headline
 const decodeFound = decodeRows(Schema.Struct({ ticker: Schema.String, value: Schema.NullOr(Schema.String) }))
 
 /**
- * Compares the reference values with the database. Returns each expected value with the value found and the URL of the
- * SEC page to check.
+ * Compares the reference values with the database. Returns for each value the company's symbol, the column, the
+ * expected and the found value (null if there is no row), whether they agree, and the URL of the SEC page on which an
+ * operator can check the value.
  */
 export const compareReferenceValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -111,7 +112,7 @@ export const compareReferenceValues = Effect.gen(function* () {
     referenceValues,
     Effect.fnUntraced(function* ({ accession, cik, dataset, evidence = accession, expected, field }) {
       const [row] = yield* decodeFound(sql`
-        select ticker, to_jsonb(listed) ->> ${field} as value from ${sql(dataset)} as listed
+        select ticker, to_jsonb(stored) ->> ${field} as value from ${sql(dataset)} as stored
         where ticker in (select alias from company_symbols where cik = ${cik})
           and document_url like ${`%/${accession.replaceAll("-", "")}/%`}
         limit 1

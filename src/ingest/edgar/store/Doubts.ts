@@ -1,6 +1,6 @@
 /**
- * Stores doubts about values in SEC documents (`edgar_doubts`) and applies operators' decisions about them (`tickerline
- * ingest doubts`).
+ * Stores doubts, that is, suspicious values in SEC documents (`edgar_doubts`), and applies operators' decisions about
+ * them (`tickerline ingest doubts`).
  */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,14 +15,15 @@ import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requeueDocument } from "./IngestWork.ts"
 
-/** The doubt does not exist, or the requested decision is not possible. */
+/** An operator's decision about a suspicious value is not possible, or there is no doubt with the given ID. */
 export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
 
 const OptionalText = Schema.NullOr(Schema.String)
 
+/** Returns whether the table has columns that depend on share counts. */
 const isTableWithCounts = (table: string) => datasetsWithCounts.some((name) => name === table)
 
-/** A decision together with the doubt that it settles. */
+/** A stored decision of an operator, together with the suspicious value that it is about. */
 export interface StoredDecision extends Decision, Pick<Doubt, "column" | "published" | "table" | "url"> {
   readonly cik: string
 }
@@ -39,7 +40,8 @@ const decodeDecisions = decodeRows(Schema.Struct({
 }))
 
 /**
- * Reads operators' decisions about values in the companies' documents. The result is keyed by doubt (`formatDoubtKey`).
+ * Reads operators' decisions about values in these companies' documents. The result is keyed by doubt
+ * (`formatDoubtKey`).
  */
 export const readDecisions = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -58,7 +60,10 @@ export const readDecisions = Effect.fnUntraced(function* (ciks: ReadonlyArray<st
   )
 })
 
-/** Separates doubts that an operator has decided, paired with their decisions, from open doubts. */
+/**
+ * Separates doubts: `decided` contains those that an operator has decided, paired with their decisions, and `open` the
+ * others.
+ */
 export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions) => {
   const decided = doubts.flatMap((doubt) => {
     const decision = decisions.get(formatDoubtKey(doubt))
@@ -68,8 +73,8 @@ export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions)
 }
 
 /**
- * A column's new value. It applies to rows that were built from the element at `url` and whose current value is in
- * `from`.
+ * A change of one column from any of the values in `from` to `to`. It applies to rows that were built from the element
+ * at `url`.
  */
 interface CellChange {
   readonly table: string
@@ -79,17 +84,17 @@ interface CellChange {
   readonly to: string | null
 }
 
-/** A column whose value depends on the doubtful column. */
+/** A column whose value is derived from another column, which contains a suspicious value. */
 interface DependentColumn {
   readonly table: string
   readonly column: string
-  /** Computes the column's value from the doubtful value. If absent, the values are equal. */
+  /** Computes the value of this column from the value of the other one. If absent, the values are equal. */
   readonly derive?: (value: string | null) => string | null
 }
 
 /**
- * Dependent columns, by the column that they depend on. A company's current count repeats a value in
- * `historical_float_pro`.
+ * Columns that must change together with another one (`table.column`), by that other one. For example, a company's
+ * current count repeats a count in `historical_float_pro`.
  */
 const dependentColumns: { readonly [column: string]: ReadonlyArray<DependentColumn> } = {
   "historical_float_pro.outstanding_shares": [
@@ -105,16 +110,16 @@ const dependentColumns: { readonly [column: string]: ReadonlyArray<DependentColu
 }
 
 /**
- * Returns the cell changes that a decision requires. Returns none for a public float: it is part of a sentence, which
- * the next run writes again.
+ * Returns the cell changes that a decision about a column requires, including those of dependent columns. Returns none
+ * for a public float: it is only part of a sentence in `details`, which the next run writes again.
  */
 const listChanges = (
   { column, table, url }: Pick<Doubt, "column" | "table" | "url">,
   from: ReadonlyArray<string | null>,
   to: string | null,
 ): ReadonlyArray<CellChange> => {
-  const places: ReadonlyArray<DependentColumn> = [{ table, column }, ...dependentColumns[`${table}.${column}`] ?? []]
-  return column === "details" ? [] : places.map(({ column, derive = (value) => value, table }) => ({
+  const columns: ReadonlyArray<DependentColumn> = [{ table, column }, ...dependentColumns[`${table}.${column}`] ?? []]
+  return column === "details" ? [] : columns.map(({ column, derive = (value) => value, table }) => ({
     table,
     column,
     url,
@@ -123,7 +128,7 @@ const listChanges = (
   }))
 }
 
-/** Applies changes to the cells of new rows. */
+/** Applies changes to the cells of rows that have not been loaded yet. */
 export const changeCells = (
   table: string,
   rows: ReadonlyArray<RowCells>,
@@ -135,30 +140,35 @@ export const changeCells = (
     const { source } = cells
     const values = ofTable.flatMap(({ column, from, to, url }) => {
       const cell = cells[column]
-      const isRow = Array.isArray(source) && source.includes(url)
-      return isRow && from.includes(typeof cell === "string" ? cell : null) ? [[column, to] as const] : []
+      const isAffected = Array.isArray(source) && source.includes(url)
+      return isAffected && from.includes(typeof cell === "string" ? cell : null) ? [[column, to] as const] : []
     })
     return { ...cells, ...Object.fromEntries(values) }
   })
 }
 
-/** Returns the changes that replace the values published because of the doubts with the decided values. */
+/**
+ * Returns the changes that put the decided values into newly built rows, which contain the values that are published as
+ * long as there is no decision.
+ */
 export const listDecidedChanges = (decided: ReturnType<typeof splitDecided>["decided"]) =>
   decided.flatMap(({ decision, doubt }) => listChanges(doubt, [doubt.published], decision.value))
 
-/** The decisions that were taken into account when a company's rows were built. */
+/** The decisions that were known when a company's rows were built, and are therefore already applied to them. */
 export interface AppliedDecisions {
   readonly cik: string
   readonly decisions: Decisions
 }
 
 /**
- * Finds decisions that were made or replaced after the rows had been built, and the changes that they require. The
- * caller has locked the companies, so no further decision about them can be made before its transaction ends.
+ * Finds decisions about these companies that were made or replaced after the rows had been built (`used` contains those
+ * that are already applied). Returns these decisions and the changes to the rows that they require. The caller has
+ * locked the companies, so no further decision about them can be made before its transaction ends.
  */
 export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArray<AppliedDecisions>) {
   const ciks = Array.from(new Set(used.map(({ cik }) => cik)))
   const later = Array.from(yield* readDecisions(ciks)).flatMap(([key, stored]) => {
+    // The values that the rows may contain. There are several if the batch has rows from several visits to the company.
     const replaced = used.filter(({ cik }) => cik === stored.cik).flatMap(({ decisions }) => {
       const known = decisions.get(key)
       if (known === undefined) return [stored.published]
@@ -172,7 +182,10 @@ export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArr
   }
 })
 
-/** Queues the company facts again for companies whose share counts depend on the decisions. */
+/**
+ * Queues the company facts again for the companies of those decisions that affect share counts, so that the next run
+ * recomputes everything that depends on them.
+ */
 export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision, "cik" | "table">>) =>
   Effect.forEach(
     new Set(decisions.flatMap(({ cik, table }) => isTableWithCounts(table) ? [cik] : [])),
@@ -181,40 +194,43 @@ export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision,
   )
 
 /**
- * Replaces the open doubts about the documents that were read, for the datasets that the run fills. Deletes open doubts
- * that were not found again. Doubts that an operator has decided do not change.
+ * Replaces the stored open doubts about the documents that were read (`readUrls`) with the doubts that were found now.
+ * Affects only the datasets that the run fills. Doubts that an operator has decided do not change.
  */
 export const saveDoubts = Effect.fnUntraced(function* (
   { doubts, readUrls }: { readonly doubts: ReadonlyArray<Doubt>; readonly readUrls: ReadonlyArray<string> },
   filled: ReadonlyArray<IngestedDataset>,
 ) {
   const sql = yield* SqlClient.SqlClient
-  // A visit finds doubts about all share counts, even if the run fills only one of the datasets with counts.
+  // Reading a company's documents finds doubts about all share counts, even if the run fills only one of the datasets
+  // with counts.
   const hasCounts = datasetsWithCounts.some((name) => filled.includes(name))
   const datasets = hasCounts ? [...filled, ...datasetsWithCounts] : filled
-  const given = JSON.stringify(
+  // A statement cannot insert a row twice, so use each doubt once.
+  const foundDoubts = JSON.stringify(
     Array.from(new Map(doubts.map((doubt) => [formatDoubtKey(doubt), doubt])).values(), (doubt) => ({
       ...doubt,
       cik: findCik(doubt.url),
     })),
   )
   const ciks = Array.from(new Set(readUrls.flatMap((url) => findCik(url) ?? [])))
+  // Delete the open doubts about the documents that were not found again.
   yield* sql`
     delete from edgar_doubts as known
     where cik = any(${ciks}::text[]) and decision is null and dataset = any(${datasets}::text[])
       and split_part(url, '#', 1) in (select jsonb_array_elements_text(${JSON.stringify(readUrls)}::text::jsonb))
       and not exists (
-        select from jsonb_to_recordset(${given}::text::jsonb)
-          as given ("table" text, url text, "column" text, read text)
-        where given."table" = known.dataset and given.url = known.url and given."column" = known.field
-          and given.read = known.read
+        select from jsonb_to_recordset(${foundDoubts}::text::jsonb)
+          as found ("table" text, url text, "column" text, read text)
+        where found."table" = known.dataset and found.url = known.url and found."column" = known.field
+          and found.read = known.read
       )
   `
   if (doubts.length === 0) return
   yield* sql`
     insert into edgar_doubts as known (cik, dataset, url, field, read, confirmable, is_joint, published, reason)
     select cik, "table", url, "column", read, confirmable, coalesce("isJoint", false), published, reason
-    from jsonb_to_recordset(${given}::text::jsonb) as given (
+    from jsonb_to_recordset(${foundDoubts}::text::jsonb) as found (
       cik text, "table" text, url text, "column" text, read text, confirmable text, "isJoint" boolean, published text,
       reason text
     )
@@ -247,7 +263,7 @@ export interface DoubtFilter {
   readonly isDecided: boolean
 }
 
-/** Lists doubts, ordered by company. */
+/** Lists the doubts that match the filter, ordered by company symbol. */
 export const listDoubts = Effect.fnUntraced(function* ({ dataset, isDecided, ticker }: DoubtFilter) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ListedDoubt)(sql`
@@ -271,7 +287,10 @@ export const countOpenDoubts = Effect.gen(function* () {
   return row?.count ?? 0
 })
 
-/** A row of `edgar_doubts`. Rows of the dataset contain `published` before a decision and `decided` after it. */
+/**
+ * A row of `edgar_doubts`. The affected row of the dataset contains `published` before a decision and `decided` after
+ * it.
+ */
 const StoredDoubt = Schema.Struct({
   id: Schema.Finite,
   cik: Schema.String,
@@ -287,8 +306,8 @@ const StoredDoubt = Schema.Struct({
 })
 
 /**
- * Returns the value to decide on: `chosen` or, if that is undefined, the value that the document states. Fails if the
- * value is not valid for the column.
+ * Returns the value to publish: `chosen` (null means unknown) or, if that is undefined, the value that the document
+ * states. Fails if the document does not state a usable value or if the value is not valid for the column.
  */
 const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, chosen: string | null | undefined) {
   const { confirmable, field, read } = doubt
@@ -316,25 +335,28 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
 
-/** Applies a change to stored rows. Returns the symbols of the changed rows. */
+/** Applies a change to the rows in the table. Returns the symbols of the changed rows. */
 const changeRows = Effect.fnUntraced(function* ({ column, from, table, to, url }: CellChange) {
   const sql = yield* SqlClient.SqlClient
   const name = sql(column)
   // Converts text to the column's type. Only the table definition contains the type, so the text is put into a JSON
   // object, which PostgreSQL converts to a row of the table.
-  const makeValue = (text: string | null) =>
+  const convertToColumnType = (text: string | null) =>
     sql`(jsonb_populate_record(null::${sql(table)}, jsonb_build_object(${column}::text, ${text}::text))).${name}`
-  const isRow = sql`
-    source @> array[${url}::text] and ${name} is distinct from ${makeValue(to)}
-      and ${sql.or(from.map((value) => sql`${name} is not distinct from ${makeValue(value)}`))}
+  const isAffected = sql`
+    source @> array[${url}::text] and ${name} is distinct from ${convertToColumnType(to)}
+      and ${sql.or(from.map((value) => sql`${name} is not distinct from ${convertToColumnType(value)}`))}
   `
-  // Even an update that affects no rows would change the dataset's version.
-  const found = yield* sql<{ readonly ticker: string }>`select ticker from ${sql(table)} where ${isRow}`
-  if (found.length > 0) yield* sql`update ${sql(table)} set ${name} = ${makeValue(to)} where ${isRow}`
+  // Even an update that affects no rows would change the dataset's version and thereby expire cached responses.
+  const found = yield* sql<{ readonly ticker: string }>`select ticker from ${sql(table)} where ${isAffected}`
+  if (found.length > 0) yield* sql`update ${sql(table)} set ${name} = ${convertToColumnType(to)} where ${isAffected}`
   return found.map(({ ticker }) => ticker)
 })
 
-/** Stores a decision about one doubt and updates the rows. Returns the symbols of the changed rows. */
+/**
+ * Stores a decision about one doubt, records it in the audit log, and updates the rows. Returns the symbols of the
+ * changed rows.
+ */
 const storeDecision = Effect.fnUntraced(
   function* (doubt: typeof StoredDoubt.Type, decision: "confirmed" | "corrected", value: string | null) {
     const sql = yield* SqlClient.SqlClient
@@ -351,10 +373,13 @@ const storeDecision = Effect.fnUntraced(
 )
 
 /**
- * If a document states only part of a holder's holdings, the row shows no holder, and the doubts about the holder's
- * values are decided together. Returns the other doubts that the decision also settles. If the operator sets a value,
- * the stated values of the others are confirmed, so that the whole holder is shown. If the operator declares the value
- * unknown, all of them become unknown. Fails if the holder would be shown without a name.
+ * Returns the other doubts that a decision about a joint doubt also settles, and that the caller must decide together
+ * with it.
+ *
+ * Doubts are joint if a document states only part of a holder's holdings. The row then shows no holder, and the doubts
+ * about all of the holder's values are decided together. If the operator sets a value, the stated values of the others
+ * are confirmed, so that the whole holder is shown. If the operator declares the value unknown (null), all of them
+ * become unknown. Fails if the holder would be shown without a name.
  */
 const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, value: string | null) {
   const sql = yield* SqlClient.SqlClient
@@ -378,9 +403,12 @@ const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.T
 })
 
 /**
- * Records an operator's decision about a doubt. The value is `chosen` (null means unknown) or, if that is undefined,
- * the value that the document states. Updates the rows built from the element. If share counts depend on the value, the
- * next run recomputes the company's share counts.
+ * Records an operator's decision about the doubt with this ID. The value is `chosen` (null means unknown) or, if that
+ * is undefined, the value that the document states. Updates the rows built from the element. If share counts depend on
+ * the value, the next run recomputes the company's share counts.
+ *
+ * Returns the doubt as it was before, the `value`, whether share counts depend on it (`isCount`), the number of changed
+ * `rows`, and the columns of the `others` that were decided together with it.
  *
  * Locks the company first. A run that is loading the company's rows therefore finishes before the decision is made, and
  * a run that loads them later finds the decision (`findLaterDecisions`).

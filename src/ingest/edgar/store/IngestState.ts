@@ -1,6 +1,7 @@
 /**
- * State of the ingest in PostgreSQL: runs (`edgar_runs`), progress per company (`edgar_progress`), cache validators
- * (`edgar_validators`), and copies of the ticker list (`edgar_ticker_lists`).
+ * State of the ingest in PostgreSQL: its runs (`edgar_runs`), how far each company's filings have been ingested
+ * (`edgar_progress`), cache validators of documents (`edgar_validators`), and copies of the ticker list
+ * (`edgar_ticker_lists`).
  */
 import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,7 +12,7 @@ import type { CacheValidators } from "../fetch/EdgarClient.ts"
 /** Status of a finished run. `incomplete` means that the run visited all companies but many documents failed. */
 export type IngestRunStatus = "succeeded" | "incomplete" | "failed" | "interrupted"
 
-/** The progress of a company's dataset: how far its filings have been ingested. */
+/** How far a company's filings have been ingested for one dataset. */
 export const IngestDatasetProgress = Schema.Struct({
   cik: Schema.String,
   dataset: Schema.String,
@@ -27,6 +28,7 @@ export const IngestDatasetProgress = Schema.Struct({
 })
 export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
 
+/** A run of the ingest, with the options that a run that resumes it must use. */
 const StoredIngestRun = Schema.Struct({
   run_id: Schema.Finite,
   /** Symbols of the companies to ingest; null if the run covers all companies. */
@@ -42,7 +44,7 @@ type NewIngestRun = Omit<typeof StoredIngestRun.Type, "run_id"> & { readonly sch
 const StoredTickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
 export type StoredTickerListCopy = typeof StoredTickerListCopy.Type
 
-/** Number of days that copies of the ticker list are stored. */
+/** Number of days for which copies of the ticker list are stored. */
 const keptTickerListDays = 30
 
 const decodeIds = decodeRows(Schema.Struct({ run_id: Schema.Finite }))
@@ -114,7 +116,7 @@ export const recordIngestRunEnd = Effect.fnUntraced(
   },
 )
 
-/** Adds a batch's counts to a run: documents read, rows to load, and documents and rows that failed. */
+/** Adds the counts of a batch to those of the run: documents read, rows loaded, and documents and rows that failed. */
 export const addIngestRunCounts = Effect.fnUntraced(
   function* (
     runId: number,
@@ -134,8 +136,9 @@ export const addIngestRunCounts = Effect.fnUntraced(
 )
 
 /**
- * Returns the newest run with this value of `scheduled` that has not visited all of its companies. Skips runs that have
- * been followed by a run over the same companies and datasets.
+ * Returns the newest run that failed, was interrupted, or was killed, so that it can be resumed. Returns undefined if
+ * there is none. `scheduled` selects between runs of the schedule and runs that a person has started. Skips a run if a
+ * later one covers the same companies and at least the same datasets.
  */
 export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -150,7 +153,7 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
   return run
 })
 
-/** Reads the CIKs of companies that a run has visited and whose rows it has loaded. */
+/** Reads the CIKs of companies whose documents this run has read and whose rows it has loaded. */
 export const readCompaniesCompletedByRun = (runId: number) =>
   readCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
 
@@ -165,8 +168,8 @@ export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: st
   )
 
 /**
- * Records the day through which a run's archives are complete. If a resumed run uses newer archives, the earlier day
- * remains.
+ * Records the day through which the bulk archives that a run uses contain all filings. If a resumed run uses newer
+ * archives, the earlier day remains, because the run has already read some companies from the older archives.
  */
 export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day: string) {
   const sql = yield* SqlClient.SqlClient
@@ -193,7 +196,7 @@ export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (dataset
   return row?.day
 })
 
-/** Reads a company's progress, by dataset. */
+/** Reads how far a company's filings have been ingested, by dataset. */
 export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeProgress(sql`
@@ -203,7 +206,7 @@ export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map((progress) => [progress.dataset, progress]))
 })
 
-/** Stores the progress of companies visited by a run. */
+/** Stores how far this run has ingested the filings of companies. */
 export const saveIngestProgress = Effect.fnUntraced(
   function* (runId: number, progress: ReadonlyArray<IngestDatasetProgress>) {
     const sql = yield* SqlClient.SqlClient
@@ -222,14 +225,17 @@ export const saveIngestProgress = Effect.fnUntraced(
   },
 )
 
-/** Reads the validators for a conditional request. Returns undefined if none are stored. */
+/**
+ * Reads the validators of the last response for a document, which make the next request conditional. Returns undefined
+ * if none are stored.
+ */
 export const readCacheValidators = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeValidators(sql`select etag, last_modified from edgar_validators where url = ${url}`)
   return row === undefined ? undefined : { etag: row.etag, lastModified: row.last_modified }
 })
 
-/** Stores the validators of a response, if it has any. */
+/** Stores the validators (`ETag` and `Last-Modified`) of a response, if it has any. */
 export const saveCacheValidators = Effect.fnUntraced(function* (url: string, { etag, lastModified }: CacheValidators) {
   const sql = yield* SqlClient.SqlClient
   if (etag === null && lastModified === null) return
@@ -258,25 +264,26 @@ export const saveTickerListCopy = Effect.fnUntraced(
 )
 
 /**
- * Returns the symbol changes that are not yet in `ticker_changes`. A stored row counts as the same change regardless of
- * its date and status, and even if it has no CIK.
+ * Returns the symbol changes that are not yet in `ticker_changes`. A stored row counts as the same change if it has the
+ * same two symbols and the same CIK or none, even if its date and status differ.
  */
 export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient
-  const unknown = yield* decodeRows(Schema.Struct({ place: Schema.Finite }))(sql`
-    select (place - 1)::float8 as place
-    from jsonb_array_elements(${JSON.stringify(changes)}::text::jsonb) with ordinality as given (change, place)
+  // Returns the positions of the changes that are not stored, in the array `changes`. SQL counts from 1.
+  const unknown = yield* decodeRows(Schema.Struct({ index: Schema.Finite }))(sql`
+    select (ordinal - 1)::float8 as index
+    from jsonb_array_elements(${JSON.stringify(changes)}::text::jsonb) with ordinality as inferred (change, ordinal)
     where not exists (
       select from ticker_changes as known
       where known.old_ticker = change ->> 'old_ticker' and known.new_ticker = change ->> 'new_ticker'
         and (known.cik is null or lpad(known.cik, 10, '0') = lpad(change ->> 'cik', 10, '0'))
     )
   `)
-  const places = new Set(unknown.map(({ place }) => place))
-  return changes.filter((_, index) => places.has(index))
+  const unknownIndexes = new Set(unknown.map(({ index }) => index))
+  return changes.filter((_, index) => unknownIndexes.has(index))
 })
 
-/** A run started by INGEST_EDGAR. */
+/** A run started by the schedule (INGEST_EDGAR). */
 const ScheduledRun = Schema.Struct({
   /** Start time in milliseconds since 1970. */
   started_at: Schema.Finite,
@@ -287,7 +294,7 @@ const ScheduledRun = Schema.Struct({
   error: Schema.NullOr(Schema.String),
 })
 
-/** Reads the newest run started by INGEST_EDGAR. Returns undefined if there is none. */
+/** Reads the newest run started by the schedule (INGEST_EDGAR). Returns undefined if there is none. */
 export const readLastScheduledIngestRun = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRows(ScheduledRun)(sql`
@@ -298,7 +305,7 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   return run
 })
 
-/** Metrics of all runs started by INGEST_EDGAR. */
+/** Metrics of all runs started by the schedule (INGEST_EDGAR). */
 const ScheduledIngestMetrics = Schema.Struct({
   /** End of the last successful run, in seconds since 1970; 0 if none succeeded. */
   success_at: Schema.Finite,
@@ -313,7 +320,7 @@ const ScheduledIngestMetrics = Schema.Struct({
   rejections: Schema.Finite,
 })
 
-/** Reads the metrics for the service's `/metrics`. */
+/** Reads the metrics of scheduled runs for the service's `/metrics`, in a single row. */
 export const readScheduledIngestMetrics = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ScheduledIngestMetrics)(sql`

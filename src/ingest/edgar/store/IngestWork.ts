@@ -1,7 +1,8 @@
 /**
  * The queue of SEC documents that still have to be read (`edgar_work`). Either an earlier attempt to read the document
- * failed (decision 0105), or the document has been deferred, because a run visits all companies first (decision 0128).
- * An entry is deleted in the transaction that loads the rows built from its document.
+ * failed (decision 0105), or the document has been deferred: a first load reads all companies' filing lists before it
+ * reads this kind of document (decision 0128). An entry is deleted in the transaction that loads the rows built from
+ * its document.
  */
 import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -13,8 +14,8 @@ import { findCik } from "../fetch/EdgarUrls.ts"
 import type { IngestedDataset } from "../schedule/IngestedDatasets.ts"
 
 /**
- * Version of the decoders. Increase it when they accept more documents: the next run then requests all documents again
- * that an older version permanently rejected.
+ * Version of the decoders in `read/`. Increase it when they accept more documents: the next run then requests all
+ * documents again that an older version permanently rejected.
  */
 const parserVersion = 1
 
@@ -30,7 +31,7 @@ export interface SetAside {
   readonly kind: "absent" | "rejected"
 }
 
-/** The properties of a filing that are needed to read its documents. */
+/** The properties of a filing that are needed to read its form. They are stored with the queue entry. */
 export const FormFiling = Schema.Struct({
   accession: Schema.String,
   form: Schema.String,
@@ -41,7 +42,9 @@ export const FormFiling = Schema.Struct({
 })
 export type FormFiling = typeof FormFiling.Type
 
-/** A deferred document: a visit only queues it, and the run requests it after all visits. */
+/**
+ * A document that is only queued when its company is visited. The run requests it after it has visited all companies.
+ */
 export interface DeferredDocument {
   readonly url: string
   /** The filing, if the document is an ownership form or belongs to a registration. Null for an XBRL instance. */
@@ -57,29 +60,31 @@ const DeferredForm = Schema.Struct({
 export type DeferredForm = typeof DeferredForm.Type
 
 /**
- * Identifies a queue entry. `dataset` is empty if the entry concerns the whole document, as opposed to a single row.
+ * Identifies a queue entry: the URL of a document and, if only a single row built from it failed, the row's dataset.
+ * `dataset` is empty if the entry concerns the whole document.
  */
 const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
 export type WorkKey = typeof WorkKey.Type
 
 /**
  * The reason why a document is queued:
+ *
  * - `form` and `instance`: it has been deferred without an attempt to read it.
- * - `decided`: it has been read, but must be read again because an operator has decided about a doubt.
+ * - `decided`: it has been read, but must be read again because an operator has decided about one of its values.
  * - `absent` and `rejected`: it could not be read (see `SetAside.kind`).
  */
 const WorkKind = Schema.Literals(["form", "instance", "decided", "absent", "rejected"])
 
-/** A queue entry for a company. */
+/** A queue entry for a document of a company. */
 const CompanyWork = Schema.Struct({
   ...WorkKey.fields,
   kind: WorkKind,
-  /** Whether the next attempt is due. */
+  /** Whether the time of the next attempt to read the document has come. */
   isDue: Schema.Boolean,
 })
 export type CompanyWork = typeof CompanyWork.Type
 
-/** Failed attempts to read a document. Times are in milliseconds since 1970. */
+/** The failed attempts to read a document. Times are in milliseconds since 1970. */
 interface Attempts {
   readonly attempts: number
   readonly firstFailedAt: number
@@ -87,15 +92,20 @@ interface Attempts {
 
 const absentSchedule = doublingSchedule("1 hour", "3 days")
 
-/** Delays between attempts. A rejected document is given up after three attempts. */
+/**
+ * Delays between attempts to read a document, by kind of failure. The delays double from 1 hour to at most 3 days. A
+ * rejected document is given up after three attempts.
+ */
 const schedules = { absent: absentSchedule, rejected: Schedule.upTo(absentSchedule, { times: 2 }) }
 
-/** An absent document is given up after this many attempts, provided that the first one was at least this long ago. */
+/**
+ * An absent document is given up after this many attempts, provided that the first one failed at least this long ago.
+ */
 const [minAbsences, minAbsence] = [10, Duration.days(14)]
 
 /**
- * Returns when to request a document again, in milliseconds since 1970. Returns null if the document is given up, which
- * makes its entry final.
+ * Returns when to request a document again after a failure, in milliseconds since 1970. Returns null if the document is
+ * given up: its entry is then final, that is, it remains in the queue but is no longer requested.
  */
 export const planNextTry = Effect.fnUntraced(
   function* (kind: SetAside["kind"], { attempts, firstFailedAt }: Attempts, now: number) {
@@ -105,6 +115,7 @@ export const planNextTry = Effect.fnUntraced(
   },
 )
 
+/** A row of `edgar_work` for a failed document. `next_try_at` is null if the entry is final. */
 const StoredWork = Schema.Struct({
   ...WorkKey.fields,
   reason: Schema.String,
@@ -123,10 +134,12 @@ const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schem
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
 
 /**
- * Returns the attempts of a document that has just failed. The count restarts at 1 if the kind of failure has changed,
- * or if the entry was final and the reason has changed. For example, company facts that were given up because they
- * lacked one report may now lack a newer one. A failure before the next attempt is due does not count; otherwise,
- * several runs within an hour would use up all attempts.
+ * Returns the number of failed attempts, the time of the first one, and the time of the next attempt for a document
+ * that has just failed. `known` is its queue entry, if there is one.
+ *
+ * The count restarts at 1 if the kind of failure has changed, or if the entry was final and the reason has changed. For
+ * example, company facts that were given up because they lacked one report may now lack a newer one. A failure before
+ * the next attempt is due does not count; otherwise, several runs within an hour would use up all attempts.
  */
 const countAttempt = Effect.fnUntraced(function* (
   { kind, rejection: { reason } }: SetAside,
@@ -142,7 +155,10 @@ const countAttempt = Effect.fnUntraced(function* (
   return { ...next, nextTryAt: yield* planNextTry(kind, next, now) }
 })
 
-/** Queues documents and rows that failed. If they are already queued, counts another attempt. */
+/**
+ * Queues documents and rows that failed, with the time of the next attempt. If they are already queued, counts another
+ * failed attempt.
+ */
 const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -161,7 +177,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
       (attempt) => ({ url, dataset, cik: findCik(url), reason, kind, ...attempt }),
     )
   })
-  // A single statement can update a row only once.
+  // A single statement cannot update a row twice.
   const unique = Array.from(new Map(rows.map((row) => [formatKey(row), row])).values())
   yield* sql`
     insert into edgar_work (
@@ -180,25 +196,31 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
   `
 })
 
-/** Queues deferred documents. Existing entries, which may have failed attempts, do not change. */
-const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<DeferredDocument>) {
+/**
+ * Queues documents that are to be read later in the run. Existing entries of the same documents, which may have failed
+ * attempts, do not change.
+ */
+const addDeferredWork = Effect.fnUntraced(function* (deferred: ReadonlyArray<DeferredDocument>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
-  const rows = listed.map((document) => ({ ...document, cik: findCik(document.url) }))
+  const rows = deferred.map((document) => ({ ...document, cik: findCik(document.url) }))
   yield* sql`
     insert into edgar_work (url, cik, kind, filing, next_try_at, parser_version)
     select url, cik, case when filing is null then 'instance' else 'form' end, filing, ${now}, ${parserVersion}::int
-    from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as listed (url text, cik text, filing jsonb)
+    from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as deferred (url text, cik text, filing jsonb)
     on conflict do nothing
   `
 })
 
-/** Deletes completed entries unless they have failed again. Queues documents that failed or were deferred. */
+/**
+ * Updates the queue: deletes the entries in `done` unless they are also in `setAside`, and adds documents and rows that
+ * failed (`setAside`) or were deferred.
+ */
 export const updateWork = Effect.fnUntraced(
   function* (
     done: ReadonlyArray<WorkKey>,
     setAside: ReadonlyArray<SetAside>,
-    listed: ReadonlyArray<DeferredDocument> = [],
+    deferred: ReadonlyArray<DeferredDocument> = [],
   ) {
     const sql = yield* SqlClient.SqlClient
     const failed = new Set(setAside.map(({ dataset, rejection: { url } }) => formatKey({ url, dataset })))
@@ -213,7 +235,7 @@ export const updateWork = Effect.fnUntraced(
       `
     }
     if (setAside.length > 0) yield* addFailedWork(setAside)
-    if (listed.length > 0) yield* addListedWork(listed)
+    if (deferred.length > 0) yield* addDeferredWork(deferred)
   },
 )
 
@@ -231,7 +253,7 @@ export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignores
   `)
 })
 
-/** Reads the CIKs of companies with a due entry of one of these kinds. */
+/** Reads the CIKs of companies with a queue entry of one of these kinds that is due. */
 export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind.Type>) =>
   Effect.flatMap(currentTime, (now) =>
     readCiks((sql) =>
@@ -242,7 +264,8 @@ export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind
     ))
 
 /**
- * SQL condition for deferred forms of these datasets: registration statements such as S-1 or F-3, and ownership forms.
+ * SQL condition for deferred ownership forms and registration statements that belong to these datasets. Registration
+ * statements, such as S-1 or F-3, belong to `registrations`, and all others to `ownership`.
  */
 const isFormOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedDataset>) =>
   sql`
@@ -250,7 +273,7 @@ const isFormOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedData
       case when filing ->> 'form' ~ '^[SF]-' then 'registrations' else 'ownership' end = any(${datasets}::text[])
   `
 
-/** Counts the deferred forms of these datasets per company. */
+/** Counts the deferred ownership forms and registration statements that belong to these datasets, by company. */
 export const countDeferredForms = Effect.fnUntraced(function* (datasets: ReadonlyArray<IngestedDataset>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCounts(sql`
@@ -259,7 +282,10 @@ export const countDeferredForms = Effect.fnUntraced(function* (datasets: Readonl
   return new Map(rows.map(({ cik, count }) => [cik, count]))
 })
 
-/** Reads up to `limit` deferred forms of these companies and datasets, newest first. */
+/**
+ * Reads up to `limit` deferred ownership forms and registration statements of these companies that belong to these
+ * datasets, newest first.
+ */
 export const readDeferredForms = Effect.fnUntraced(
   function* (ciks: ReadonlyArray<string>, datasets: ReadonlyArray<IngestedDataset>, limit: number) {
     const sql = yield* SqlClient.SqlClient
@@ -278,7 +304,7 @@ export const readDueWorkWithoutCompany = Effect.gen(function* () {
   return rows.map(({ url }) => url)
 })
 
-/** Makes all entries that meet an SQL condition due, and resets their attempts. */
+/** Makes all entries that meet an SQL condition due now, and resets their number of attempts. */
 const requeueWork = Effect.fnUntraced(
   function* (makeCondition: (sql: SqlClient.SqlClient) => Statement.Fragment) {
     const sql = yield* SqlClient.SqlClient
@@ -287,16 +313,25 @@ const requeueWork = Effect.fnUntraced(
   },
 )
 
-/** Makes entries due that became final with an older version of the decoders. */
+/**
+ * Makes the entries due that an older version of the decoders has given up, because the current version may accept
+ * their documents.
+ */
 export const requeueWorkOfOlderParsers = requeueWork((sql) =>
   sql`next_try_at is null and parser_version < ${parserVersion}::int`
 )
 
-/** Makes all entries due, including final ones. If `ciks` is not null, only entries of these companies become due. */
+/**
+ * Makes all queue entries due, including those that were given up. If `ciks` is not null, only entries of these
+ * companies become due.
+ */
 export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
   requeueWork((sql) => sql`${ciks}::text[] is null or cik = any(${ciks}::text[])`)
 
-/** Queues a document that has already been read, because a decision about a doubt changes the rows built from it. */
+/**
+ * Queues a document to be read again although it has been read successfully, because the rows built from it depend on
+ * something that has changed, such as an operator's decision.
+ */
 export const requeueDocument = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
@@ -340,6 +375,7 @@ export const listWork = Effect.gen(function* () {
   `)
 })
 
+/** The number of failed documents in the queue. */
 const WorkSize = Schema.Struct({
   /** Number of failed documents that will be requested again. */
   waiting: Schema.Finite,
@@ -349,7 +385,10 @@ const WorkSize = Schema.Struct({
   oldest_hours: Schema.NullOr(Schema.Finite),
 })
 
-/** Reads the number of queued documents, excluding deferred documents that have not been attempted. */
+/**
+ * Reads the number of failed documents in the queue. Deferred documents, which have not been attempted yet, do not
+ * count.
+ */
 export const readWorkSize = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [size = { waiting: 0, final: 0, oldest_hours: null }] = yield* decodeRows(WorkSize)(sql`

@@ -1,6 +1,6 @@
 /**
- * Share counts that are missing from the SEC's company facts because the filing states them per class. They are read
- * once from each filing's own XBRL instance and stored in `edgar_instances`
+ * Share counts that are missing from the SEC's company facts because the filing states them per share class. They are
+ * read once from the XBRL instance of each filing and stored in `edgar_instances`
  * (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Effect, Schema } from "effect"
@@ -12,7 +12,7 @@ import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
 import { CoverCounts } from "../read/XbrlCover.ts"
 
-/** The share counts in a filing's XBRL instance. */
+/** The share counts in the XBRL instance of a filing. */
 export interface FilingInstance {
   readonly cik: string
   readonly accession: string
@@ -22,7 +22,7 @@ export interface FilingInstance {
 }
 
 /**
- * Returns whether the filing may have an instance at `buildInstanceUrl`. Reports that predate Inline XBRL have an
+ * Returns whether the filing may have an XBRL instance at `buildInstanceUrl`. Reports that predate Inline XBRL have an
  * instance with a different name, or none.
  */
 export const mayHaveInstance = ({ form, isXbrl, primaryDocument }: EdgarFiling) =>
@@ -44,13 +44,13 @@ const describeClasses = (classes: CoverCounts["classes"]) =>
     member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
   ).join("; ")
 
-/** Returns the URL of the cover page count. The fragment identifies its element. */
+/** Returns the URL of the share count in a filing's XBRL instance. The fragment identifies the element. */
 const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling) =>
   `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
 
 /**
- * Sums the class counts. Returns the sum in the form of an SEC fact, or undefined if the date is unknown or the sum is
- * 0 or too large.
+ * Sums the counts of the classes. Returns the sum in the form of a fact, like those in the company facts, or undefined
+ * if the date is unknown or the sum is 0 or too large.
  */
 const makeFact = (
   cik: string,
@@ -76,8 +76,9 @@ const makeFact = (
 }
 
 /**
- * Adds counts from instances to the counts in the company facts. Instances without a usable count are added to
- * `unreadable`, so that the filing's row states why its count is unknown.
+ * Adds counts from XBRL instances to the counts in the company facts. An instance without a usable count is added to
+ * `unreadable` instead, so that the filing's row states why its count is unknown. `filings` are the filings that the
+ * instances belong to.
  */
 export const addInstanceCounts = (
   facts: CompanyFacts,
@@ -114,8 +115,8 @@ const decodeKnown = decodeRows(Schema.Struct({
 }))
 
 /**
- * Reads the stored results for the company's instances, by accession number. Null means that the instance has no usable
- * counts.
+ * Reads the share counts that earlier runs have read from the company's XBRL instances, by accession number. Null means
+ * that the instance has no usable counts.
  */
 export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
@@ -125,40 +126,40 @@ export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map(({ accession, cover }) => [accession, cover]))
 })
 
-const decodePlaces = decodeRows(Schema.Struct({ place: Schema.String }))
+const decodeRowIds = decodeRows(Schema.Struct({ row_id: Schema.String }))
 
 /**
- * Stores the results of reading instances. Before a filing's instance could be read, its row in `historical_float_pro`
- * had the balance sheet count. That count has a different date, so the new row does not replace the old one. This
- * function therefore deletes the old row.
+ * Stores the results of reading XBRL instances, and deletes the rows of `historical_float_pro` that they make obsolete:
+ * before a filing's instance could be read, the filing had a row with the count from its balance sheet. That count has
+ * a different date, so the new row with the count from the cover page does not replace it.
  */
 export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArray<FilingInstance>) {
   if (instances.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const given = JSON.stringify(
+  const instanceRows = JSON.stringify(
     instances.map((instance) => ({ ...instance, url: buildFilingIndexUrl(instance.cik, instance.accession) })),
   )
   yield* sql`
     insert into edgar_instances as stored (cik, accession, cover, filed_on)
-    select cik, accession, cover, "filingDate" from jsonb_to_recordset(${given}::text::jsonb)
-      as given (cik text, accession text, cover jsonb, "filingDate" date)
+    select cik, accession, cover, "filingDate" from jsonb_to_recordset(${instanceRows}::text::jsonb)
+      as instances (cik text, accession text, cover jsonb, "filingDate" date)
     on conflict (cik, accession) do update set cover = excluded.cover
     where stored.cover is distinct from excluded.cover
   `
-  // Finds filings that have a row with each kind of count, and returns the physical location (`ctid`) of the balance
-  // sheet row. The underscore in the pattern is escaped, because it would otherwise match any character.
-  const places = yield* decodePlaces(sql`
-    select balance.ctid::text as place
-    from jsonb_to_recordset(${given}::text::jsonb) as given (cik text, "filingDate" date, url text)
+  // Finds filings that have a row with each kind of count, and returns the physical location (`ctid`) of the row with
+  // the balance sheet count. The underscore in the pattern is escaped, because it would otherwise match any character.
+  const obsoleteRows = yield* decodeRowIds(sql`
+    select balance.ctid::text as row_id
+    from jsonb_to_recordset(${instanceRows}::text::jsonb) as instances (cik text, "filingDate" date, url text)
       join historical_float_pro as balance on balance.filed_at = "filingDate" and balance.document_url = url
       join historical_float_pro as cover on cover.filed_at = "filingDate" and cover.document_url = url
-    where balance.cik = given.cik and cover.cik = given.cik and balance.ctid <> cover.ctid
+    where balance.cik = instances.cik and cover.cik = instances.cik and balance.ctid <> cover.ctid
       and array_to_string(balance.source, ' ') like '%#us-gaap/CommonStockSharesOutstanding/%'
       and array_to_string(cover.source, ' ') like '%\\_htm.xml#dei:%'
   `)
-  // Even a statement that deletes nothing would change the dataset's version.
-  if (places.length === 0) return
+  // Even a statement that deletes nothing would change the dataset's version and thereby expire cached responses.
+  if (obsoleteRows.length === 0) return
   yield* sql`
-    delete from historical_float_pro where ctid = any(${places.map(({ place }) => place)}::text[]::tid[])
+    delete from historical_float_pro where ctid = any(${obsoleteRows.map(({ row_id }) => row_id)}::text[]::tid[])
   `
 })

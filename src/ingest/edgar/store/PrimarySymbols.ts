@@ -1,7 +1,7 @@
 /**
- * Determines each company's primary symbol, which its rows carry, and moves the rows when the symbol changes
- * (docs/decisions/0126-symbols-of-ingested-rows.md). The rules for moving rows are in `45_symbols.sql`, because
- * triggers apply them as well.
+ * Determines each company's primary symbol, which is the symbol in the company's rows, and moves the rows when it
+ * changes (docs/decisions/0126-symbols-of-ingested-rows.md). The rules for moving rows are in `45_symbols.sql`, because
+ * database triggers apply them as well.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -27,7 +27,7 @@ const SymbolPeriods = Schema.Array(Schema.Struct({
   until: Schema.optionalKey(Schema.String),
 }))
 
-/** A company as stored in `edgar_companies`. For the columns, see `45_symbols.sql`. */
+/** A company as stored in `edgar_companies`. For the meaning of the columns, see `45_symbols.sql`. */
 export const CompanySymbols = Schema.Struct({
   cik: Schema.String,
   tickers: Schema.Array(Schema.String),
@@ -49,26 +49,28 @@ const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schem
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
 /**
- * Returns the first symbol that is not derived. This is usually, but not always, the symbol of the common stock
- * (pitfall 5).
+ * Returns the first symbol that is not that of preferred shares, units, or the like (`isDerivedSymbol`). This is
+ * usually, but not always, the symbol of the common stock (pitfall 5).
  */
 const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
 
 /**
- * Returns whether an entry that was last in the list on `lastDay` has been removed permanently. Entries are often
- * missing for a day, so several later copies are required (`areEnoughCopyDays`).
+ * Returns whether an entry (a company or a symbol) that was last in the ticker list on `lastDay` has been removed
+ * permanently. Entries are often missing for a day, so several later copies of the list without the entry are required
+ * (`areEnoughCopyDays`). `copyDays` are the days of all stored copies.
  */
 const isRemovedFromList = (lastDay: string, copyDays: ReadonlyArray<string>) =>
   areEnoughCopyDays(copyDays.filter((day) => day > lastDay))
 
 /**
- * Maximum number of days between a delisting notice and the company's removal from the list for the notice to explain
- * the removal.
+ * Maximum number of days between a delisting notice (Form 25) and the company's removal from the ticker list for the
+ * notice to explain the removal.
  */
 const maxNoticeAge = 30
 
 /**
- * Returns which of these companies have a recent Form 25. An exchange or a company files this form to end a listing.
+ * Returns the CIKs of those companies that have a recent Form 25. An exchange or a company files this form to end the
+ * listing of a security. The companies are no longer in the ticker list.
  */
 const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArray<StoredCompany>) {
   if (companies.length === 0) return new Set<string>()
@@ -92,10 +94,14 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
 })
 
 /**
- * Returns the new state of a company that is in the list of `day`. The primary symbol does not change while it is among
- * the company's symbols in the list. Once it has been removed, confirmed ticker changes determine the new symbol. If
- * the list does not contain that symbol, the first symbol that is not derived is used. `copyDays` are the days of the
- * stored copies of the list.
+ * Returns what to store about a company that is in the ticker list of `day`.
+ *
+ * The primary symbol changes only after it has been missing from the company's symbols in several copies of the list.
+ * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`) or, if the
+ * list does not contain that symbol, the company's first symbol that is not derived.
+ *
+ * `stored` is the company's current row, or undefined if the company is new. The second argument is the company's entry
+ * in the list. `copyDays` are the days of the stored copies of the list.
  */
 export const updateCompanySymbols = (
   stored: StoredCompany | undefined,
@@ -111,18 +117,20 @@ export const updateCompanySymbols = (
   const company = { cik, tickers, primary_ticker, former_tickers, listed_on: day, primary_listed_on }
   if (tickers.includes(primary_ticker)) return { ...company, primary_listed_on: day }
   if (!isRemovedFromList(primary_listed_on, copyDays)) return company
-  const current = periods.at(-1)?.ticker ?? primary_ticker
-  const successor = tickers.includes(current) ? current : findOrdinarySymbol(tickers)
+  /** The symbol that the rows carry now. It differs from `primary_ticker` after a confirmed ticker change. */
+  const currentSymbol = periods.at(-1)?.ticker ?? primary_ticker
+  const successor = tickers.includes(currentSymbol) ? currentSymbol : findOrdinarySymbol(tickers)
+  // If only derived symbols are left, nothing can replace the primary symbol.
   return successor === undefined ? company : {
     ...company,
     primary_ticker: successor,
-    former_tickers: [...former_tickers, successor === current ? primary_ticker : current],
+    former_tickers: [...former_tickers, successor === currentSymbol ? primary_ticker : currentSymbol],
     primary_listed_on: day,
   }
 }
 
 /**
- * Compares the list from a day with the stored companies, without changing the database. Returns:
+ * Compares the ticker list from a day with the stored companies, without changing the database. Returns:
  *
  * - `issuers`: the listed companies, in list order, each with the current symbol of its primary security;
  * - `companies`: the same companies by CIK, in the form to be stored;
@@ -130,7 +138,7 @@ export const updateCompanySymbols = (
  * - `delisted`: the CIKs of stored companies whose securities no longer trade;
  * - `contested`: the symbols that the list assigns to several companies.
  */
-export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<ListedTicker>, day: string) {
+export const assignSymbols = Effect.fnUntraced(function* (listRows: ReadonlyArray<ListedTicker>, day: string) {
   const sql = yield* SqlClient.SqlClient
   const stored = new Map(
     (yield* decodeCompanies(sql`
@@ -140,7 +148,7 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
   )
   const copyDays = (yield* decodeDays(sql`select day::text from edgar_ticker_lists order by day`)).map(({ day }) => day)
   const { contested, rows: list } = resolveContestedSymbols(
-    given,
+    listRows,
     ({ cik, ticker }) => stored.get(cik)?.tickers.includes(ticker) === true,
   )
   const listed = groupTickersByIssuer(list)
@@ -151,9 +159,11 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
   const issuers = Array.from(listed.values(), (issuer): Issuer => {
     const primary = companies.get(issuer.cik)?.primary_ticker ?? issuer.ticker
     const known = stored.get(issuer.cik)
+    // The stored periods apply only as long as the primary symbol on which they are based does not change.
     const ticker = known?.primary_ticker === primary ? known.periods.at(-1)?.ticker ?? primary : primary
     return { ...issuer, ticker, exchange: exchanges.get(ticker) ?? issuer.exchange }
   })
+  /** Stored companies that are not in the list, and whose symbol no other company has. */
   const absent = Array.from(stored.values()).filter(({ cik, periods, primary_ticker }) =>
     // If another company now has the symbol, such as a new holding company, the security still trades.
     !listed.has(cik) && !exchanges.has(periods.at(-1)?.ticker ?? primary_ticker)
@@ -167,7 +177,7 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
 /** The result of comparing the ticker list with the stored companies. */
 export type SymbolAssignment = Effect.Success<ReturnType<typeof assignSymbols>>
 
-/** Finds the stored companies that have or had these symbols. */
+/** Finds the stored companies that have or had these symbols. Returns pairs of a symbol (`alias`) and a CIK. */
 export const readOwnersOfSymbols = Effect.fnUntraced(function* (symbols: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeOwners(sql`
@@ -177,19 +187,21 @@ export const readOwnersOfSymbols = Effect.fnUntraced(function* (symbols: Readonl
 
 const isSameText = (left: ReadonlyArray<string>, right: ReadonlyArray<string>) => left.join(",") === right.join(",")
 
+/** Returns whether the new state of a company differs from the stored one in its symbols, not just in its dates. */
 const hasChanged = (company: CompanySymbols, stored: StoredCompany | undefined) =>
   stored === undefined || company.primary_ticker !== stored.primary_ticker ||
   !isSameText(company.tickers, stored.tickers)
 
 /**
- * Stores the symbols of the chosen companies and of all listed companies that are already stored. Moves rows whose
- * company's symbol has changed, and removes the current rows of delisted companies.
+ * Stores the symbols of the companies that this run reads (`chosen`) and of all listed companies that are already
+ * stored. Moves rows to the new symbol if the symbol of their company has changed, and removes the current rows of
+ * delisted companies.
  */
 const storeSymbols = Effect.fnUntraced(
   function* ({ companies, delisted, stored }: SymbolAssignment, chosen: ReadonlySet<string>) {
     const sql = yield* SqlClient.SqlClient
-    const kept = Array.from(companies.values()).filter(({ cik }) => chosen.has(cik) || stored.has(cik))
-    const changed = kept.filter((company) => hasChanged(company, stored.get(company.cik))).map(({ cik }) => cik)
+    const toStore = Array.from(companies.values()).filter(({ cik }) => chosen.has(cik) || stored.has(cik))
+    const changed = toStore.filter((company) => hasChanged(company, stored.get(company.cik))).map(({ cik }) => cik)
     const today = yield* todayInChicago
     yield* sql.withTransaction(Effect.gen(function* () {
       // Moving the rows of many companies can take longer than the usual statement timeout.
@@ -197,7 +209,7 @@ const storeSymbols = Effect.fnUntraced(
       yield* sql`
         insert into edgar_companies (cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on)
         select cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on
-        from jsonb_populate_recordset(null::edgar_companies, ${JSON.stringify(kept)}::text::jsonb)
+        from jsonb_populate_recordset(null::edgar_companies, ${JSON.stringify(toStore)}::text::jsonb)
         order by cik
         on conflict (cik) do update set tickers = excluded.tickers, primary_ticker = excluded.primary_ticker,
           former_tickers = excluded.former_tickers, listed_on = excluded.listed_on,
@@ -212,8 +224,9 @@ const storeSymbols = Effect.fnUntraced(
 )
 
 /**
- * Returns the chosen companies with their symbol periods. If `isStored` is true, stores the companies first and returns
- * the stored periods. Otherwise, returns the periods that would result from storing them.
+ * Returns the chosen companies with the periods in which their primary security had each of its symbols. If `isStored`
+ * is true, stores the companies first and returns the stored periods. Otherwise, as in a dry run, returns the periods
+ * that would result from storing them.
  */
 export const addSymbolPeriods = Effect.fnUntraced(
   function* (assignment: SymbolAssignment, chosen: ReadonlyArray<Issuer>, isStored: boolean) {
@@ -237,9 +250,9 @@ export const addSymbolPeriods = Effect.fnUntraced(
 )
 
 /**
- * Loads rows of these companies in the caller's transaction. `for share` prevents changes to the companies' symbols
- * until the transaction ends. If symbols have changed since the rows were built, because an operator has corrected a
- * ticker change, moves the loaded rows to the current symbols.
+ * Runs `load`, which loads rows of these companies, in the caller's transaction. `for share` prevents changes to the
+ * companies' symbols until the transaction ends. If an operator has corrected a ticker change since the rows were
+ * built, the rows carry outdated symbols. They are then moved to the current symbols after loading.
  */
 export const loadWithCurrentSymbols = Effect.fnUntraced(
   function* <A, E, R>(issuers: ReadonlyArray<Issuer>, load: Effect.Effect<A, E, R>) {

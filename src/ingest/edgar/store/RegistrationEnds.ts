@@ -1,4 +1,7 @@
-/** Stores when registrations end (`edgar_registration_ends`), and expires registrations after their last day. */
+/**
+ * Stores the dates on which registrations of securities end (`edgar_registration_ends`), and marks registrations as
+ * expired after their last day.
+ */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ScheduledEnd } from "../read/RegistrationRows.ts"
@@ -9,7 +12,10 @@ export interface CompanyRegistrationEnds {
   readonly ends: ReadonlyArray<ScheduledEnd>
 }
 
-/** Replaces the stored ends of these companies. If a company occurs more than once, its last entry is used. */
+/**
+ * Replaces the stored ends of the registrations of these companies. If a company occurs more than once, its last entry
+ * is used.
+ */
 export const saveRegistrationEnds = Effect.fnUntraced(function* (companies: ReadonlyArray<CompanyRegistrationEnds>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
@@ -26,8 +32,9 @@ export const saveRegistrationEnds = Effect.fnUntraced(function* (companies: Read
 })
 
 /**
- * Expires registrations whose last day has passed, setting the same values as `makeRegistrationRows`. A visit would
- * also do this, but companies without new filings are not visited. `today` is the date in New York.
+ * Marks registrations whose last day has passed as expired in `registrations`, with the same values that
+ * `makeRegistrationRows` would set. That function only runs for companies with new filings. `today` is the date in New
+ * York.
  */
 export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
   const sql = yield* SqlClient.SqlClient

@@ -1,6 +1,6 @@
 /**
- * Stores the amounts from fee exhibits (`edgar_fees`), and copies the amounts of the newest exhibits to
- * `registrations`.
+ * Stores the amounts from the fee exhibits of registration statements (`edgar_fees`), and copies the amounts of each
+ * registration's newest exhibit to `registrations`.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,7 +8,7 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import type { FilingFees } from "../read/FilingFees.ts"
 import type { FormFiling } from "./IngestWork.ts"
 
-/** The amounts in a registration statement's fee exhibit. */
+/** The amounts in a registration statement's fee exhibit, and the statement that the exhibit belongs to. */
 export interface RegistrationFees
   extends Pick<FormFiling, "accession" | "filingDate">, Pick<FilingFees, "offeringAmount" | "sharesRegistered"> {
   readonly cik: string
@@ -18,8 +18,8 @@ export interface RegistrationFees
 }
 
 /**
- * Selects one exhibit per file number: the newest one that states a dollar amount or, if there is none, the newest one,
- * which then states only a number of shares.
+ * SQL query that selects one exhibit per registration (file number) of these companies: the newest one that states a
+ * dollar amount or, if there is none, the newest one, which then states only a number of shares.
  */
 const selectNewestFees = (sql: SqlClient.SqlClient, ciks: ReadonlyArray<string>) =>
   sql`
@@ -29,16 +29,19 @@ const selectNewestFees = (sql: SqlClient.SqlClient, ciks: ReadonlyArray<string>)
   `
 
 /**
- * SQL condition that is true if an amount of the registration `listed` came from a fee exhibit, that is, if the URL of
- * one of these elements (a regular expression) is among its sources. For a registration without sources, the match
- * yields null, which counts as false.
+ * SQL condition that is true if an amount of the registration `stored` came from a fee exhibit, that is, if the URL of
+ * one of these elements (a regular expression) is among the row's sources. For a row without sources, the match yields
+ * null, which counts as false.
  */
 const isFromExhibit = (sql: SqlClient.SqlClient, elements: string) =>
-  sql`coalesce(array_to_string(listed.source, ' ') ~ ${`#ffd:${elements}`}, false)`
+  sql`coalesce(array_to_string(stored.source, ' ') ~ ${`#ffd:${elements}`}, false)`
 
 const decodeSources = decodeRows(Schema.Struct({ file_number: Schema.String, source: Schema.Array(Schema.String) }))
 
-/** Returns the source URLs of the amounts that `saveRegistrationFees` copies for a company, by file number. */
+/**
+ * Returns the source URLs of the amounts that `saveRegistrationFees` copies to a company's registrations, by file
+ * number.
+ */
 export const readFeeSources = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeSources(
@@ -47,7 +50,7 @@ export const readFeeSources = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map(({ file_number, source }) => [file_number, source]))
 })
 
-/** Stores the amounts from exhibits, with one row per exhibit. */
+/** Stores the amounts from fee exhibits in `edgar_fees`, with one row per exhibit. */
 const storeFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
   const sql = yield* SqlClient.SqlClient
   // A batch may contain an exhibit twice, but a statement cannot update a row twice, so use `distinct on`.
@@ -66,29 +69,31 @@ const storeFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationF
 })
 
 /**
- * Copies the amounts of the newest exhibits to the companies' registrations.
+ * Copies the amounts of the newest exhibits to the companies' rows of `registrations`.
  *
- * If the exhibit omits an amount, an amount loaded from another source remains, but an amount from an earlier exhibit
- * is removed. The source URLs of earlier exhibits, which contain `#ffd:`, are replaced. All other URLs keep their
- * order.
+ * If the newest exhibit omits an amount, an amount that was loaded from another source remains, but an amount from an
+ * earlier exhibit is removed. The source URLs of earlier exhibits, which contain `#ffd:`, are replaced with those of
+ * the newest one. All other URLs remain, in the same order.
  */
 const copyNewestFees = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
+  // `newest` has one row per registration with an exhibit: the values that its row must have. Rows that already have
+  // them are not updated.
   yield* sql`
     update registrations as registration set offering_amount = newest.offering_amount,
       shares_registered = newest.shares_registered, source = newest.source
     from (
-      select listed.id,
+      select stored.id,
         coalesce(fees.offering_amount, case when not ${isFromExhibit(sql, "(TtlOfferingAmt|MaxAggtOfferingPric)")}
-          then listed.offering_amount end) as offering_amount,
+          then stored.offering_amount end) as offering_amount,
         coalesce(fees.shares_registered, case when not ${isFromExhibit(sql, "AmtSctiesRegd")}
-          then listed.shares_registered end) as shares_registered,
+          then stored.shares_registered end) as shares_registered,
         array(
-          select one from unnest(listed.source) with ordinality as sources (one, place)
-          where one not like '%#ffd:%' order by place
+          select url from unnest(stored.source) with ordinality as sources (url, ordinal)
+          where url not like '%#ffd:%' order by ordinal
         ) || fees.source as source
       from (${selectNewestFees(sql, ciks)}) as fees
-      join registrations as listed on listed.id = fees.cik || '-' || fees.file_number
+      join registrations as stored on stored.id = fees.cik || '-' || fees.file_number
     ) as newest
     where registration.id = newest.id
       and (registration.offering_amount, registration.shares_registered, registration.source)
@@ -96,7 +101,7 @@ const copyNewestFees = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>)
   `
 })
 
-/** Saves the amounts from exhibits and updates the companies' registrations. */
+/** Stores the amounts from fee exhibits and copies them to the rows of `registrations`. */
 export const saveRegistrationFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
   if (fees.length === 0) return
   yield* storeFees(fees)

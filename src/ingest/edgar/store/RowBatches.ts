@@ -1,4 +1,7 @@
-/** Collects the results of company visits and loads them in batches (decision 0105). */
+/**
+ * Collects the results of concurrent company visits (rows, progress, and queue changes) and loads them into the
+ * database in batches (decision 0105).
+ */
 import { Clock, Duration, Effect, FileSystem, Path, Predicate, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import type { InvalidRows } from "../../load/RowValidation.ts"
@@ -28,30 +31,47 @@ import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeRowCollector, type RowsByTable } from "./RowCollector.ts"
 
-/** A batch is loaded as soon as it has this many companies or rows, to limit memory use. */
+/** A batch is loaded as soon as it contains this many companies or rows, to limit memory use. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 
-/** A batch is loaded when it reaches this age, so that an interruption loses only a few seconds of downloads. */
+/**
+ * A batch is loaded if the last one was loaded this long ago, so that an interruption loses only a few seconds of
+ * downloads.
+ */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of all visits since the last load, except rows, which are in a `RowCollector`. */
+/** The results of all visits since the batch before was loaded, except rows, which are in a `RowCollector`. */
 class Batch extends VisitResults {
-  /** Companies whose visits are part of the batch. */
+  /** Companies that the run has finished with this batch. Second visits are not included. */
   readonly companies: Array<Issuer> = []
   /**
-   * The companies that the batch contains results for, by CIK. For some of them, these are only a deferred form or
-   * instances.
+   * All companies that the batch contains results for, by CIK. For some of them, these are only the results of a
+   * deferred form or of XBRL instances, which are read after the company has been visited.
    */
   readonly issuers = new Map<string, Issuer>()
-  /** Operators' decisions as of when the rows were built. */
+  /** Operators' decisions about suspicious values that were known when the rows were built. */
   readonly usedDecisions: Array<AppliedDecisions> = []
+}
+
+/** Adds the results of a visit to the batch, except rows, failures, and doubts, which are processed first. */
+const addResults = (batch: Batch, visit: VisitResults) => {
+  batch.readUrls.push(...visit.readUrls)
+  batch.progress.push(...visit.progress)
+  batch.done.push(...visit.done)
+  batch.deferred.push(...visit.deferred)
+  batch.instances.push(...visit.instances)
+  batch.assessed.push(...visit.assessed)
+  batch.fees.push(...visit.fees)
+  batch.registrationEnds.push(...visit.registrationEnds)
+  batch.documents += visit.documents
 }
 
 type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
 
 /**
  * Loads the rows and saves the batch's other results in the same transaction, so that progress and the queue never
- * claim that something has been ingested whose rows are missing.
+ * claim that something has been ingested whose rows are missing. Operators may have decided about values after the rows
+ * were built; these decisions are applied to the rows first. Returns how many rows each table gained or changed.
  */
 const loadRows = Effect.fnUntraced(function* (
   rows: RowCollector,
@@ -73,7 +93,7 @@ const loadRows = Effect.fnUntraced(function* (
     yield* saveRegistrationFees(batch.fees)
     yield* saveRegistrationEnds(batch.registrationEnds)
     yield* State.saveIngestProgress(runId, batch.progress)
-    yield* Work.updateWork(batch.done, batch.setAside, batch.listed)
+    yield* Work.updateWork(batch.done, batch.setAside, batch.deferred)
     yield* requestCountsAgain(later)
     yield* saveInstances(batch.instances)
     yield* saveAwaitedCloses(batch.assessed)
@@ -89,8 +109,8 @@ const loadRows = Effect.fnUntraced(function* (
 })
 
 /**
- * Loads the batch. If the load fails because rows violate a rule of their table, queues these rows for a retry and
- * loads the rest again. Gives up if a failure identifies no rows to remove.
+ * Loads the batch. If some of its rows violate a rule of their table, the whole load fails. In that case, removes these
+ * rows, queues them for a retry, and loads the rest again. Gives up if an error does not identify any rows to remove.
  */
 const loadBatch = Effect.fnUntraced(
   function* (
@@ -135,8 +155,9 @@ const prepareFolder = Effect.fnUntraced(
 )
 
 /**
- * Creates a writer that collects the results of concurrent visits and saves them in batches. If the run does not load
- * rows, the writer only writes them to files or, in a dry run, only counts them. Adds the counts to `report`.
+ * Creates a writer that collects the results of concurrent visits and saves them in batches. With `target: "load"`, the
+ * batches are loaded. Otherwise, the writer only appends rows to files or, in a dry run, only counts them. Adds the
+ * counts to `report`. A lock ensures that visits do not change a batch while it is being saved.
  */
 export const makeBatchWriter = Effect.fnUntraced(
   function* (options: Pick<IngestOptions, "datasets" | "target">, runId: number, report: IngestReport) {
@@ -146,7 +167,9 @@ export const makeBatchWriter = Effect.fnUntraced(
     let batch = new Batch()
     let savedAt = yield* Clock.currentTimeMillis
 
-    /** Adds rows to the batch and the report, as well as documents and rows that failed. Requires the lock. */
+    /**
+     * Adds rows, documents that failed, and rows that failed to the batch and the report. Call it only with the lock.
+     */
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
       for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
       const invalid = target === "dry-run" ? [] : yield* collected.add(rows)
@@ -154,7 +177,7 @@ export const makeBatchWriter = Effect.fnUntraced(
       addSetAside(report, [...rejected, ...invalid])
     })
 
-    /** Saves the batch and starts a new one. Requires the lock. */
+    /** Saves the batch and starts a new one. Call it only with the lock. */
     const saveNow = Effect.gen(function* () {
       if (target === "load") {
         // The load has a separate progress object, so that it does not overwrite the progress of the run.
@@ -178,8 +201,8 @@ export const makeBatchWriter = Effect.fnUntraced(
 
     return {
       /**
-       * Adds results that do not belong to a visit. `rejected` contains documents and rows that failed. `unrequested`
-       * is queued as well, but not counted in the report, because the run did not request it.
+       * Adds results that do not belong to a single company. `rejected` contains documents and rows that failed.
+       * `unrequested` is queued as well, but not counted in the report, because the run did not request it.
        */
       add: (
         rows: RowsByTable,
@@ -195,8 +218,10 @@ export const makeBatchWriter = Effect.fnUntraced(
           return append(rows, rejected)
         })),
       /**
-       * Adds the results of a visit. `isCompany` is false if the visit only read a form or XBRL instances of a company
-       * that had already been visited. Saves the batch if it is full.
+       * Adds the results of a visit, and saves the batch if it is full. Values about which an operator has decided are
+       * replaced in the rows; the other doubts are added to the batch. `isCompany` is false if the visit only read a
+       * deferred form or XBRL instances of a company that had already been visited, so that the company is not counted
+       * twice.
        */
       addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
         lock.withPermit(Effect.gen(function* () {
@@ -209,15 +234,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           yield* append(new Map(rows), visit.setAside)
           addDoubts(report, open)
           batch.doubts.push(...open)
-          batch.readUrls.push(...visit.readUrls)
-          batch.progress.push(...visit.progress)
-          batch.done.push(...visit.done)
-          batch.listed.push(...visit.listed)
-          batch.instances.push(...visit.instances)
-          batch.assessed.push(...visit.assessed)
-          batch.fees.push(...visit.fees)
-          batch.registrationEnds.push(...visit.registrationEnds)
-          batch.documents += visit.documents
+          addResults(batch, visit)
           batch.issuers.set(issuer.cik, issuer)
           if (isCompany) batch.companies.push(issuer)
           report.documents += visit.documents
@@ -234,7 +251,7 @@ export const makeBatchWriter = Effect.fnUntraced(
       save: lock.withPermit(saveNow),
       /** Saves the batch whenever it reaches the maximum age, checking once per second. Never completes. */
       saveOldResults: Effect.forever(
-        Effect.delay(lock.withPermit(Effect.flatMap(isOld, (is) => is ? saveNow : Effect.void)), "1 second"),
+        Effect.delay(lock.withPermit(Effect.flatMap(isOld, (isDue) => isDue ? saveNow : Effect.void)), "1 second"),
       ),
     }
   },

@@ -1,5 +1,6 @@
 /**
- * Validates the rows built by visits, and holds the rows of a batch in memory until they are loaded (decision 0105).
+ * Validates the rows that are built from SEC documents, and holds the rows of a batch in memory until they are loaded
+ * (decision 0105).
  */
 import { Effect, FileSystem, Path, Result } from "effect"
 import { loadableDatasets, requireDataset, type RowCells } from "../../../contract/Datasets.ts"
@@ -10,18 +11,21 @@ import type { InvalidRows, LoadCellError, RowValidator } from "../../load/RowVal
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type { SetAside } from "./IngestWork.ts"
 
-/** Rows by table name. */
+/** New rows, by the name of the table that they belong to. */
 export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 
-/** The valid rows of a table. All rows must have the same columns as the first row validated. */
+/**
+ * The valid rows of a table, and the validator that has checked them. All rows must have the same columns as the first
+ * row that the validator has checked.
+ */
 interface CollectedRows {
   readonly validator: RowValidator
   rows: Array<RowCells>
 }
 
 /**
- * Builds the retry queue entry for an invalid row. The URL points to the element that the row was built from instead of
- * the whole document, because other rows from the document are loaded.
+ * Builds the retry queue entry for an invalid row. Its URL points to the element of the document that the row was built
+ * from instead of the whole document, because other rows from the document are loaded.
  */
 const setRowAside = (table: string, { source, source_links }: RowCells, column: string, reason: string): SetAside => {
   const [url] = [source, source_links].find(Array.isArray) ?? []
@@ -30,13 +34,13 @@ const setRowAside = (table: string, { source, source_links }: RowCells, column: 
 }
 
 /**
- * Validates new rows. Returns the valid rows in the formats for files (`written`) and for loading (`loaded`), and the
- * invalid rows.
+ * Validates new rows of a table. Returns the valid rows as given, for files (`written`), and converted, for loading
+ * (`loaded`), and a retry queue entry for each invalid row.
  */
-const validateRows = (table: string, validator: RowValidator, given: ReadonlyArray<RowCells>) => {
+const validateRows = (table: string, validator: RowValidator, newRows: ReadonlyArray<RowCells>) => {
   const [written, loaded, invalid]: [Array<RowCells>, Array<RowCells>, Array<SetAside>] = [[], [], []]
-  for (const cells of given) {
-    // These rows do not come from a file, so there is no line number.
+  for (const cells of newRows) {
+    // The rows do not come from a file, so there is no line number for error messages.
     const result = validator.validateRow({ line: 0, cells })
     if (Result.isSuccess(result)) {
       written.push(cells)
@@ -49,7 +53,10 @@ const validateRows = (table: string, validator: RowValidator, given: ReadonlyArr
   return { written, loaded, invalid }
 }
 
-/** Separates the rows that violate a rule of the table. Line numbers in the errors are row numbers that start at 1. */
+/**
+ * Separates the rows that violate a rule of their table from the valid ones, based on the errors of a failed load. The
+ * line numbers in the errors are row numbers that start at 1. The invalid rows are returned as retry queue entries.
+ */
 const separateInvalid = (
   table: string,
   rows: ReadonlyArray<RowCells>,
@@ -69,15 +76,15 @@ const separateInvalid = (
 }
 
 /**
- * Creates a collector for the rows built by visits. If a folder is given, the collector does not keep valid rows in
- * memory but appends them to NDJSON files that `load` can read, one file per table.
+ * Creates a collector for the rows built from SEC documents. It keeps the valid rows in memory until they are loaded.
+ * If a folder is given, it appends them to NDJSON files instead, one per table, which the command `load` can read.
  */
 export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const collected = new Map<string, CollectedRows>()
 
-  /** Returns the collected rows of a table. The first call for a table creates an empty entry. */
+  /** Returns the collected rows of a table. The first call for a table creates the validator and an empty list. */
   const open = Effect.fnUntraced(function* (table: string) {
     const known = collected.get(table)
     if (known !== undefined) return known
@@ -90,9 +97,9 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
     return opened
   })
 
-  const addToTable = Effect.fnUntraced(function* (table: string, given: ReadonlyArray<RowCells>) {
+  const addToTable = Effect.fnUntraced(function* (table: string, newRows: ReadonlyArray<RowCells>) {
     const { rows, validator } = yield* open(table)
-    const { invalid, loaded, written } = validateRows(table, validator, given)
+    const { invalid, loaded, written } = validateRows(table, validator, newRows)
     if (folder === undefined) {
       // Copy the rows, because V8 may keep a whole document in memory for a substring of it.
       for (const cells of structuredClone(loaded)) rows.push(cells)

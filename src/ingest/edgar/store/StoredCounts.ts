@@ -1,6 +1,7 @@
 /**
- * Reads a company's stored share counts, which remain if the company facts contain none (D38), and the known closing
- * prices and splits of its security.
+ * Reads what is stored about a company and needed to assess its share counts: its stored counts, which remain if the
+ * SEC's company facts contain none (D38), and the closing prices and splits of its security. Also remembers which
+ * closing prices were missing.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -24,25 +25,33 @@ const decodeScreener = decodeRows(Schema.Struct({
 }))
 
 /**
- * Number of days after filing that a count of the symbol's previous company can be used. The previous company may be
- * the predecessor of a new holding company.
+ * Number of days after filing that a company can use the count of another company that had the same symbol before. That
+ * company may be its predecessor, as when a new holding company takes over the symbol.
  */
 const maxInheritedDays = 400
 
 /**
- * Returns the stored values from `float_outstanding` and `screener` for the company's symbol. If the symbol is new and
- * has no count in `float_outstanding`, returns the count stored under the company's previous symbol.
+ * Returns the stored values from `float_outstanding` and `screener` for the company's symbol:
  *
- * The row may belong to another company that used the symbol before. Its count is used only if it is recent, because
- * symbols are later reused by unrelated companies. The row's `source` URLs contain the CIK and thus identify the
- * company.
+ * - `float`: the current share count for `float_outstanding`
+ * - `screener`: the current share count for `screener`
+ * - `screenerUpdated`: `last_updated` of the company's row of `screener`
+ * - `industry` and `exchange`
+ *
+ * If the symbol is new and has no count in `float_outstanding`, uses the count stored under the company's previous
+ * symbol. The row may belong to another company that used the symbol before. Its count is used only if it is recent,
+ * because symbols are later reused by unrelated companies. The row's `source` URLs contain the CIK and thus identify
+ * the company.
  */
 export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = [], ticker }: Issuer) {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInNewYork
-  const symbols = [ticker, ...periods.map((period) => period.ticker).slice(-2, -1)]
-  // A row without a CIK in its sources, for example one loaded from a file, is considered the company's own. For a row
-  // without sources, `!~` yields null, which `is not false` accepts.
+  // The last period is that of the current symbol, so the one before it has the previous symbol, if there is any.
+  const previousSymbol = periods.map((period) => period.ticker).slice(-2, -1)
+  const symbols = [ticker, ...previousSymbol]
+  // At most one row: the stored count with its sources, preferably that of the current symbol. A row of
+  // `float_outstanding` without a CIK in its sources, for example one loaded from a file, is considered the company's
+  // own. For a row without sources, `!~` yields null, which `is not false` accepts.
   const [stored] = yield* decodeCounts(sql`
     select outstanding::text, reported_date::text, filed_at::text, document_url,
       array(select link from unnest(source) as link where link not like '%/submissions/%') as source
@@ -52,25 +61,25 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
       or filed_at >= ${today}::text::date - ${maxInheritedDays}::int
     ) order by array_position(${symbols}::text[], ticker) limit 1
   `)
-  // Join each table only if its row belongs to the company. A screener row without a CIK is also accepted. An empty
-  // string in a table means that the value is unknown.
+  // One row with the company's values in `screener` and, where these are unknown (null or empty), in
+  // `float_outstanding`. Each table is joined only if its row belongs to the company. A screener row without a CIK is
+  // also accepted.
   const [screener] = yield* decodeScreener(sql`
     select screener.outstanding::text, screener.last_updated::text,
-      coalesce(nullif(screener.industry, ''), nullif(counted.industry, '')) as industry,
-      coalesce(nullif(screener.exchange, ''), nullif(counted.exchange, '')) as exchange
+      coalesce(nullif(screener.industry, ''), nullif(float_row.industry, '')) as industry,
+      coalesce(nullif(screener.exchange, ''), nullif(float_row.exchange, '')) as exchange
     from (select ${ticker}::text as ticker) as requested
       left join screener on screener.ticker = requested.ticker
         and coalesce(normal_cik(screener.cik) = ${cik}, true)
-      left join float_outstanding as counted on counted.ticker = requested.ticker
-        and array_to_string(counted.source, ' ') like ${`%/submissions/CIK${cik}%`}
+      left join float_outstanding as float_row on float_row.ticker = requested.ticker
+        and array_to_string(float_row.source, ' ') like ${`%/submissions/CIK${cik}%`}
   `)
   const float: CurrentCount = stored ?? unknownCount
   // The screener repeats the count from `float_outstanding`, so its own count is used only if that table has none.
-  const listed: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }
+  const countOfScreener: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }
   return {
     float,
-    screener: listed,
-    /** `last_updated` of the company's screener row. */
+    screener: countOfScreener,
     screenerUpdated: screener?.last_updated ?? null,
     industry: screener?.industry ?? null,
     exchange: screener?.exchange ?? null,
@@ -88,14 +97,35 @@ interface KnownPrices {
   /** Closing prices per share in US dollars, by the dates of public floats. */
   readonly closes: ReadonlyMap<string, number>
   readonly splits: ReadonlyArray<KnownSplit>
-  /** Date of the newest public float and the company's symbol on that date, if only the closing price is missing. */
+  /**
+   * The date of the newest public float and the company's symbol on that date, if the closing price for that date is
+   * missing.
+   */
   readonly awaited: { readonly ticker: string; readonly day: string } | undefined
 }
 
+/** Reads the newest stored number of ordinary shares per depositary receipt. Returns undefined if it is unknown. */
+const readSharesPerReceipt = Effect.fnUntraced(
+  function* ({ cik, ticker }: Pick<Issuer, "cik" | "ticker">, symbols: ReadonlyArray<string>) {
+    const sql = yield* SqlClient.SqlClient
+    // `infinity` puts the number in the row with the current count before the numbers of all filings.
+    const [row] = yield* decodeReceiptRatios(sql`
+      select ads_ratio::float8 as ratio from (
+        select ads_ratio, 'infinity' as stated_on from float_outstanding where ticker = ${ticker}
+        union all
+        select ads_ratio, coalesce(reported_date, filed_at) from historical_float_pro
+        where ticker = any(${symbols}::text[]) and cik = ${cik}
+      ) as stated
+      where ads_ratio is not null order by stated_on desc limit 1
+    `)
+    return row?.ratio
+  },
+)
+
 /**
- * Reads the splits of the company's security and the stored closing prices for the dates of its public floats. A close
- * is used only if the company had the symbol on that date and no other company can have had it (D32, D45). A bar in
- * `price_periods` takes precedence over a close in `daily_prices`.
+ * Reads the splits of the company's security and the stored closing prices for the dates of its public floats
+ * (`floats`). A close is used only if the company had the symbol on that date and no other company can have had it
+ * (D32, D45). A bar in `price_periods` takes precedence over a close in `daily_prices`.
  *
  * If the security is a depositary receipt, the counts are numbers of ordinary shares, so each close is divided by the
  * number of shares per receipt. A split of the receipts may change that number, so only closes since the last split are
@@ -108,29 +138,33 @@ export const readKnownPrices = Effect.fnUntraced(
     const symbols = Array.from(new Set([ticker, ...used.map((period) => period.ticker)]))
     const today = yield* todayInChicago
     const days = Array.from(new Set(floats.map(({ end }) => end)))
+    /** The days for which a close is wanted, each with the company's symbol on that day. */
     const wanted = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
+    // Two CTEs. `periods` contains the periods in which securities of this company had one of its symbols.
+    // `current_security` has one row, the security that the company's symbol denotes now, or none if that is unknown.
     const periods = sql`
       periods as materialized (
         select * from security_periods(${symbols}::text[], ${today}::text::date)
         where not is_ambiguous and coalesce(cik, ${cik}) = ${cik}
       ),
-      own as materialized (select security from periods where ticker = ${ticker} and ends = 'infinity')
+      current_security as materialized (select security from periods where ticker = ${ticker} and ends = 'infinity')
     `
     const splits = yield* decodeSplits(sql`
       with ${periods}
       select effective_date::text as day,
         case when status = 'applied' then (split_to / split_from)::float8 end as ratio
-      from security_splits(${symbols}::text[], ${today}::text::date) join own using (security)
+      from security_splits(${symbols}::text[], ${today}::text::date) join current_security using (security)
       where status <> 'repeated' order by effective_date
     `)
-    // A symbol without recorded changes is accepted, because nothing contradicts the SEC's list, which assigns it to
-    // the company.
+    // One row per wanted day on which the symbol denoted the company's security. `close` is null if no close is stored.
+    // A symbol without recorded changes (`not is_linked`) is accepted, because nothing contradicts the SEC's list,
+    // which assigns it to the company.
     const closes = days.length === 0 ? [] : yield* decodeCloses(sql`
       with ${periods}
       select wanted.day::text, wanted.ticker, coalesce(bar.close, priced.close)::float8 as close
       from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
         join periods as period on period.ticker = wanted.ticker and day >= starts and day < ends and (
-          security in (select security from own)
+          security in (select security from current_security)
           or not is_linked and starts = '-infinity' and ends = 'infinity'
         )
         left join lateral (
@@ -146,18 +180,12 @@ export const readKnownPrices = Effect.fnUntraced(
     const awaited = newest?.close === null ? { ticker: newest.ticker, day: newest.day } : undefined
     const known: KnownPrices = { closes: makeCloses(closes, 1), splits, awaited }
     if (!isReceipt) return known
-    const [ratio] = yield* decodeReceiptRatios(sql`
-      select ads_ratio::float8 as ratio from (
-        select ads_ratio, 'infinity' as stated_on from float_outstanding where ticker = ${ticker}
-        union all
-        select ads_ratio, coalesce(reported_date, filed_at) from historical_float_pro
-        where ticker = any(${symbols}::text[]) and cik = ${cik}
-      ) as stated
-      where ads_ratio is not null order by stated_on desc limit 1
-    `)
+    const sharesPerReceipt = yield* readSharesPerReceipt(issuer, symbols)
     const lastSplit = splits.at(-1)?.day ?? ""
     const ofReceipts: KnownPrices = {
-      closes: ratio === undefined ? new Map() : makeCloses(closes.filter(({ day }) => day >= lastSplit), ratio.ratio),
+      closes: sharesPerReceipt === undefined
+        ? new Map()
+        : makeCloses(closes.filter(({ day }) => day >= lastSplit), sharesPerReceipt),
       splits: [],
       awaited: undefined,
     }
@@ -165,13 +193,13 @@ export const readKnownPrices = Effect.fnUntraced(
   },
 )
 
-/** A company whose counts were assessed, and the closing price that was missing, if any. */
+/** A company whose share counts were assessed, and the closing price that was missing for it, if any. */
 export interface AssessedCompany {
   readonly cik: string
   readonly awaited: KnownPrices["awaited"]
 }
 
-/** Stores which closing prices were missing when the counts were assessed. */
+/** Stores which closing prices were missing when the share counts of these companies were assessed. */
 export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
@@ -185,8 +213,8 @@ export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: Readonl
 })
 
 /**
- * Queues the company facts again for companies whose counts were assessed without a closing price that is now
- * available. The doubts therefore do not depend on whether prices or filings are ingested first.
+ * Queues the company facts again for companies whose share counts were assessed without a closing price that has been
+ * stored since. The result therefore does not depend on whether prices or filings are ingested first.
  */
 export const requeueCompaniesWithNewCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -14,16 +14,25 @@ const spellList = Effect.fnUntraced(function* (rows: ReadonlyArray<ListedTicker>
   return rows.map((row): ListedTicker => ({ ...row, ticker: spell(row.ticker) }))
 })
 
-/** Decodes a stored copy. Only decodable lists are stored, so this fails only if the decoder has changed. */
+/**
+ * Decodes a stored copy of the ticker list. Only decodable lists are stored, so this fails only if the decoder has
+ * changed.
+ */
 const decodeCopy = Effect.fnUntraced(function* ({ day, entries }: State.StoredTickerListCopy) {
   const { rows } = yield* Effect.fromResult(decodeTickerList(entries, tickerListUrl))
   return { day, rows: yield* spellList(rows) }
 })
 
 /**
- * Downloads the current ticker list and, if `shouldStore` is true, stores it as the copy of `day`. If the list is
- * missing, damaged, or more than 1% shorter than the newest stored copy, returns that copy, its day, and a rejection
- * that states the reason. `unreadable` is the number of omitted rows.
+ * Downloads the current ticker list and, if `shouldStore` is true, stores it as the copy of `day`. Returns:
+ *
+ * - `list`: the rows of the list
+ * - `day`: the day that the list is from
+ * - `unreadable`: the number of rows that were omitted because they cannot be decoded
+ * - `rejections`: empty, or the reason why `list` is the newest stored copy instead of the current list. The current
+ *   list is not used if it is missing, damaged, or more than 1% shorter than that copy.
+ *
+ * Fails if the current list cannot be used and there is no copy, or if the SEC blocks requests.
  */
 export const downloadTickerList = Effect.fnUntraced(function* (day: string, shouldStore: boolean) {
   const { request } = yield* EdgarClient
@@ -67,7 +76,10 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
   return { list: yield* spellList(rows), day, rejections: [], unreadable }
 })
 
-/** Infers symbol changes from the stored copies. Returns rows for changes that are not yet in `ticker_changes`. */
+/**
+ * Infers changes of symbols from the stored copies of the ticker list. Returns them as rows of `ticker_changes`,
+ * without those that are already in that table.
+ */
 export const findNewTickerChanges = Effect.gen(function* () {
   const copies = yield* Effect.forEach(yield* State.readTickerListCopies, decodeCopy)
   return yield* State.excludeStoredTickerChanges(inferTickerChanges(copies))

@@ -3,7 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { listUnfinishedErasures } from "../../../accounts/AccountErasure.ts"
-import { AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
+import { adminConnections, AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
 import { DatabasePoolSizeConfig } from "../../../postgres/pool/ConnectionPool.ts"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../../postgres/pool/PoolerCheck.ts"
@@ -78,7 +78,7 @@ const encryptionAdvice =
 
 /**
  * Reports whether the connection is encrypted and the server's certificate is verified. Neither is required for a
- * connection within this machine.
+ * connection within this machine. `version` is the TLS version of the connection, or null if it is not encrypted.
  */
 const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, version: string | null) {
   const { mode, rootCertificate } = yield* readTlsSettings(url)
@@ -88,6 +88,7 @@ const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, ver
       ? [Finding.warning("the connection to another machine is not encrypted", encryptionAdvice, "encryption")]
       : []
   }
+  // As in libpq, `require` verifies the certificate only if a file of trusted authorities is specified.
   const isVerified = mode.startsWith("verify") || (mode === "require" && rootCertificate !== undefined)
   if (isVerified) {
     const name = mode === "verify-full" ? "certificate and host name" : "certificate, but not the host name,"
@@ -102,7 +103,10 @@ const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, ver
   ]
 })
 
-/** Reports the server's version and whether the connection to the server is encrypted. */
+/**
+ * Reports the server's version and whether the connection to it is encrypted, and, if they are wrong, the encoding of
+ * the database, the role of the server (primary or replica), and autovacuum.
+ */
 export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{
@@ -123,6 +127,7 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
   if (server === undefined) return []
   const { autovacuum, encoding, is_replica, number, tls_version, version } = server
   const findings: Array<Finding.CheckResult> = [
+    // `server_version_num` is 160004 for version 16.4.
     Math.floor(number / 10_000) >= oldestVersion
       ? Finding.passed(`PostgreSQL ${version}`, "version")
       : Finding.failed(`PostgreSQL ${version} is too old`, `Use PostgreSQL ${oldestVersion} or newer.`, "version"),
@@ -157,26 +162,35 @@ export const checkDatabaseClock = Effect.gen(function* () {
     : Finding.warning(found, advice)
 })
 
-/** The number of connections that the admin API opens (docs/operations/admin-api.md). */
-const adminConnections = 3
+/**
+ * Returns the number of connections that a process of the service opens directly to the server, apart from those of the
+ * admin API. The connection pool and one connection for rate limits go through the pooler, if there is one, and then
+ * do not count. Exports, the health probe, and the poll for dataset versions always connect directly.
+ */
+const countServiceConnections = Effect.gen(function* () {
+  const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
+  const pooled = (yield* DatabasePoolSizeConfig) + 1
+  return (hasPooler ? 0 : pooled) + (yield* MaxConcurrentExportsConfig) + 2
+})
 
-/** Reports whether the server allows as many connections as this service needs. */
+/**
+ * Reports whether the server allows as many connections as this service needs, including those of the admin API. Warns
+ * if they suffice for one process but not for a second one, which runs during a deployment without downtime.
+ */
 export const checkConnectionLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // `max` is the limit of the server, and `role_limit` that of the current role, which is -1 if the role has no limit.
   const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
     select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
       (select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid())
         as used,
       (select rolconnlimit from pg_roles where rolname = current_user) as role_limit
   `
-  const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
-  // If there is a pooler, the connection pool and the rate-limit connection go through it. Exports, the health probe,
-  // and the poll for dataset versions connect directly.
-  const own = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxConcurrentExportsConfig) + 2
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
-  // If the admin API has its own role, its connections do not count toward the connection limit of the service's role.
+  // If the limit is that of the service's role, connections of the admin API do not count if it has a role of its own.
   const countsAdmin = row === undefined || max === row.max || Option.isNone(yield* AdminDatabaseUrlConfig)
-  const needed = own + (countsAdmin && Option.isSome(yield* AdminPortConfig) ? adminConnections : 0)
+  const forAdmin = countsAdmin && Option.isSome(yield* AdminPortConfig) ? adminConnections : 0
+  const needed = (yield* countServiceConnections) + forAdmin
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
   if (needed > max) return Finding.failed(found, `There are too few connections: ${advice}`)
@@ -188,7 +202,10 @@ export const checkConnectionLimit = Effect.gen(function* () {
 const tables = loadableDatasets.map(({ table }) => table)
 const tableList = tables.join(",")
 
-/** Reports which datasets have rows, when each dataset last changed, and whether it has planner statistics. */
+/**
+ * Reports how many datasets have rows, and when one of them last changed. Warns of empty datasets, of data that have
+ * not changed for a week, and of tables with many rows but without planner statistics.
+ */
 export const checkDatasetRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const empty = yield* Effect.filter(
@@ -235,22 +252,27 @@ const maxIngestAgeHours = 50
 /** The age, in hours, above which `doctor` warns about a document that the ingest could not read. */
 const maxWorkAgeHours = 7 * 24
 
+/** The newest run of the SEC ingest, and what the runs before it have achieved. */
 const IngestRuns = Schema.Struct({
+  /** The time since the end of the last successful run, in hours. Null if no run has succeeded. */
   success_hours: Schema.NullOr(Schema.Finite),
+  /** The status of the newest run. `scheduled` and `error` are also those of the newest run. */
   status: Schema.String,
   scheduled: Schema.Boolean,
   error: Schema.NullOr(Schema.String),
   /** Whether the process of the newest run has sent a heartbeat within the last two minutes. */
   is_alive: Schema.Boolean,
+  /** The time since the last heartbeat of the newest run, in minutes. */
   seen_minutes: Schema.Finite,
-  /** The error of the newest failed run since the last successful run. */
+  /** The error of the newest run that failed after the last successful run, or null if none has failed since. */
   last_failure: Schema.NullOr(Schema.String),
 })
 
 /**
- * Reads the state of the ingest runs. If the ingest is scheduled, only scheduled runs count. Otherwise, if a run in the
- * last month covered all companies, only such runs count, because a manual run for a few companies does not show that
- * the rest are up to date.
+ * Reads the state of the ingest runs that count, which are the rows of `runs`, or undefined if there are none. If the
+ * ingest is scheduled, only scheduled runs count. Otherwise, if a run in the last month covered all companies
+ * (`tickers` is null), only such runs count, because a manual run for a few companies does not show that the rest are
+ * up to date. `succeeded` has one row even if no run has succeeded; its time is then null.
  */
 const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -288,9 +310,33 @@ const describeIngestWork = ({ final, oldest_hours, waiting }: Effect.Success<typ
   ...(final === 0 ? [] : [`${formatCountWithNoun(final, "document")} rejected for good`]),
 ]
 
+/** Describes the state of the newest run. Returns a list that is empty if the run succeeded. */
+const describeNewestRun = (
+  { error, last_failure, seen_minutes, status }: typeof IngestRuns.Type,
+  isDead: boolean,
+): ReadonlyArray<string> => {
+  switch (status) {
+    case "failed":
+      return [`the newest run failed: ${error ?? "no reason"}`]
+    case "interrupted":
+      return ["the newest run was interrupted"]
+    case "incomplete":
+      return [`the newest run is incomplete: ${error ?? "no reason"}`]
+    case "running":
+      return [
+        isDead
+          ? `the process of the newest run ended without a report ${formatCountWithNoun(seen_minutes, "minute")} ago`
+          : `a run is in progress${last_failure === null ? "" : `; the run before failed: ${last_failure}`}`,
+      ]
+    default:
+      return []
+  }
+}
+
 /**
- * Reports when the SEC's documents were last ingested successfully, why the newest run failed, and how many documents
- * are missing.
+ * Reports when the SEC's documents were last ingested successfully, what went wrong in the newest run, how many
+ * documents could not be read, and how many values an operator must still decide. Warns if a run must be continued, if
+ * documents stay unread, or if the last success is too long ago, in this order.
  */
 export const checkIngest = Effect.gen(function* () {
   const isScheduled = Option.isSome(yield* IngestScheduleConfig)
@@ -300,24 +346,14 @@ export const checkIngest = Effect.gen(function* () {
       ? Finding.warning("INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
       : Finding.passed("the SEC's documents were never ingested")
   }
-  const { error, is_alive, last_failure, scheduled, seen_minutes, status, success_hours } = runs
+  const { is_alive, scheduled, status, success_hours } = runs
   const work = yield* readWorkSize
   const doubts = yield* countOpenDoubts
+  // A process that was killed could not record the end of its run.
   const isDead = status === "running" && !is_alive
-  const states: ReadonlyMap<string, string> = new Map([
-    ["failed", `the newest run failed: ${error ?? "no reason"}`],
-    ["interrupted", "the newest run was interrupted"],
-    ["incomplete", `the newest run is incomplete: ${error ?? "no reason"}`],
-    [
-      "running",
-      isDead
-        ? `the process of the newest run ended without a report ${formatCountWithNoun(seen_minutes, "minute")} ago`
-        : `a run is in progress${last_failure === null ? "" : `; the run before failed: ${last_failure}`}`,
-    ],
-  ])
   const found = [
     success_hours === null ? "never succeeded" : `last succeeded ${formatCountWithNoun(success_hours, "hour")} ago`,
-    ...(states.has(status) ? [states.get(status)] : []),
+    ...describeNewestRun(runs, isDead),
     ...describeIngestWork(work),
     ...(doubts === 0
       ? []
@@ -353,7 +389,10 @@ export const checkErasures = Effect.gen(function* () {
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
 
-/** Reads a server's state and cluster identifier. */
+/**
+ * Reads what is compared between the primary and a replica: the server's state, with its WAL position and dataset
+ * versions, and `system`, the ID of the cluster that it belongs to.
+ */
 const readServer = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{ readonly system: string }>`
@@ -362,10 +401,13 @@ const readServer = Effect.gen(function* () {
   return { state: yield* makeServerPoll(sql), system: server?.system }
 })
 
-/** How long a replica may take to replay the latest changes of the primary. */
+/** How long a replica may take to replay the changes that the primary has written so far. */
 const replayTimeout = Duration.seconds(1)
 
-/** Reports whether a server is a replica of the primary, and how far it lags behind. */
+/**
+ * Checks the connected server, which should be a replica of `primary`: whether it belongs to the same cluster, has the
+ * datasets, and replays within `replayTimeout` what the primary had written when its state was read.
+ */
 const checkReplica = (primary: Effect.Success<typeof readServer>) =>
   Effect.gen(function* () {
     const replica = yield* readServer
@@ -387,6 +429,7 @@ const checkReplica = (primary: Effect.Success<typeof readServer>) =>
     }
     const sql = yield* SqlClient.SqlClient
     const target = primary.state.wal_position ?? 0
+    /** The bytes of WAL that the replica has not replayed yet. It is polled until there are none, or the time is up. */
     const missing = yield* Effect.map(makeServerPoll(sql), ({ wal_position }) => target - (wal_position ?? 0)).pipe(
       Effect.repeat({
         until: (bytes) => bytes <= 0,

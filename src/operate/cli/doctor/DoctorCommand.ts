@@ -52,10 +52,14 @@ const service = makeSection("service", [
   check("proxies", checkTrustedProxies),
 ])
 
-/** Runs all database checks over one connection. If the connection fails, the failure is the only finding. */
+/**
+ * Runs all database checks over one connection. If the connection fails, the failure is the only finding. If the
+ * database does not contain this release's schema, the checks that need its tables are left out.
+ */
 const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
     const server = yield* check("connection", Database.checkDatabaseServer(url))
+    // Findings about a working connection have other labels. One with this label means that the check itself failed.
     if (server.some(({ check }) => check === "connection")) return server
     const checks = [
       check("clocks", Database.checkDatabaseClock),
@@ -76,8 +80,9 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   }).pipe(Effect.provide(Database.doctorConnectionLayer(url)))
 
 /**
- * Locates the database and runs the database checks. If the pooler check fails, the service could not start, and no
- * further checks run.
+ * Locates the database and runs the database checks. Without `DATABASE_URL`, it is the embedded database, which is
+ * checked further only if it is running. If the pooler check of another database fails, the service could not start,
+ * and no further checks run.
  */
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrlConfig

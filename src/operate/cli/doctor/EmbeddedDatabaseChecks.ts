@@ -11,6 +11,7 @@ import * as Finding from "./DoctorFinding.ts"
 
 const gibibyte = 2 ** 30
 
+/** Reports how much space is free on the disk that contains the folder. */
 const checkFreeSpace = (folder: string) =>
   Effect.tryPromise(() => statfs(folder)).pipe(
     Effect.map(({ bavail, bsize }): Finding.CheckResult => {
@@ -36,7 +37,10 @@ const findReadableFiles = Effect.fnUntraced(function* (files: ReadonlyArray<stri
     ))
 })
 
-/** Checks the owner and the permissions of the home directory and of the files that contain secrets. */
+/**
+ * Checks the owner and the permissions of Tickerline's home directory (`TICKERLINE_HOME`), and of the files in it that
+ * contain secrets.
+ */
 const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.option(fs.stat(home))
@@ -48,6 +52,7 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   }
   const owner = Option.getOrUndefined(info.value.uid)
   const user = process.getuid?.()
+  // Windows has no user IDs, and user 0 (root) may write everywhere.
   if (owner !== undefined && user !== undefined && user !== 0 && owner !== user) {
     const advice = "Run as that user, or set TICKERLINE_HOME to a folder of your own."
     return [
@@ -83,16 +88,22 @@ const checkPrograms = findPostgresPackage().pipe(
   ),
 )
 
-/** Checks the embedded server. Returns the findings and the server's URL, or `None` if the server is not running. */
+/**
+ * Checks the embedded server, in the order in which a start needs its parts: the programs, the home directory, the data
+ * directory, the running process, and the credentials. Stops at the first part that does not exist. Returns the
+ * findings, and the server's URL, or `None` if the server is not running or its credentials cannot be read.
+ */
 export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(yield* TickerlineHomeConfig)
   const programs = yield* checkPrograms
   const findings: Array<Finding.CheckResult> = [programs.finding, ...yield* checkHomeFolder(home)]
+  /** Returns the result with one more finding, but without a URL. */
   const endWith = (finding: Finding.CheckResult) => ({
     findings: [...findings, finding],
     url: Option.none<Redacted.Redacted>(),
   })
+  // `base` is the real path, without symbolic links. It is "" if the folder does not exist.
   const base = yield* Effect.orElseSucceed(fs.realPath(`${home}/postgres`), () => "")
   const data = `${base}/cluster/data`
   if (base === "" || !(yield* Effect.orElseSucceed(fs.exists(data), () => false))) {

@@ -65,7 +65,8 @@ export const checkMemory = Effect.gen(function* () {
   // The container's memory limit. If there is no limit, Node returns 0 or a huge number.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
-  // Cached results and responses take up to two thirds of the total, and ticker changes one third.
+  // `HalfCacheBytesConfig` is half of CACHE_MEGABYTES. Cached query results and cached responses may each use that
+  // much, and so may the ticker changes in memory.
   const cache = Math.ceil((yield* HalfCacheBytesConfig) * 3 / mebibyte)
   return available >= cache + baseMemory
     ? Finding.passed(`${available} MiB, of which the caches may use ${cache} MiB`)

@@ -20,7 +20,11 @@ export const isDatabaseMigrated = Effect.gen(function* () {
   return row?.exists === true
 })
 
-/** Compares the applied migrations with the migrations of this release. */
+/**
+ * Compares the applied migrations with those of this release. Returns the migrations of this release (`known`), those
+ * of them that are not applied (`pending`), the applied ones that this release does not have (`newer`), and whether a
+ * development version created the tables: then, the migration that creates the schema is not among the applied ones.
+ */
 const readMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const known = yield* listMigrationScripts
@@ -37,7 +41,10 @@ const readMigrations = Effect.gen(function* () {
   }
 })
 
-/** Reports migrations that are pending, and applied migrations that this release does not know. */
+/**
+ * Reports migrations that are pending, and applied migrations that this release does not know. The latter are only a
+ * warning, because each release works with the tables of the next one.
+ */
 export const checkMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
@@ -79,9 +86,14 @@ interface RolePrivileges {
 }
 
 /**
- * Reads which privileges the current role lacks, and which it has in excess. `needed` has one row for each privilege
- * that the schema lists; `column` is set if the privilege applies to a single column. `beyond` lists operations that a
- * role that only serves should not be able to perform.
+ * Reads which privileges the current role lacks, and which it has in excess. The expected privileges are in the table
+ * `role_privileges`, as in a `grant` statement: `insert, update (holder, until)`.
+ *
+ * - `objects` has the tables, views, indexes, sequences, and functions of the schemas `public` and `history`.
+ * - `needed` has one row for each privilege that the service needs. A role may read every table and view that is not
+ *   listed with `no select`. `column` is null unless the privilege applies to a single column, such as `holder`.
+ * - `beyond` has the operations that a role that only serves should not be able to perform, and whether the role can.
+ *   The tables with the trigger `history_begin` are those of the datasets.
  */
 const readRolePrivileges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -100,6 +112,7 @@ const readRolePrivileges = Effect.gen(function* () {
         union all
         select oid, name, found[1], "column"
         from role_privileges join objects using (object)
+          -- Splits the text into privileges: found[1] is the privilege, and found[2] its list of columns or null.
           cross join regexp_matches(privilege, '([a-z]+)(?: \\(([^)]*)\\))?', 'g') as found
           left join regexp_split_to_table(found[2], ',\\s*') as "column" on true
         where purpose = 'service' and privilege <> 'no select'
@@ -132,6 +145,8 @@ const readRolePrivileges = Effect.gen(function* () {
 
 /**
  * Compares the role's privileges with the privileges that the schema lists. `tickerline grant` grants exactly these.
+ * Missing privileges are a failure, and others that serving does not need are a warning. A superuser and the owner of
+ * the tables have all privileges, so for them, nothing else is compared.
  */
 export const checkRolePrivileges = (isEmbedded: boolean) =>
   Effect.gen(function* () {
@@ -160,9 +175,15 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
       : Finding.warning(`${role.name} can also ${Finding.formatNames(role.excessive)}`, advice)
   })
 
+/**
+ * Removes the state from a definition: whether a trigger is enabled, an index is valid, or a constraint is validated.
+ */
 const withoutState = (definition = "") => definition.replace(/ (?:ALWAYS|DISABLED|REPLICA|INVALID|NOT VALID)$/, "")
 
-/** Describes what is wrong with a database object, for example `is missing`. */
+/**
+ * Describes what is wrong with a database object, for example `is missing`. `expected` and `found` are its definitions
+ * in this release and in the database. If they differ only in their state, the state is described.
+ */
 const describeDifference = (object: string, expected: string, found: string | undefined) => {
   if (found === undefined) return "is missing"
   if (object.startsWith("history of ")) return `is incomplete: ${found}`
@@ -172,19 +193,24 @@ const describeDifference = (object: string, expected: string, found: string | un
   return found.endsWith(" NOT VALID") ? "is not validated" : "does not fire in every session"
 }
 
-/** Returns the dataset whose history the object belongs to, or undefined. `history.track` recreates such objects. */
+/**
+ * Returns the dataset whose history the object belongs to, such as `news` for `function history.keep_news()`, or
+ * undefined. `history.track` recreates such objects.
+ */
 const findTrackedDataset = (object: string) =>
   /^(?:history of public\.|trigger (?:history_\w+|note_change) of public\.|function history\.keep_)(\w+)/.exec(object)
     ?.[1]
 
 /**
- * Returns the statements that repair an extension, domain, or sequence, or an empty string if the definition alone is
- * not enough to repair it.
+ * Returns the statements that repair an extension, domain, or sequence, which belong to no table. Returns an empty
+ * string if the definition alone is not enough to repair it: for a domain with another type, whose columns would have
+ * to be converted, and for a missing sequence.
  */
 const makeRepairWithoutTable = (kind: string, name: string, expected: string, found: string | undefined) => {
   if (kind === "extension") return `create extension ${name}`
   if (kind === "domain") {
     if (found === undefined) return `create domain ${name} as ${expected}`
+    // The definition of a domain is its type and a constraint, such as `text CHECK ((VALUE <> ''))`.
     const [type = "", check = ""] = expected.split(/ (?=CHECK )/)
     if (!`${found} `.startsWith(`${type} `)) return ""
     const constraint = name.replace(/.*\./, "") + "_check"
@@ -196,8 +222,9 @@ const makeRepairWithoutTable = (kind: string, name: string, expected: string, fo
 }
 
 /**
- * Returns the statements that create a function from its last definition in `scripts`, or an empty string if `scripts`
- * does not define the function.
+ * Returns the statements that create a function from its last definition in the migrations' statements (`scripts`), or
+ * an empty string if they do not define the function. The definition of a function in `expected` is only a digest, so
+ * it cannot be used. `for all` in it means that every role may execute the function.
  */
 const makeFunctionRepair = (name: string, expected: string, scripts: ReadonlyArray<string>) => {
   const plainName = name.replace(/^public\.|\(.*/g, "")
@@ -213,7 +240,9 @@ const makeFunctionRepair = (name: string, expected: string, scripts: ReadonlyArr
 
 /**
  * Returns the statements that repair an object by restoring its expected definition, or an empty string if that is not
- * possible.
+ * possible. `object` is a name from `describeSchema`, such as `index news_pkey of public.news`, and `expected` and
+ * `found` are its definitions in this release and in the database. If only the state differs, such as a disabled
+ * trigger, the object is not created again. `scripts` are the statements of the migrations.
  */
 const makeRepair = (
   object: string,
@@ -223,12 +252,13 @@ const makeRepair = (
 ) => {
   const dataset = findTrackedDataset(object)
   if (dataset !== undefined) return `select history.track('${dataset}')`
-  const [, alone, objectName = ""] = /^(extension|domain|sequence|function) (.+)$/.exec(object) ?? []
-  if (alone === "function") return makeFunctionRepair(objectName, expected, scripts)
-  if (alone !== undefined) return makeRepairWithoutTable(alone, objectName, expected, found)
+  const [, kindWithoutTable, objectName = ""] = /^(extension|domain|sequence|function) (.+)$/.exec(object) ?? []
+  if (kindWithoutTable === "function") return makeFunctionRepair(objectName, expected, scripts)
+  if (kindWithoutTable !== undefined) return makeRepairWithoutTable(kindWithoutTable, objectName, expected, found)
   const [, kind, name = "", table = ""] = /^(\w+) (\S+) of (\S+)$/.exec(object) ?? []
   const definition = withoutState(expected)
   const isInWrongState = areSameDefinitions(withoutState(found), definition)
+  /** Joins statements. The first one drops the object, and is left out if the object does not exist. */
   const join = (...statements: ReadonlyArray<string>) => statements.slice(found === undefined ? 1 : 0).join("; ")
   if (kind === "trigger") {
     const enable = `alter table ${table} enable ${expected.endsWith(" ALWAYS") ? "always " : ""}trigger ${name}`
@@ -237,7 +267,7 @@ const makeRepair = (
   if (kind === "index") {
     const index = `${table.replace(/\..*/, "")}.${name}`
     if (isInWrongState) return `reindex index concurrently ${index}`
-    // An index on a partitioned table cannot be created concurrently.
+    // `create index concurrently` does not work for an index on a partitioned table.
     return definition.includes(" ON ONLY ")
       ? join(`drop index ${index}`, definition.replace(" ON ONLY ", " ON "))
       : join(`drop index concurrently ${index}`, definition.replace(" INDEX ", " INDEX CONCURRENTLY "))
@@ -247,10 +277,15 @@ const makeRepair = (
   if (isInWrongState) return validate
   const drop = `alter table ${table} drop constraint ${name}`
   const add = `alter table ${table} add constraint ${name} ${definition}`
+  // Adding such a constraint as `not valid` and then validating it does not block writes while the rows are checked.
   return /^(?:CHECK|FOREIGN)/.test(definition) ? join(drop, `${add} not valid`, validate) : join(drop, add)
 }
 
-/** Compares the database objects with the schema of this release. Additional objects in the database are ignored. */
+/**
+ * Compares the database objects with the schema of this release. Returns a description and the repair of each object
+ * that is missing or differs. Additional objects in the database are ignored, and so are the columns, constraints,
+ * indexes, and triggers of a missing table, because the table itself is reported.
+ */
 const findSchemaProblems = Effect.gen(function* () {
   const expected = yield* readExpectedSchema
   const live = yield* describeSchema
@@ -258,13 +293,14 @@ const findSchemaProblems = Effect.gen(function* () {
   const scripts = read.flatMap(({ statements }) => statements)
   const lost = Array.from(expected.keys()).filter((object) => !live.has(object))
     .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
+  /** Whether the object belongs to a table that is missing, such as `index news_pkey of public.news`. */
   const isOfLostTable = (object: string) =>
     lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
   /**
    * The history trigger and function of each dataset to which an operator has added a column. They are expected to
    * differ.
    */
-  const grown = new Set(
+  const extended = new Set(
     Array.from(live.keys()).flatMap((object) => {
       const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
       return table === undefined ? [] : [`trigger history_stamp of public.${table}`, `function history.keep_${table}()`]
@@ -272,10 +308,8 @@ const findSchemaProblems = Effect.gen(function* () {
   )
   return Array.from(expected).flatMap(([object, definition]) => {
     const found = live.get(object)
-    if (
-      (found !== undefined && areSameDefinitions(found, definition)) || isOfLostTable(object) ||
-      (found !== undefined && grown.has(object))
-    ) return []
+    const isAsExpected = found !== undefined && (areSameDefinitions(found, definition) || extended.has(object))
+    if (isAsExpected || isOfLostTable(object)) return []
     return [{
       found: `${object.replaceAll("public.", "")} ${describeDifference(object, definition, found)}`,
       repair: makeRepair(object, definition, found, scripts),
@@ -285,7 +319,10 @@ const findSchemaProblems = Effect.gen(function* () {
   })
 })
 
-/** Reports schema objects that are missing, different, or in the wrong state, and how to repair them. */
+/**
+ * Reports schema objects that are missing, different, or in the wrong state, and how to repair them. Objects with the
+ * same repair are reported together: for example, one `history.track` recreates all objects of a dataset's history.
+ */
 export const checkSchema = Effect.gen(function* () {
   const { newer, pending } = yield* readMigrations
   if (newer.length + pending.length > 0) {

@@ -18,10 +18,13 @@ import {
 } from "../Settings.ts"
 import * as Finding from "./DoctorFinding.ts"
 
-/** Reports invalid and misspelled settings. */
+/**
+ * Reports invalid and misspelled settings. If no setting is invalid, lists the settings that are set, but not their
+ * values, because some are secrets.
+ */
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
   const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => Finding.failed(problem, fix))
-  const misspelt = findMisspelledSettings(environment).map((variable) =>
+  const misspelled = findMisspelledSettings(environment).map((variable) =>
     Finding.warning(
       "no setting has this name, so it has no effect",
       formatMisspelledSettingAdvice(variable),
@@ -33,7 +36,7 @@ export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<
     return file !== "" ? [`${name} (in ${file})`] : environment[name] === undefined ? [] : [name]
   })
   const summary = set.length === 0 ? "all have their defaults" : `set: ${set.join(", ")}`
-  return [...(invalid.length === 0 ? [Finding.passed(summary)] : invalid), ...misspelt]
+  return [...(invalid.length === 0 ? [Finding.passed(summary)] : invalid), ...misspelled]
 })
 
 /** Returns whether a program accepts connections at the address. Does not send any data. */
@@ -81,9 +84,13 @@ const isAddressOfThisMachine = (host: string) =>
   host === "localhost" || allAddresses.has(host) || host.startsWith("127.") ||
   Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host) === true)
 
-/** Reports whether the API port is free, or which program is using it. */
+/**
+ * Reports whether the service can listen on the API port, or already does. The port is in use if a connection to it
+ * succeeds. The program that uses it is identified by its OpenAPI document.
+ */
 export const checkPort = Effect.gen(function* () {
   const [host, port, reusesPort] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
+  // Only an IP address can be compared with the machine's addresses; a host name would have to be resolved first.
   if (/^[\d.]+$|:/.test(host) && !isAddressOfThisMachine(host)) {
     return Finding.failed(
       `${host} is not an address of this machine`,
@@ -106,7 +113,11 @@ export const checkPort = Effect.gen(function* () {
   return Finding.failed(`${port} is in use by another program`, "End that program, or set PORT to a free port.")
 })
 
-/** Reports contradictions between `BASE_URL`, `HOST`, and `TRUSTED_PROXIES`. */
+/**
+ * Reports contradictions between `BASE_URL`, `HOST`, and `TRUSTED_PROXIES`: a service that other machines can reach
+ * needs a `BASE_URL` for the links in its responses, and a public `BASE_URL` suggests a load balancer, which must be
+ * trusted to specify the addresses of clients.
+ */
 export const checkAddressSettings = Effect.gen(function* () {
   const baseUrl = yield* BaseUrlConfig
   const host = yield* HostConfig

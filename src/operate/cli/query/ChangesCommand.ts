@@ -36,7 +36,11 @@ import { makeQueryErrorFromResponse, parseJsonWithExactNumbers } from "./QueryRe
 
 const path = "/v1/changes"
 
-/** Creates a reader that returns each change as a line of JSON. Numbers keep all their digits. */
+/**
+ * Creates the reader with which the client reads responses of the change feed. It returns each change as a line of JSON
+ * in which numbers keep all their digits. `readChange` reads an event of a stream, `readPage` reads a page, and
+ * `readError` converts any other response to an error.
+ */
 const makeReader = (arrow: string): ChangeReader<string, CommandFailed> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
     Effect.fail(makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))

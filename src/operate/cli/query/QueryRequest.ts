@@ -128,7 +128,10 @@ export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, r
   })
 }
 
-/** Returns a function that fetches the page for a given query string. */
+/**
+ * Returns a function that fetches the page for a query string. A page has the text of the response (`body`), its rows,
+ * the metadata from its headers, and the query string of the next page. Any response other than a page is an error.
+ */
 const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandRequest) {
   const { arrow, path } = request
   const { send } = yield* makeSingleAttemptSender(request)
@@ -170,8 +173,9 @@ export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: Res
 })
 
 /**
- * Fetches pages until there are `maxRows` rows or no more pages. Without `maxRows`, fetches only the first page.
- * Returns the last page, the rows, and the total cost in microdollars.
+ * Fetches pages until there are `maxRows` rows or no more pages. Without `maxRows`, fetches only the first page, and
+ * returns all of its rows. Returns the last page, the rows, the total cost in microdollars, and whether the list has
+ * more rows than were returned.
  */
 export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows?: number) {
   const progress = yield* OperationProgress

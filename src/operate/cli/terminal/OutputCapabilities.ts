@@ -39,7 +39,10 @@ const locale = Effect.map(
 /** The width to assume for a terminal that does not report its width. */
 const defaultColumns = 80
 
-/** Determines the capabilities of an output stream from its type and from the environment. */
+/**
+ * Determines the capabilities of an output stream from its type (terminal, or file or pipe) and from environment
+ * variables such as `NO_COLOR`, `TERM`, and `LANG`.
+ */
 const readOutputCapabilities = Effect.fnUntraced(
   function* (stream: "stdout" | "stderr"): Effect.fn.Return<OutputCapabilities, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
@@ -55,6 +58,7 @@ const readOutputCapabilities = Effect.fnUntraced(
       canRedraw: canAnimate && Option.isNone(yield* Config.option(Config.String("CI"))),
       hasColors: canColor,
       hasUnicode: /utf-?8/i.test(yield* locale),
+      // Read on every call, because the user may resize the terminal.
       columns: () => isTerminal ? process[stream].columns || defaultColumns : Number.POSITIVE_INFINITY,
       paint: (style, text) => canColor ? styleText(style, text, { validateStream: false }) : text,
     }

@@ -101,7 +101,10 @@ export const whileProgressHidden = <A, E, R>(question: Effect.Effect<A, E, R>) =
     return Effect.ensuring(Effect.andThen(setHidden(true), question), setHidden(false))
   })
 
-/** Runs an effect, and displays or logs the progress that the effect reports to `OperationProgress`. */
+/**
+ * Runs an effect, and displays or logs the progress that the effect reports to `OperationProgress`. On a terminal, one
+ * line is redrawn, erased before any other output, and erased at the end. The display stops with the effect.
+ */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrCapabilities

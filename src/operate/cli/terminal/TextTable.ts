@@ -27,18 +27,25 @@ export interface TextTableData {
  */
 export const formatTimeCell = (time: TableCell) => time?.slice(0, 19).replace("T", " ") ?? null
 
-/** The minimum width of a column that is shortened. */
+/**
+ * The width that a column keeps when it is shortened. If there is less space than that, trailing columns are hidden
+ * instead.
+ */
 const minWidth = 10
 
 /** Returns the total width of the columns, including gaps of two characters between them. */
 const totalWidth = (widths: ReadonlyArray<number>) => widths.reduce((total, width) => total + width + 2, -2)
 
-/** Fits the columns to `maxWidth`: hides trailing columns that do not fit, and then shortens the widest columns. */
+/**
+ * Fits columns to `maxWidth`. Returns the widths of the columns that are shown, which may be fewer than there are: a
+ * trailing column is hidden if the table does not fit even with all columns shortened to `minWidth`. The first column
+ * is always shown. Then shortens the widest column by one character until the table fits.
+ */
 const fitWidths = (naturalWidths: ReadonlyArray<number>, maxWidth: number): ReadonlyArray<number> => {
   const widths: Array<number> = []
   for (const width of naturalWidths) {
-    const shortest = [...widths, width].map((width) => Math.min(width, minWidth))
-    if (totalWidth(shortest) > maxWidth && widths.length > 0) break
+    const shortestWidths = [...widths, width].map((width) => Math.min(width, minWidth))
+    if (totalWidth(shortestWidths) > maxWidth && widths.length > 0) break
     widths.push(Math.min(width, maxWidth))
   }
   while (totalWidth(widths) > maxWidth) {
@@ -54,11 +61,14 @@ const placeholder = (screen: OutputCapabilities) => screen.isTerminal ? "-" : ""
 const shorten = (text: string, width: number, { hasUnicode: unicode }: OutputCapabilities) =>
   truncateToWidth(text, width, unicode ? "…" : "~")
 
-/** Formats a header line and one line per row. Also returns the names of the columns that did not fit. */
+/**
+ * Formats a header line and one line per row (`lines`), aligned and shortened to the width of the screen. A missing
+ * value is shown as a placeholder. `hiddenColumns` has the names of the columns that did not fit.
+ */
 export const formatTextTable = ({ columns, rows }: TextTableData, screen: OutputCapabilities) => {
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeTerminalLine(cell)))
   const naturalWidths = columns.map(({ name }, index) =>
-    // `Math.max(...widths)` would overflow the stack for 200,000 rows.
+    // Called with the widths of 200,000 rows as arguments, `Math.max` would overflow the stack.
     cells.reduce(
       (widest, row) => Math.max(widest, getDisplayWidth(row[index] ?? placeholder(screen))),
       getDisplayWidth(name),
