@@ -104,11 +104,12 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   from periods left join linked using (ticker, starts) left join ambiguous on ambiguous.ticker = periods.ticker
 $$;
 
--- Returns the periods of the given symbols, and of all symbols that are connected to them by ticker changes that are
--- eligible on the day `today`, as `trace_securities` does for given changes.
+-- Returns the periods of the given symbols and of all symbols connected with them by ticker changes that are eligible on
+-- a day. A ticker change may be recorded for a day a few sessions too early or too late. If bars show the old symbol
+-- until one day and the new symbol only after it, the periods follow the bars, and `recorded` differs from `starts`.
 create function security_periods(symbols text[], today date)
 returns table (
-  security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
+  security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text, recorded date
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The given symbols, and all symbols that changes connect with them.
@@ -120,14 +121,50 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       union all
       select old_ticker from public.eligible_changes(today) where new_ticker = reached.ticker
     ) as neighbour
+  ),
+  recorded_periods as materialized (
+    select periods.* from (
+      select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
+        array_agg(effective_date) as days, array_agg(cik) as ciks
+      from reached cross join lateral (
+        select * from public.eligible_changes(today) where old_ticker = reached.ticker offset 0
+      ) as change
+    ) as found
+      cross join lateral public.trace_securities(symbols, old_tickers, new_tickers, days, ciks) as periods
+  ),
+  -- The ticker changes of chains that took place on another day, according to the bars of the 30 days before and after
+  -- the recorded day. If bars under the two symbols overlap, another company uses one of the symbols, so they prove
+  -- nothing. A change is moved by at most ten days, and never past another change of one of its symbols.
+  moved as materialized (
+    select side.ticker, day, shown
+    from (
+      select security, former.ticker as old_ticker, next.ticker as new_ticker, next.starts as day
+      from recorded_periods as former join recorded_periods as next using (security)
+      where former.is_linked and former.ends = next.starts
+    ) as change cross join lateral (
+      select max(date) filter (where bar.ticker = old_ticker) as last_old,
+        min(date) filter (where bar.ticker = new_ticker) as first_new
+      from public.price_periods as bar
+      where bar.ticker in (old_ticker, new_ticker) and date between day - 30 and day + 30
+    ) as sessions cross join lateral (
+      select case
+        when last_old < first_new and first_new between day - 10 and day - 1 then first_new
+        when last_old < first_new and last_old between day and day + 10 then last_old + 1
+      end as shown
+    ) as dated cross join lateral (values (old_ticker), (new_ticker)) as side (ticker)
+    where shown is not null and not exists (
+      select from recorded_periods as other
+      where other.ticker in (old_ticker, new_ticker) and (
+        other.is_linked and other.security <> change.security and day in (other.starts, other.ends)
+        or other.starts <> day and other.starts between least(day, shown) and greatest(day, shown)
+      )
+    )
   )
-  select periods.* from (
-    select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
-      array_agg(effective_date) as days, array_agg(cik) as ciks
-    from reached cross join lateral (
-      select * from public.eligible_changes(today) where old_ticker = reached.ticker offset 0
-    ) as change
-  ) as found cross join lateral public.trace_securities(symbols, old_tickers, new_tickers, days, ciks) as periods
+  select security, periods.ticker, coalesce(new_start.shown, starts), coalesce(new_end.shown, ends), is_linked,
+    is_ambiguous, cik, starts
+  from recorded_periods as periods
+    left join moved as new_start on new_start.ticker = periods.ticker and new_start.day = starts
+    left join moved as new_end on new_end.ticker = periods.ticker and new_end.day = ends
 $$;
 
 -- Returns the splits of the securities that used the symbols, with one row per security and day. The status `applied`
@@ -209,16 +246,19 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     from periods group by security
   ),
   -- `seen` is the price change that bars show for the day, from the last close before to the open, as a logarithm like
-  -- `change`, which is the change that the split's ratio implies. It is null if there are no bars for the day or for
-  -- the 30 days before it.
+  -- `change`, which is the change that the split's ratio implies. If the day has no bars, such as a Saturday, it is the
+  -- change on `seen_on`, the first day with bars in the five days after it. It is null if there is no such day, or if
+  -- there are no bars in the 30 days before the split.
   observed as (
-    select grouped.*, tickers, starts, ends, ln(today.open / before.close) as seen
+    select grouped.*, tickers, starts, ends, ln(today.open / before.close) as seen,
+      today.date as seen_on
     from grouped join used using (security) left join lateral (
-      select bar.open
+      select bar.open, bar.date
       from unnest(tickers, starts, ends) as period (ticker, starts, ends)
-        join public.price_periods as bar on bar.ticker = period.ticker and bar.date = grouped.effective_date
+        join public.price_periods as bar on bar.ticker = period.ticker
+          and bar.date between grouped.effective_date and grouped.effective_date + 5
       where bar.date >= period.starts and bar.date < period.ends and bar.period in ('regular', 'day')
-      order by bar.period desc limit 1
+      order by bar.date, bar.period desc limit 1
     ) as today on not is_contradicted left join lateral (
       select bar.close
       from unnest(tickers, starts, ends) as period (ticker, starts, ends) cross join lateral (
@@ -236,27 +276,28 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   judged as (
     select *, abs(seen - change) < abs(change) / 2
         and abs(seen - change) <= (select min(abs(seen - other)) from unnest(changes) as other) as is_shown,
-      -- The days on which bars show the split instead. If the price hardly changed on the recorded day, these are the
-      -- days nearby on which it changed as the ratio implies. If the price changed in the opposite direction on the
-      -- recorded day, as for a ratio that was written upside down, it is that day. Null if bars do not contradict the
-      -- record.
+      -- Null unless bars contradict the record: the price hardly changed on the recorded day, or it changed in the
+      -- opposite direction, as for a ratio that was written upside down. Otherwise the days on which bars show the split
+      -- instead: days nearby on which the price changed as the ratio implies (possibly none), or the recorded day. A
+      -- ratio of less than 1.4 cannot be contradicted, because prices change that much without a split.
       case
+        when abs(change) < ln(1.4) then null
         when abs(seen) < abs(change) / 5 then (
-          select array_agg(date)
+          select coalesce(array_agg(date), '{}')
           from (
             select date, ln(open / lag(close) over (order by date)) as seen
             from (
               select distinct on (bar.date) bar.date, bar.open, bar.close
               from unnest(tickers, starts, ends) as period (ticker, starts, ends)
                 join public.price_periods as bar on bar.ticker = period.ticker
-                  and bar.date >= greatest(period.starts, effective_date - 35)
-                  and bar.date <= least(period.ends - 1, effective_date + 5)
+                  and bar.date >= greatest(period.starts, effective_date - 60)
+                  and bar.date <= least(period.ends - 1, effective_date + 30)
               where bar.period in ('regular', 'day') order by bar.date, bar.period desc
             ) as sessions
           ) as day
-          where date >= effective_date - 5 and abs(day.seen - change) < abs(change) / 4
+          where date >= effective_date - 30 and abs(day.seen - change) < abs(change) / 4
         )
-        when abs(seen + change) < abs(change) / 2 then array[effective_date]
+        when abs(seen + change) < abs(change) / 2 then array[seen_on]
       end as right_days
     from observed
   ),
@@ -266,7 +307,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   resolved as (
     select *, case
         when is_contradicted then 'contradicted'
-        when bool_or(is_shown) over same then case when is_shown then 'applied' else 'repeated' end
+        -- Records for a Saturday and for the next Monday are confirmed by the same bar, but are about one split.
+        when bool_or(is_shown) over same then case when is_shown and row_number() over (
+            partition by security, is_contradicted, sign(change), number, is_shown, seen_on order by effective_date desc
+          ) = 1 then 'applied' else 'repeated' end
         when has_several_ratios or bool_and(right_days is not null) over same then 'contradicted'
         when row_number() over (
           partition by security, is_contradicted, sign(change), number
@@ -706,7 +750,9 @@ create table price_corrections (
   day         fact_day,
   last_day    fact_day,
   -- For a change to `ticker_changes`, the row's other symbol.
-  counterpart ticker
+  counterpart ticker,
+  -- Whether the row lost its number of shares, but still has the market capitalization computed from it.
+  has_lost_count boolean not null default false
 );
 
 -- A trigger function for `ticker_changes` and `split_status`. Records in `price_corrections` the symbol and day of each
@@ -772,19 +818,32 @@ begin
   return null;
 end $$;
 
--- A trigger function. Records in `price_corrections` each row of `screener` or `float_outstanding` that is new or has a
--- new count, because it may lack values that are computed from prices.
+-- A trigger function. Records the symbols of all rows in `screener` and `float_outstanding` that were added, changed or
+-- removed, because their values computed from prices may be missing or wrong. Does the same for the filings in
+-- `historical_float_pro`, because market capitalizations depend on their dates and ratios.
 create function note_changed_counts() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if not public.are_closes_noted() then return null; end if;
-  if tg_op = 'UPDATE' then
-    insert into public.price_corrections
-    select tg_table_name, ticker
-    from (select ticker, outstanding from changed except select ticker, outstanding from former) as differing;
-  else
-    insert into public.price_corrections select tg_table_name, ticker from changed;
-  end if;
+  case tg_op
+    when 'UPDATE' then
+      insert into public.price_corrections (dataset, ticker, has_lost_count)
+      select tg_table_name, differing.cells ->> 'ticker', counted.cells -> 'market_cap' is not distinct from differing.cells -> 'market_cap'
+        and counted.cells is not null
+      from (
+        select to_jsonb(changed) - 'last_updated' as cells from changed
+        except select to_jsonb(former) - 'last_updated' from former
+      ) as differing left join (
+        select to_jsonb(former) as cells from former
+      ) as counted on counted.cells ->> 'ticker' = differing.cells ->> 'ticker'
+        and counted.cells ->> 'outstanding' is not null and differing.cells ->> 'outstanding' is null;
+    when 'TRUNCATE' then
+      execute format($sql$
+        insert into public.price_corrections (dataset, ticker) select distinct $1, ticker from %s
+      $sql$, tg_relid::regclass) using tg_table_name;
+    else
+      insert into public.price_corrections (dataset, ticker) select distinct tg_table_name, ticker from changed;
+  end case;
   return null;
 end $$;
 
@@ -817,12 +876,16 @@ begin
     for each statement execute function note_changed_closes();
   create trigger note_prices_before_truncate before truncate on daily_prices
     for each statement execute function note_changed_closes();
-  foreach dataset in array array['screener', 'float_outstanding'] loop
+  foreach dataset in array array['screener', 'float_outstanding', 'historical_float_pro'] loop
     execute format($sql$
       create trigger note_prices_after_insert after insert on %1$I referencing new table as changed
         for each statement execute function note_changed_counts();
       create trigger note_prices_after_update after update on %1$I
         referencing old table as former new table as changed
+        for each statement execute function note_changed_counts();
+      create trigger note_prices_after_delete after delete on %1$I referencing old table as changed
+        for each statement execute function note_changed_counts();
+      create trigger note_prices_before_truncate before truncate on %1$I
         for each statement execute function note_changed_counts();
     $sql$, dataset);
   end loop;

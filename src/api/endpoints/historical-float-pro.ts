@@ -165,6 +165,8 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
                   where old_ticker = symbol and ${isEligible} offset 0
                 ) as link
               ) as change
+              -- Most symbols have no ticker change. Without a row, the function below is not called.
+              having count(*) > 0
             ) as found cross join lateral (
               select * from find_row_periods(old_tickers, new_tickers, days, ciks)
               union all

@@ -44,13 +44,12 @@ export type CursorReader<Position> = (text: string) => Option.Option<Position>
  * converts the groups to a position in the list, or returns undefined if they are invalid. For example,
  * `(?<usage_date>…)(?<endpoint>…)` matches a cursor that consists of a day and a path.
  */
-export const makeCursorReader =
-  <Position>(
-    pattern: RegExp,
-    toPosition: (groups: Readonly<Record<string, string | undefined>>) => Position | undefined,
-  ) =>
-  (text: string): Option.Option<NonNullable<Position>> =>
-    Option.fromUndefinedOr(pattern.exec(text)?.groups).pipe(Option.flatMapNullishOr(toPosition))
+export const makeCursorReader = <Position>(
+  pattern: RegExp,
+  toPosition: (groups: Readonly<Record<string, string | undefined>>) => Position | undefined,
+) =>
+(text: string): Option.Option<NonNullable<Position>> =>
+  Option.fromUndefinedOr(pattern.exec(text)?.groups).pipe(Option.flatMapNullishOr(toPosition))
 
 /**
  * Returns the schema of the parameter `after`. If the cursor cannot be parsed, the request fails with a 422 whose

@@ -498,8 +498,10 @@ export const mergePeriods = runStatements(
   // When a day becomes complete, all of its symbols get a close, even symbols that are not in the file.
   `insert into changed select distinct ticker, date from price_periods
     where date in (${completeDays} except select date from complete_before)`,
+  `create temp table priced on commit drop as
+    select ticker, date from new_periods union select ticker, date from changed`,
   `create temp table touched on commit drop as
-    select ticker, date from new_periods union select ticker, date from changed
+    select ticker, date from priced
     union
     -- The newest session of a symbol, if its year began before the first complete day as it was before the merge, but
     -- not before the first complete day now.

@@ -41,6 +41,7 @@ import {
   findCorrections,
   findMarketCaps,
   findMisdatedChanges,
+  findPeriodsBefore,
   findSecurities,
   type MisdatedChange,
   storeMarketCaps,
@@ -189,6 +190,7 @@ const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions)
   // If this ingest leaves out some datasets, a later ingest must find the corrections again, because those datasets
   // need them too.
   const corrected = yield* findCorrections({ keep: datasets.length < priceDatasets.length })
+  yield* findPeriodsBefore
   yield* mergePeriods
   yield* addCorrectedSessions
   yield* addSessionsOfDisprovedSplits

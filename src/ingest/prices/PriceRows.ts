@@ -283,7 +283,11 @@ const dailyPrices: ComputedRows = {
   from: `from (
     select distinct on (ticker, date) ticker, date, close
     from touched join price_periods as known using (ticker, date)
-    where ${hasClose} order by ticker, date, period
+    -- A session that only depends on the file keeps its close in daily_prices, which may be a correction.
+    where ${hasClose} and ((ticker, date) in (select ticker, date from priced) or not exists (
+      select from daily_prices as stored where stored.ticker = known.ticker and stored.date = known.date
+    ))
+    order by ticker, date, period
   ) as closes`,
   // If a day's corrected bars contain no close, the close from its earlier bars is removed. A close from another source
   // stays.
@@ -624,7 +628,7 @@ const screener: ComputedRows = {
         select security from symbol_periods as period join touched on ${makePeriodCondition("touched", "period")}
         union
         select security from symbol_periods as period join stale on stale.ticker = period.ticker
-          and coalesce(last >= starts and first < ends, ends = 'infinity')
+          and coalesce(last >= starts and first < ends, true)
       )
       -- The old values may belong to a company that turned out to have given up the symbol. They become null.
       or newest.date is null and listed.ticker in (select ticker from recomputed)`,

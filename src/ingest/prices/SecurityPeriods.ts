@@ -17,17 +17,23 @@ import { dependentDays, maxSplitDistance, runStatements } from "./PeriodSql.ts"
  * company changes its symbol from A to B in June, and its split in May is recorded under B. `security_splits`
  * attributes such a split to the security if nobody traded under the symbol around the day of the split. If the file
  * contains the first bars under B in May, another company used B then. The split belongs to that company, and all
- * sessions of the security that has used B since June must be computed again without it.
+ * sessions of the security that has used B since June must be computed again without it. The same applies if closes in
+ * `daily_prices` around that day have changed, because they are evidence in the same way.
  */
 export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
     `insert into touched
-      -- The splits that have a changed session around their day, with the symbol under which they are recorded.
+      -- The splits that have a changed session or close around their day, with the symbol under which they are recorded.
       with recorded_splits as materialized (
-        select distinct ticker, effective_date,
-          effective_date - ${maxSplitDistance} as first, effective_date + ${maxSplitDistance} as last
-        from changed join split_status using (ticker)
-        where changed.date between effective_date - ${maxSplitDistance} and effective_date + ${maxSplitDistance}
+        select ticker, effective_date, effective_date - ${maxSplitDistance} as first,
+          effective_date + ${maxSplitDistance} as last, bool_or(is_close) as has_changed_closes
+        from (
+          select ticker, date as first, date as last, false as is_close from changed
+          union all select ticker, first, last, true from stale where first is not null
+        ) as evidence join split_status using (ticker)
+        where evidence.first <= effective_date + ${maxSplitDistance}
+          and evidence.last >= effective_date - ${maxSplitDistance}
+        group by ticker, effective_date
       ),
       periods as materialized (
         select * from security_periods(array(select distinct ticker from recorded_splits), '${today}')
@@ -44,12 +50,12 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
       where effective_date >= split_period.starts and effective_date < split_period.ends
         and not split_period.is_linked and other_period.is_linked
         -- All stored bars of the symbol around the day of the split, within "split_period", have come from this file.
-        and (
+        and (has_changed_closes or (
           select bool_and((known.ticker, known.date) in (select ticker, date from changed))
           from price_periods as known
           where known.ticker = recorded_splits.ticker
             and known.date between greatest(first, split_period.starts) and least(last, split_period.ends - 1)
-        )
+        ))
       except select ticker, date from touched`,
   ))
 
@@ -91,8 +97,8 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
       )`,
     "analyze recomputed",
     `create temp table stale on commit drop as
-      select ticker, min(day) as first, max(last_day) as last
-      from corrected where dataset in ('daily_prices', 'screener', 'float_outstanding') group by ticker`,
+      select ticker, min(day) as first, max(last_day) as last, bool_or(has_lost_count) as has_lost_count
+      from corrected where dataset not in ('ticker_changes', 'split_status') group by ticker`,
     // Before the first bars are ingested, no changes are recorded, so all listed symbols count as changed.
     `insert into stale
       select ticker
@@ -113,68 +119,19 @@ export const addCorrectedSessions = runStatements(
     except select ticker, date from touched`,
 )
 
-/** Number of days before and after a ticker change whose bars are evidence of when it took place. */
-const changeWindowDays = 30
-
-/** Maximum number of days by which bars can move a ticker change. */
-const maxChangeShift = 10
-
 /**
- * Returns SQL for the day on which a ticker change took place, according to bars. The arguments are SQL for the last
- * session under the old symbol and the first session under the new symbol, and the row has the day in `recorded`.
- *
- * The result differs from `recorded` only if the new symbol traded earlier, or the old symbol traded on that day or
- * later. Example: a change from A to B is recorded for the 10th, but bars show A until the 7th and B from the 8th, so
- * the result is the 8th. If the sessions overlap, another company uses one of the symbols, so the bars prove nothing.
+ * Creates the table `periods_before`: the periods of the file's symbols according to the bars ingested before. Called
+ * before the file is merged, because its bars may show that a ticker change took place on another day.
  */
-const shownDay = (lastOld: string, firstNew: string) =>
-  `case
-    when ${lastOld} < ${firstNew} and ${firstNew} between recorded - ${maxChangeShift} and recorded then ${firstNew}
-    when ${lastOld} < ${firstNew} and ${lastOld} between recorded and recorded + ${maxChangeShift} then ${lastOld} + 1
-    else recorded
-  end`
+export const findPeriodsBefore = Effect.flatMap(todayInChicago, (today) =>
+  runStatements(
+    `create temp table periods_before on commit drop as
+      select ticker, recorded, starts
+      from security_periods(array(select distinct ticker from new_periods), '${today}') where recorded <> '-infinity'`,
+  ))
 
 /**
- * Creates the table `dated_changes`: the ticker changes of the securities in `symbol_periods`, except those that bars
- * cannot date, because the same symbols are involved in other changes. `recorded` is the day of the change in
- * `ticker_changes`. `last_old` and `first_new` are the last session under the old symbol and the first session under
- * the new one. `shown` is the day of the change according to them. `shown_before` is the same without the sessions in
- * `changed`, which is the day that previous ingests have used.
- */
-const createDatedChanges = `
-  create temp table dated_changes on commit drop as
-  select recorded_changes.*, last_old, first_new, ${shownDay("last_old", "first_new")} as shown,
-    ${shownDay("last_old_before", "first_new_before")} as shown_before
-  from (
-    select old.ticker as old_ticker, new.ticker as new_ticker, new.starts as recorded
-    -- A security changes its symbol on the day on which it stops using one symbol and starts using another.
-    from symbol_periods as old join symbol_periods as new using (security) where old.ends = new.starts
-      -- Other changes say that another company used the new symbol before, or the old symbol afterward.
-      and not exists (
-        select from symbol_periods as other where other.is_linked
-          and (other.ticker = new.ticker and other.ends = new.starts
-            or other.ticker = old.ticker and other.starts = old.ends)
-      )
-      -- The change must not be moved beyond another change of the same symbols.
-      and not exists (
-        select from symbol_periods as other where other.ticker in (old.ticker, new.ticker)
-          and other.starts between old.ends - ${maxChangeShift} and old.ends + ${maxChangeShift} + 1
-          and other.starts <> old.ends
-      )
-  ) as recorded_changes cross join lateral (
-    select max(date) filter (where ticker = old_ticker) as last_old,
-      min(date) filter (where ticker = new_ticker) as first_new,
-      max(date) filter (where ticker = old_ticker and is_known) as last_old_before,
-      min(date) filter (where ticker = new_ticker and is_known) as first_new_before
-    from (
-      select ticker, date, (ticker, date) not in (select ticker, date from changed) as is_known
-      from price_periods as known where known.ticker in (old_ticker, new_ticker)
-        and date between recorded - ${changeWindowDays} and recorded + ${changeWindowDays}
-    ) as sessions
-  ) as sessions`
-
-/**
- * Creates the tables `symbol_periods`, `dated_changes` and `splits` for the symbols in `touched`, `recomputed` and
+ * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and
  * `stale`, and for all symbols that ticker changes connect with them. If bars show that a ticker change is recorded for
  * the wrong day, the periods in `symbol_periods` follow the bars. If this file's bars move such a change, adds the
  * sessions around it to `touched`.
@@ -183,20 +140,17 @@ export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
   const symbols = "array(select ticker from touched union select ticker from recomputed union select ticker from stale)"
   return runStatements(
     `create temp table symbol_periods on commit drop as
-      select security, ticker, starts, ends, is_linked, is_ambiguous from security_periods(${symbols}, '${today}')`,
+      select security, ticker, starts, ends, is_ambiguous, recorded from security_periods(${symbols}, '${today}')`,
     "create index on symbol_periods (ticker)",
     "create index on symbol_periods (security)",
     "analyze symbol_periods",
-    createDatedChanges,
-    `update symbol_periods set starts = shown from dated_changes
-      where shown <> recorded and ticker in (old_ticker, new_ticker) and starts = recorded`,
-    `update symbol_periods set ends = shown from dated_changes
-      where shown <> recorded and ticker in (old_ticker, new_ticker) and ends = recorded`,
     `insert into touched
-      select known.ticker, known.date from dated_changes join price_periods as known
-        on known.ticker in (old_ticker, new_ticker)
-        and known.date between recorded - ${maxChangeShift} and recorded + ${maxChangeShift} + ${dependentDays}
-      where shown <> shown_before
+      select known.ticker, known.date
+      from periods_before as before join symbol_periods as period using (ticker, recorded)
+        join price_periods as known on known.ticker = before.ticker
+          and known.date >= least(before.starts, period.starts)
+          and known.date < greatest(before.starts, period.starts) + ${dependentDays}
+      where before.starts <> period.starts
       except select ticker, date from touched`,
     `create temp table splits on commit drop as select * from security_splits(${symbols}, '${today}')`,
     "create index on splits (security, effective_date)",
@@ -208,7 +162,7 @@ export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
 export interface MisdatedChange {
   readonly old_ticker: string
   readonly new_ticker: string
-  /** `YYYY-MM-DD`, like the other days. */
+  /** The recorded day as `YYYY-MM-DD`, like the other days. */
   readonly recorded: string
   /** The last session under the old symbol. */
   readonly last_old: string
@@ -216,16 +170,23 @@ export interface MisdatedChange {
   readonly first_new: string
 }
 
-/** Finds the ticker changes that are recorded for the wrong day, if this ingest computes a session around that day. */
+/** Finds the misdated ticker changes if this ingest computes a session in the 30 days around the recorded day. */
 export const findMisdatedChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql<MisdatedChange>`
-    select old_ticker, new_ticker, recorded::text, last_old::text, first_new::text
-    from dated_changes
-    where shown <> recorded and exists (
-      select from touched where ticker in (old_ticker, new_ticker)
-        and date between recorded - ${changeWindowDays}::int and recorded + ${changeWindowDays}::int
+    select former.ticker as old_ticker, next.ticker as new_ticker, next.recorded::text, (
+        select max(date)::text from price_periods as bar
+        where bar.ticker = former.ticker and bar.date between next.recorded - 30 and next.starts - 1
+      ) as last_old, (
+        select min(date)::text from price_periods as bar
+        where bar.ticker = next.ticker and bar.date between next.starts and next.recorded + 30
+      ) as first_new
+    from symbol_periods as former join symbol_periods as next using (security)
+    where former.ends = next.starts and next.starts <> next.recorded and exists (
+      select from touched
+      where touched.ticker in (former.ticker, next.ticker)
+        and touched.date between next.recorded - 30 and next.recorded + 30
     )
-    order by recorded, old_ticker
+    order by next.recorded, former.ticker
   `)
 
 /**
@@ -256,7 +217,8 @@ export const findContradictedSplits = Effect.gen(function* () {
  * columns `dataset`, `ticker`, `market_cap` and `reason`. Values that cannot be computed, because the close or the
  * number of shares is unknown, are normally left out, so that the rows keep their old values. They are null for the
  * symbols in `recomputed`, whose ticker changes or splits were corrected, because the old values may belong to another
- * company. Must run after `daily_prices` has been filled, because it reads the closes there.
+ * company, and for rows that lost their number of shares. Must run after `daily_prices` has been filled, because it
+ * reads the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
@@ -265,10 +227,11 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
     `insert into caps
       select dataset, ticker
       from (
-        select 'screener' as dataset, ticker from screener
-        union all select 'float_outstanding', ticker from float_outstanding
+        select 'screener' as dataset, ticker, outstanding from screener
+        union all select 'float_outstanding', ticker, outstanding from float_outstanding
       ) as listed
-      where ticker in (select ticker from recomputed)
+      where (ticker in (select ticker from recomputed)
+          or outstanding is null and ticker in (select ticker from stale where has_lost_count))
         and not exists (select from caps where caps.dataset = listed.dataset and caps.ticker = listed.ticker)`,
     "create index on caps (ticker)",
     "analyze caps",

@@ -109,6 +109,80 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 0)
     }))
 
+  it.effect("keeps a close that was corrected on a day with bars until the day is ingested again (D45)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      yield* ingestBars(["AAA", "2026-06-01", 40], ["AAA", "2026-06-02", 41], ["AAA", "2026-06-03", 42])
+      yield* sql`update daily_prices set close = 20 where date = '2026-06-02'`
+      for (const ingest of [DayBars.ingestCorrections, ingestBars(["ZED", "2026-06-04", 5])]) {
+        yield* ingest
+        assert.isTrue(isFound(yield* readResults, "gap AAA 2026-06-03 20.0000"))
+        assert.lengthOf(yield* sql`select from daily_prices where close = 20`, 1)
+      }
+      yield* ingestBars(["AAA", "2026-06-02", 41])
+      assert.isFalse(isFound(yield* readResults, "gap AAA 2026-06-03"))
+    }))
+
+  const storeFloat = (more: Readonly<Record<string, unknown>>) =>
+    insertRows("float_outstanding", {
+      ticker: "AAA",
+      outstanding: "1000",
+      is_adr: false,
+      last_updated: "2026-05-01 10:00:00",
+      ...more,
+    })
+  const storeSplitAndFloat = Effect.andThen(storeSplit("AAA", "2026-05-20", 10, 1), storeFloat({}))
+  const lateFacts: ReadonlyArray<
+    readonly [string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>, statement: string, cap: string | null]
+  > = [
+    ["the row turns out to be of receipts", storeFloat({ ads_ratio: "8" }), "is_adr = true", "1250"],
+    ["the number of shares per receipt changes", storeFloat({ is_adr: true, ads_ratio: "8" }), "ads_ratio = 4", "2500"],
+    ["that number becomes unknown", storeFloat({ is_adr: true, ads_ratio: "8" }), "ads_ratio = null", null],
+    ["the date of the count moves before a split", storeSplitAndFloat, "reported_date = '2026-05-10'", "1000"],
+    ["the count is withdrawn", storeFloat({}), "outstanding = null", null],
+    ["the market cap is overwritten", storeFloat({}), "market_cap = null", "10000"],
+  ]
+  it.effect.each(lateFacts)(
+    "computes a market cap again if %s (D44)",
+    ([, store, assignment, cap]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const readCap = sql`select market_cap from float_outstanding`.pipe(
+          Effect.map(([row]) => row === undefined || row["market_cap"] === null ? null : String(row["market_cap"])),
+        )
+        yield* DayBars.emptyTables
+        yield* store
+        yield* ingestBars(["AAA", "2026-06-01", 10])
+        assert.notStrictEqual(yield* readCap, cap)
+        yield* sql.unsafe(`update float_outstanding set ${assignment}`)
+        yield* DayBars.ingestCorrections
+        assert.strictEqual((yield* readCap)?.replace(/\.0+$/, "") ?? null, cap)
+      }),
+  )
+
+  it.effect("computes a market cap again if a filing dates its count (D44)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      yield* storeSplitAndFloat
+      yield* ingestBars(["AAA", "2026-06-01", 10])
+      assert.lengthOf(yield* sql`select from float_outstanding where market_cap = 1000`, 1)
+      yield* insertRows("historical_float_pro", {
+        ticker: "AAA",
+        outstanding_shares: "1000",
+        reported_date: "2026-05-25",
+        filed_at: "2026-05-26",
+        is_adr: false,
+        last_updated: "2026-05-26 00:00:00",
+      })
+      yield* DayBars.ingestCorrections
+      assert.lengthOf(yield* sql`select from float_outstanding where market_cap = 10000`, 1)
+      yield* sql`delete from historical_float_pro`
+      yield* DayBars.ingestCorrections
+      assert.lengthOf(yield* sql`select from float_outstanding where market_cap = 1000`, 1)
+    }))
+
   it.effect("leaves no value of another company when a change is taken back (D32, D45)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
