@@ -9,7 +9,8 @@ import type { RowCells } from "../../../src/contract/Datasets.ts"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { listCountDoubts, makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
-import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
+import type { Decisions } from "../../../src/ingest/edgar/read/Doubt.ts"
+import { assessCounts, type KnownSplit } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
@@ -247,6 +248,32 @@ describe("A share count", () => {
     const balances = [report("2025-03-31", 890_000_000), report("2025-06-30", 29_000_000)]
     const [row] = rowsOfText(makeText(reports, [], balances)).float_outstanding
     assert.strictEqual(row?.["outstanding"], "30000000")
+  })
+
+  const assess = (text: string, splits: ReadonlyArray<KnownSplit> = [], decisions: Decisions = new Map()) => {
+    const { current, counts } = assessCounts({ facts: decode(text), filings: [], splits, decisions })
+    return {
+      current: typeof current === "string" ? current : current.val,
+      reasons: counts.map(({ reasons }) => reasons.join("; ")),
+    }
+  }
+
+  it("is not believed if a known split has not changed it (D44)", () => {
+    for (const [split, dates] of [[30, ["2025-08-05", "2025-11-05"]], [4, ["2025-02-05", "2025-11-05"]]] as const) {
+      const splits = [{ day: "2025-10-01", ratio: 1 / split }]
+      const [before, unchanged] = dates.map((end) => ({ end, val: 30_000_000 }))
+      if (before === undefined || unchanged === undefined) return
+      const reason = `does not fit 30000000 on ${dates[0]}, which the splits since then make ${30_000_000 / split}`
+      assert.deepStrictEqual(assess(makeText([before, unchanged]), splits), {
+        current: "doubtful",
+        reasons: ["", reason],
+      })
+      const restated = { ...unchanged, val: 30_000_000 / split }
+      assert.deepStrictEqual(assess(makeText([before, restated]), splits).reasons, ["", ""])
+      // The recorded date may be wrong by some days.
+      const inexact = [{ day: "2025-11-01", ratio: 1 / split }]
+      assert.deepStrictEqual(assess(makeText([before, unchanged]), inexact).reasons, ["", ""])
+    }
   })
 
   it("follows several reverse splits in a row", () => {

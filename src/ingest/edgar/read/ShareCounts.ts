@@ -51,6 +51,9 @@ const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
  */
 const minShareOfClose = 0.002
 
+/** Maximum number of days by which the recorded date of a split may be wrong. */
+const maxSplitDelay = 7
+
 /**
  * Maximum age of a public float, in days, when it is compared with counts. Companies state it once a year, months after
  * its date.
@@ -182,28 +185,26 @@ const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: st
 /**
  * Adjusts a count for the splits between its date and other days. Returns several candidates, because the filing may
  * already have adjusted the count for splits up to the filing date, and because recorded split dates can be inexact.
- * The first candidate assumes that the count is as of its own date.
+ * The first candidate assumes that the count is as of its own date. If a ratio is unknown, the count is not adjusted.
  */
 const restate = (
   { end, filed, val }: CompanyFact,
   days: ReadonlyArray<string>,
   splits: ReadonlyArray<KnownSplit>,
 ): readonly [number, ...Array<number>] => {
-  if (splits.length === 0) return [val]
-  const values = [end, filed].flatMap((from) =>
-    days.flatMap((to) => {
-      const factor = findSplitFactor(splits, from, to)
-      return factor === undefined ? [] : [val * factor]
-    })
+  const isNear = ({ day }: KnownSplit) =>
+    [end, filed, ...days].some((other) => Math.abs(countDays(day, other)) <= maxSplitDelay)
+  const [first = val, ...others] = [splits, splits.filter((split) => !isNear(split))].flatMap((known) =>
+    [end, filed].flatMap((from) => days.map((to) => val * (findSplitFactor(known, from, to) ?? 1)))
   )
-  const [first = val, ...others] = values
-  return [first, ...others, val]
+  return [first, ...others]
 }
 
 /** Creates functions that compare counts after adjusting them for the splits between their dates. */
 const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
+  /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
-    restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, ratio))
+    restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
     !isAlike(small, large) &&
@@ -441,7 +442,10 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
-const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
+const formatJump = ({ end, val }: CompanyFact, restated = val) =>
+  restated === val
+    ? `is more than ten times up or down from ${val} on ${end}`
+    : `does not fit ${val} on ${end}, which the splits since then make ${formatNumber(restated)}`
 
 /**
  * Describes different values that other filings state for the same date. Ignores values that differ only by rounding.
@@ -678,7 +682,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       ...(shownBy !== undefined
         ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
         : from !== undefined
-        ? [formatJump(from)]
+        ? [formatJump(from, restate(from, [fact.end], splits)[0])]
         : []),
       ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
       ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
