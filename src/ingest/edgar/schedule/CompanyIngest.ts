@@ -596,7 +596,7 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
   // count.
   if (read !== undefined) visit.done.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
-  const stored = yield* readStoredCounts(context.issuer)
+  const stored = yield* readStoredCounts(context.issuer, listedFilings.filings)
   const issuer = { ...context.issuer, exchange: context.issuer.exchange ?? stored.exchange }
   const submissions = { ...listedFilings, sicDescription: listedFilings.sicDescription ?? stored.industry }
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
