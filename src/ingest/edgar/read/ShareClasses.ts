@@ -3,7 +3,7 @@
  * (docs/decisions/0103-unknown-values-of-filings.md). XBRL represents each class as a member of a dimension.
  */
 import { classifySharesByTitle } from "./SecurityTitles.ts"
-import { type ClassKind, readClassName } from "./ShareClassNames.ts"
+import { type ClassKind, type ClassName, readClassName } from "./ShareClassNames.ts"
 
 export interface ChosenMembers {
   /** Members whose counts are added up. */
@@ -14,10 +14,8 @@ export interface ChosenMembers {
   readonly others: ReadonlyArray<string>
 }
 
-interface Member {
+interface Member extends ClassName {
   readonly name: string
-  readonly kind: ClassKind
-  readonly identity: string
 }
 
 /** Kinds that leave room for more information from the security's title. */
@@ -31,14 +29,16 @@ const receiptPattern = /\bdeposit[ao]ry\b|\b[ag]d[rs]s?\b/i
  * member.
  */
 const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
-  const { identity, kind } = readClassName(name.replace(/^.*:/, ""))
-  if (!describedByTitle.has(kind)) return { name, kind, identity }
+  const read = readClassName(name.replace(/^.*:/, ""))
+  const { kind } = read
+  const make = (kind: ClassKind): Member => ({ ...read, name, kind })
+  if (!describedByTitle.has(kind)) return make(kind)
   const ofTitles = new Set(titles.flatMap((title) => classifySharesByTitle(title) ?? []))
   if (ofTitles.size > 1 || titles.some((title) => receiptPattern.test(title))) {
-    return { name, kind: "unclear", identity }
+    return make("unclear")
   }
-  if (ofTitles.has("other") || ofTitles.has("preferred")) return { name, kind: "other", identity }
-  return { name, kind: ofTitles.has("common") && kind !== "class" ? "common" : kind, identity }
+  if (ofTitles.has("other") || ofTitles.has("preferred")) return make("other")
+  return make(ofTitles.has("common") && kind !== "class" ? "common" : kind)
 }
 
 const getNames = (members: ReadonlyArray<Member>) => members.map(({ name }) => name)
@@ -69,8 +69,11 @@ const findUnclear = (shares: ReadonlyArray<Member>, bare: ReadonlyArray<Member>)
 }
 
 /** Returns members whose names may refer to the same class, or undefined if there are none. */
-const findRepeated = (members: ReadonlyArray<Member>) =>
-  Array.from(Map.groupBy(members, ({ identity }) => identity).values()).find(({ length }) => length > 1)
+const findRepeated = (members: ReadonlyArray<Member>) => {
+  const isBare = members.some(({ identity, kind }) => kind === "common" && identity === "")
+  const groups = Map.groupBy(members, ({ identity, mayBeOnlyClass }) => isBare && mayBeOnlyClass ? "" : identity)
+  return Array.from(groups.values()).find(({ length }) => length > 1)
+}
 
 /**
  * Selects the members that represent common shares. Receipts and units are not counted, because receipts represent

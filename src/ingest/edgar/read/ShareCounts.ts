@@ -200,15 +200,26 @@ const restate = (
   return [first, ...others]
 }
 
+/**
+ * Returns whether a class on one cover page appears to be in thousands or millions of the shares that another cover
+ * page states for it. If the sum of all classes is not smaller, its shares were converted into those of another class.
+ */
+const hasClassInThousandsOf = (small: CompanyFact, large: CompanyFact) =>
+  small.val < large.val &&
+  Array.from(small.instance?.shares ?? []).some(([member, shares]) =>
+    isInThousandsOf(shares, large.instance?.shares?.get(member) ?? shares)
+  )
+
 /** Creates functions that compare counts after adjusting them for the splits between their dates. */
 const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
+    !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) &&
     restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
-    !isAlike(small, large) &&
-    restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val))
+    hasClassInThousandsOf(small, large) || (!isAlike(small, large) &&
+      restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val)))
   const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
   return { isAlike, isInSmallerUnit, differsInUnit }
 }
@@ -275,11 +286,12 @@ const isInOtherUnit = (
  * - If the counts differ by a factor of more than ten, the new count becomes reliable if its filing's balance sheet
  *   agrees with it, or if another filing (the next report or an amendment) repeats it.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
- *   new count only if more reports state it than stated the old one. If the new count is the smaller one, at least
- *   three reports must state it, and balance sheets do not count as confirmation.
+ *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
+ *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
+ *   confirmation.
  * - A filing whose balance sheet contradicts its own count confirms nothing. If the two differ by a factor of about
  *   1,000 or 1,000,000, the count is considered to be in a wrong unit if it is the smaller of the two, or if only the
- *   balance sheet agrees with the last reliable count.
+ *   balance sheet agrees with the last reliable count. A later count that repeats it is in the same unit.
  */
 const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
@@ -326,12 +338,15 @@ const compareSeries = (
     if (newest === undefined) continue
     const date = { newest, facts }
     const balance = balances.get(newest.accn)
+    const sameError = Array.from(unitErrors).findLast(([fact]) => isAlike(fact, newest))
     if (isDecided(newest)) {
       rely(newest, [date])
     } else if (countOwnReasons(newest) >= 2 || (isPlaceholder(newest) && reliable !== undefined)) {
       if (reliable !== undefined) markJumps(date, reliable)
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
+    } else if (reliable === undefined && sameError !== undefined) {
+      markUnitErrors([date], sameError[1])
     } else if (reliable === undefined || isAlike(newest, reliable)) {
       // Confirm counts that were contradicted only by a doubtful count.
       for (const fact of reliableDates.flatMap(({ facts }) => facts)) {
@@ -356,7 +371,8 @@ const compareSeries = (
       // evidence.
       const mayBeInThousands = suggestUnitError && newest.val < reliable.val
       const isRepeated = suggestUnitError
-        ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
+        ? !isDecided(reliable) && candidates.length > reliableDates.length &&
+          (!mayBeInThousands || candidates.length >= 3)
         : new Set(similar.map(({ accn }) => accn)).size >= 2 && similar.some((fact) => !isContradicted(fact))
       const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
       // If two counts contradict each other and only one of them is doubtful for other reasons, that one is wrong.
@@ -492,7 +508,12 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     const read = String(fact.val)
     const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
     if (decision === undefined) return fact
-    const changed = { ...fact, val: Number(decision.value ?? fact.val) }
+    const changed: CompanyFact = {
+      ...fact,
+      val: Number(decision.value ?? fact.val),
+      // The operator's count does not say how many shares each class has.
+      ...(fact.instance !== undefined && { instance: { ...fact.instance, shares: undefined } }),
+    }
     decided.set(changed, { read, decision })
     return changed
   }
@@ -603,18 +624,20 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
 /** Determines the current count. `counts` must not contain values that an operator has declared unknown. */
 const findCurrent = (
   { facts, filings, splits = [] }: CountEvidence,
-  { counts, leftOut, onBalanceSheet, onCover }: {
+  { counts, leftOut, onBalanceSheet, onCover, unknown }: {
     readonly counts: ReadonlyArray<CompanyFact>
+    /** Counts that an operator has declared unknown. */
+    readonly unknown: ReadonlyArray<CompanyFact>
     readonly leftOut: ReadonlySet<CompanyFact>
     readonly onBalanceSheet: CountDoubts
     readonly onCover: CountDoubts
   },
-  hasCount: (accession: string) => boolean,
 ): CountAssessment["current"] => {
   const isOutdated = ({ filed }: CompanyFact) =>
     filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
-  /** Filing date of the newest filing with an unreadable cover page count. */
-  const unread = facts.unreadable.filter(({ accn, form }) => !isAmendment({ form }) && !hasCount(accn))
+  const hasCount = (accession: string) => counts.some(({ accn }) => accn === accession)
+  /** Filing date of the newest filing whose cover page count is unreadable or unknown. */
+  const unread = [...facts.unreadable, ...unknown].filter((count) => !isAmendment(count) && !hasCount(count.accn))
     .map(({ filed }) => filed).toSorted().at(-1)
   const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
     count === undefined || isOutdated(count) || leftOut.has(count) || (unread !== undefined && count.filed < unread)
@@ -643,7 +666,17 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const balanceSheetCounts = balances.filter((count) =>
     isDecided(count) || (count.val >= minCount && findPriceDoubt(count, keptFloats, evidence) === undefined)
   ).toSorted(byFactDate)
-  const balanceByFiling = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
+  /**
+   * Returns whether the balance sheet contradicts its own cover, and only the close speaks against it. The cover may be
+   * the wrong one then.
+   */
+  const isOpposed = (balance: CompanyFact) =>
+    balance.val >= minCount && findPriceDoubt(balance, keptFloats, { splits }) === undefined &&
+    keptCounts.some((cover) => cover.accn === balance.accn && !comparison.isAlike(cover, balance))
+  const balanceByFiling = new Map(
+    balances.filter((count) => balanceSheetCounts.includes(count) || isOpposed(count))
+      .map((count) => [count.accn, count]),
+  )
 
   // The first comparison ignores prices, because the support of a count determines whether a price casts doubt on it.
   const alone = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
@@ -714,8 +747,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, keptFloats, prices))),
     current: findCurrent(
       evidence,
-      { counts: keptCounts, leftOut, onBalanceSheet, onCover },
-      (accession) => counts.some((count) => count.accn === accession),
+      { counts: keptCounts, unknown: counts.filter((fact) => !isKept(fact)), leftOut, onBalanceSheet, onCover },
     ),
   }
 }

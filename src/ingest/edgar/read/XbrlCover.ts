@@ -189,9 +189,11 @@ const describeAxes = (axes: ReadonlyArray<string>) =>
 const sumShares = (classes: ReadonlyArray<{ readonly shares: number }>) =>
   classes.reduce((sum, { shares }) => sum + shares, 0)
 
+const notTheSum = "is stated with a total that is not the sum of the classes"
+
 /**
  * Keeps only the chosen counts in `classes`. Reports the counts as unreadable if a stated total is not the sum of the
- * classes.
+ * classes, or if one of three or more classes is the sum of the others and thus a total with another name.
  */
 const separateChosen = (
   { classes, date }: CoverCounts,
@@ -202,8 +204,12 @@ const separateChosen = (
     classes.filter(({ member }) => member !== null && members.includes(member))
   const [added, totals] = [select(chosen.added), select(chosen.totals)]
   const others = select(chosen.others).filter(({ shares }) => shares > 0)
-  return totals.some(({ shares }) => shares !== sumShares(added))
-    ? refuse("is stated with a total that is not the sum of the classes")
+  if (totals.some(({ shares }) => shares !== sumShares(added))) {
+    return refuse(notTheSum)
+  }
+  const hidden = added.length > 2 && added.find(({ shares }) => shares * 2 === sumShares(added))
+  return hidden
+    ? refuse(`is stated for ${hidden.member}, which is the sum of the others`)
     : { date, classes: added, ...(others.length > 0 && { others }) }
 }
 
@@ -246,8 +252,10 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   if (!counts.every(({ member }) => member === null || isQualifiedName(member))) {
     return refuse("is that of a class without a valid name")
   }
-  const newest = Map.groupBy(areTotal ? ofDate.filter(isTotal) : ofDate, ({ member }) => member)
+  const newest = Map.groupBy(ofDate.filter(({ unknownAxes }) => unknownAxes.length === 0), ({ member }) => member)
   const titles = groupTextsByMember(cover, "Security12bTitle", cik)
+  const choose = (named: ReadonlyArray<string>) =>
+    chooseMembers(named, (member) => Array.from(titles.get(member) ?? []))
   const listed = Array.from(titles).flatMap(([member, texts]) =>
     Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
   )
@@ -261,11 +269,14 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
     })
   if (areTotal) {
     const classes = readCounts([null])
-    return classes.length === 1 ? { date, classes } : refuse("is stated as several numbers")
+    if (classes.length !== 1) return refuse("is stated as several numbers")
+    const chosen = choose(Array.from(newest.keys()).flatMap((member) => member ?? []))
+    const added = typeof chosen === "string" ? [] : readCounts(chosen.added)
+    return added.length > 0 && sumShares(added) !== sumShares(classes) ? refuse(notTheSum) : { date, classes }
   }
   const members = Array.from(new Set([...counted, ...listed]))
   const named = members.flatMap((member) => member ?? [])
-  const chosen = chooseMembers(named, (member) => Array.from(titles.get(member) ?? []))
+  const chosen = choose(named)
   if (typeof chosen === "string") return refuse(chosen)
   const needed = [...chosen.added, ...chosen.totals]
   return named.length < members.length || readCounts(needed).length < needed.length
