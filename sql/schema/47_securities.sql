@@ -450,7 +450,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- company's newest cover page. `are_classes_unknown` means that the count may be the total of several classes whose
   -- numbers are not known.
   covered as materialized (
-    select counted.*, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
+    select counted.*, cover_cik, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
         when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) then false
         when jsonb_array_length(cover -> 'classes') > 1 or (cover ->> 'hasClasses')::boolean then true
         -- A balance sheet states the total for all classes. A filing's count comes from its balance sheet only if its
@@ -464,7 +464,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         )
       end as are_classes_unknown
     from counted left join lateral (
-      select cover, filed_on, coalesce(counted.outstanding = (
+      select cover, instance.cik as cover_cik, filed_on, coalesce(counted.outstanding = (
           select sum((class ->> 'shares')::numeric) from jsonb_array_elements(cover -> 'classes') as class
         ), false) as is_sum
       from public.edgar_instances as instance
@@ -476,7 +476,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as stated on true
   )
   select dataset, covered.symbol,
-    case when class is null then covered.symbol else public.stored_symbol(class ->> 'symbol') end,
+    case when class is null then covered.symbol else own_symbol end,
     case when not are_classes_unknown then coalesce(class ->> 'shares', outstanding::text)::numeric end,
     -- If `float_outstanding` has no date, uses the date in a filing with this count, then the date of the cover page,
     -- then the first day on which a row had the count.
@@ -500,6 +500,17 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     is_receipt, unit.ads_ratio, unit.stated_on
   from covered left join lateral jsonb_array_elements(cover -> 'classes') as class
       on jsonb_array_length(cover -> 'classes') > 1
+    -- A class has the close of its symbol only if the company has this symbol (D32) and no other class states it.
+    left join lateral (
+      select public.stored_symbol(class ->> 'symbol') as own_symbol
+      where (
+        select count(*) from jsonb_array_elements(cover -> 'classes') as other
+        where other ->> 'symbol' = class ->> 'symbol'
+      ) = 1 and exists (
+        select from public.company_symbols as known
+        where known.cik = covered.cover_cik and known.alias = public.stored_symbol(class ->> 'symbol')
+      )
+    ) as stated on true
     left join lateral (
       select ratio.ads_ratio, ratio.stated_on
       from unnest(tickers, starts, ends, owned_from) as period (ticker, starts, ends, owned_from) cross join lateral (

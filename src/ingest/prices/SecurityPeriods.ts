@@ -23,7 +23,7 @@ import { dependentDays, maxSplitDistance, runStatements } from "./PeriodSql.ts"
 export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
     `insert into touched
-      -- The splits that have a changed session or close around their day, with the symbol under which they are recorded.
+      -- Splits with a changed session or close around their day, and the symbol under which they are recorded.
       with recorded_splits as materialized (
         select ticker, effective_date, effective_date - ${maxSplitDistance} as first,
           effective_date + ${maxSplitDistance} as last, bool_or(is_close) as has_changed_closes

@@ -193,7 +193,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       }
     })))
 
-  it.effect("gives a market cap at the close of each class, and none if a class has no close (D44)", () =>
+  it.effect("gives a market cap at the close of each class, and none if a class has no close of its own (D44)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { addInstance, ingest, ingestAll, publish } = yield* startMarket
@@ -220,6 +220,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       yield* ingest()
       const expected = String(5_830_000_000n * 200n + 5_440_000_000n * 300n)
       assert.deepStrictEqual(yield* readCaps, [[`${expected}.00`], [`${expected}.00`]])
+      // Another company has the symbol of a class, or both classes have the same one.
+      yield* Service.insertRows("daily_prices", { ticker: "MSFT", date: "2026-05-01", close: "500" })
+      for (const symbol of ["MSFT", "GOOGL"]) {
+        const listings = alphabetListings.map((listing) => listing.symbol === "GOOG" ? { ...listing, symbol } : listing)
+        yield* sql`delete from edgar_instances`
+        addInstance(august, makeInstance({ cik, counts, listings }))
+        yield* ingestAll
+        assert.deepStrictEqual(yield* readCaps, [[null], [null]], symbol)
+      }
     })))
 
   /** Starts with a company in which one class A share is worth about 1,500 class B shares. */

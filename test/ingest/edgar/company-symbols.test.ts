@@ -615,7 +615,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         stub.responses.set(
           `/submissions/CIK${holding.cik}.json`,
           Stub.makeSubmissions(holding, [
-            { accession: "0009999999-26-000001", form: "8-K", filingDate: subtractDays(today, 5) },
+            { accession: "0009999999-26-000001", form: "8-K12B", filingDate: subtractDays(today, 5) },
           ]),
         )
         stub.responses.set(`/api/xbrl/companyfacts/CIK${holding.cik}.json`, {

@@ -165,12 +165,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
   it.effect("is not that of an unrelated company that had the symbol before (D38)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
-      const old = quarter(1, "2021-05-14", 50_000_000)
-      publish(acme, [old.filing], makeFacts(acme, [old.fact]))
-      yield* ingest()
-      publish(holding, [quarter(2, "2026-05-15", 0).filing], makeFacts(holding, []))
-      yield* ingest()
-      assert.deepStrictEqual(yield* readCounts, ["Acme Holdings Corp.", null, null, null, null])
+      for (const [since, filed, form] of [["2019-01-01", "2021-05-14", "8-K12B"], ["2018-01-01", "", "S-1"]] as const) {
+        const old = quarter(1, filed === "" ? subtractDays(yield* todayInNewYork, 90) : filed, 50_000_000)
+        publish(acme, [old.filing], makeFacts(acme, [old.fact]))
+        yield* ingest(since)
+        publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form }], makeFacts(holding, []))
+        yield* ingest(since)
+        assert.deepStrictEqual(yield* readCounts, ["Acme Holdings Corp.", null, null, null, null], form)
+      }
     })))
 })
 

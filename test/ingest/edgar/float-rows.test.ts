@@ -6,10 +6,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../../src/contract/Datasets.ts"
-import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { decodeCompanyFacts, listSources } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { listCountDoubts, makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
-import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
+import { type Decisions, formatDoubtKey } from "../../../src/ingest/edgar/read/Doubt.ts"
+import { assessCounts, type KnownSplit } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
@@ -247,6 +248,77 @@ describe("A share count", () => {
     const balances = [report("2025-03-31", 890_000_000), report("2025-06-30", 29_000_000)]
     const [row] = rowsOfText(makeText(reports, [], balances)).float_outstanding
     assert.strictEqual(row?.["outstanding"], "30000000")
+  })
+
+  const assess = (text: string, splits: ReadonlyArray<KnownSplit> = [], decisions: Decisions = new Map()) => {
+    const { current, counts } = assessCounts({ facts: decode(text), filings: [], splits, decisions })
+    return {
+      current: typeof current === "string" ? current : current.val,
+      reasons: counts.map(({ reasons }) => reasons.join("; ")),
+    }
+  }
+
+  it("is not believed if a known split has not changed it (D44)", () => {
+    for (const [split, dates] of [[30, ["2025-08-05", "2025-11-05"]], [4, ["2025-02-05", "2025-11-05"]]] as const) {
+      const splits = [{ day: "2025-10-01", ratio: 1 / split }]
+      const [before, unchanged] = dates.map((end) => ({ end, val: 30_000_000 }))
+      if (before === undefined || unchanged === undefined) return
+      const reason = `does not fit 30000000 on ${dates[0]}, which the splits since then make ${30_000_000 / split}`
+      assert.deepStrictEqual(assess(makeText([before, unchanged]), splits), {
+        current: "doubtful",
+        reasons: ["", reason],
+      })
+      const restated = { ...unchanged, val: 30_000_000 / split }
+      assert.deepStrictEqual(assess(makeText([before, restated]), splits).reasons, ["", ""])
+      // The recorded date may be wrong by some days.
+      const inexact = [{ day: "2025-11-01", ratio: 1 / split }]
+      assert.deepStrictEqual(assess(makeText([before, unchanged]), inexact).reasons, ["", ""])
+    }
+  })
+
+  const decideOn = (end: string, read: number, value: string | null): Decisions => {
+    const fact = decode(makeText([report(end, read)])).counts[0]
+    const url = fact === undefined ? "" : listSources(ciks.apple, fact)[0]
+    const key = formatDoubtKey({ table: "historical_float_pro", column: "outstanding_shares", url, read: String(read) })
+    return new Map([[key, { isConfirmed: false, value }]])
+  }
+
+  it("that an operator has corrected stays, however often the error is repeated (decision 0103)", () => {
+    const errors = ["2025-05-15", "2025-08-15", "2025-11-15", "2026-02-15"].map((end) => report(end, 25_123))
+    const { current, reasons } = assess(makeText(errors), [], decideOn("2025-05-15", 25_123, "25123000"))
+    assert.strictEqual(current, 25_123_000)
+    const reason = "differs from 25123000 on 2025-05-15 as if it were in another unit, such as thousands"
+    assert.deepStrictEqual(reasons, ["", reason, reason, reason])
+  })
+
+  it("that an operator declares unknown does not bring an older one back (decision 0103)", () => {
+    const [before, after] = [
+      report("2025-05-15", 5_000_000, { accn: "0000000001-25-000001" }),
+      report("2025-08-15", 9e7),
+    ]
+    const decisions = decideOn(after.end, after.val, null)
+    assert.strictEqual(assess(makeText([after, before]), [], decisions).current, "doubtful")
+    const next = report("2025-11-15", 6_000_000)
+    assert.strictEqual(assess(makeText([after, before, next]), [], decisions).current, 6_000_000)
+  })
+
+  it("in the unit of earlier ones that their balance sheets contradict is doubted, too (decision 0103)", () => {
+    const reports = ["2025-05-15", "2025-08-15", "2025-11-15"].map((end) => report(end, 25_123))
+    const balances = ["2025-03-31", "2025-06-30"].map((end) => report(end, 25_100_000))
+    const { current, reasons } = assess(makeText(reports, [], balances))
+    assert.strictEqual(current, 25_100_000)
+    assert.match(reasons[2] ?? "", /^differs from 25100000 on 2025-06-30 as if it were in another unit/)
+  })
+
+  it("is compared with its balance sheet even if only a close speaks against that one (decision 0103)", () => {
+    const accn = "0000000001-26-000000"
+    const facts = decode(makeText(
+      [report("2026-02-20", 1_615_432_700)],
+      [report("2025-06-30", 920_796_619, { accn, filed: "2026-02-28" })],
+      [report("2025-12-31", 16_154_327)],
+    ))
+    const { counts } = assessCounts({ facts, filings: [], closes: new Map([["2025-06-30", 3]]) })
+    assert.deepStrictEqual(counts[0]?.reasons, ["differs from 16154327 on the balance sheet of 2025-12-31"])
   })
 
   it("follows several reverse splits in a row", () => {

@@ -5,6 +5,7 @@ import { buildInstanceUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/read/XbrlCover.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import { addInstanceCounts } from "../../../src/ingest/edgar/store/InstanceCounts.ts"
 import { ciks, submissionsOf } from "./Recordings.ts"
 import { alphabetClasses, alphabetListings, type MadeCount, type MadeInstance, makeInstance } from "./Instances.ts"
@@ -80,10 +81,10 @@ describe("The cover of an instance", () => {
   })
 
   it("has one count if one is stated for all shares, and that is used as is", () => {
-    const all = { shares: 500 }
+    const all = { shares: 320 }
     assert.deepStrictEqual(read({ counts: [...two, all] }), {
       date: "2026-04-22",
-      classes: [{ member: null, symbol: null, shares: 500 }],
+      classes: [{ member: null, symbol: null, shares: 320 }],
     })
     assert.deepInclude(read({ counts: [...two, all, { shares: 501 }] }), {
       classes: [],
@@ -232,6 +233,59 @@ describe("The cover of an instance", () => {
     assert.isUndefined(sumWith("acme:SecurityTwoMember", "American depositary shares, each representing one share"))
   })
 
+  it("cannot be read if a count without a class is not the sum of the classes beside it (decision 0103)", () => {
+    for (const counts of [[{ shares: 300 }, { shares: 20, member: classB }], [{ shares: 310 }, ...two]]) {
+      const unreadable = "is stated with a total that is not the sum of the classes"
+      assert.deepInclude(read({ counts }), { classes: [], unreadable })
+    }
+    assert.strictEqual(sumOf({ counts: [{ shares: 320 }, ...two] }), 320)
+    assert.strictEqual(
+      sumOf({ counts: [{ shares: 300 }, { shares: 20, member: "us-gaap:PreferredStockMember" }] }),
+      300,
+    )
+  })
+
+  it("cannot be read if a class may be the common stock beside it, or their sum (decision 0103)", () => {
+    const common = { shares: 300, member: "us-gaap:CommonStockMember" }
+    for (const name of ["AcmeCorpCommonStock", "PreSplitCommonStock", "VotingCommonStock"]) {
+      const member = `acme:${name}Member`
+      const unreadable = `is stated for ${common.member} and ${member}, which may be one class`
+      assert.deepInclude(read({ counts: [common, { shares: 20, member }] }), { classes: [], unreadable })
+    }
+    const sum = `is stated for ${common.member}, which is the sum of the others`
+    assert.deepInclude(read({ counts: [{ ...common, shares: 320 }, ...two] }), { classes: [], unreadable: sum })
+    assert.strictEqual(sumOf({ counts: [common, ...two] }), 620)
+    for (const name of ["CommonClassB", "NonvotingCommonStock", "SeriesBCommonStock"]) {
+      assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: `acme:${name}Member` }] }), 320)
+    }
+  })
+
+  it("with a class in thousands is compared with the same class of the report before (decision 0103)", () => {
+    const assess = (...reports: ReadonlyArray<readonly [number, number]>) => {
+      const filings = submissionsOf(ciks.apple).filings.slice(0, reports.length).map((filing, index) => ({
+        ...filing,
+        accession: `0001652044-26-00000${index}`,
+        form: "10-Q",
+        filingDate: `2026-0${index * 3 + 2}-10`,
+        reportDate: `2026-0${index * 3 + 1}-30`,
+      }))
+      const instances = filings.map(({ accession, filingDate }, index) => {
+        const [a = 0, b = 0] = reports[index] ?? []
+        const classes = [[classA, a], [classB, b]] as const
+        const date = filingDate.replace(/10$/, "01")
+        const cover = { date, classes: classes.map(([member, shares]) => ({ member, shares, symbol: null })) }
+        return { cik, accession, filingDate, cover }
+      })
+      const facts = addInstanceCounts(makeEmptyFacts(cik), filings, instances)
+      return assessCounts({ facts, filings }).counts.map(({ reasons }) => reasons)
+    }
+    assert.deepStrictEqual(assess([58_000_000, 84_000_000], [58_000, 84_000_000]), [[], [
+      "differs from 142000000 on 2026-02-01 as if it were in another unit, such as thousands",
+    ]])
+    // Shares of one class were converted into shares of the other one.
+    assert.deepStrictEqual(assess([58_000_000, 84_000_000], [58_000, 141_942_000]), [[], []])
+  })
+
   it("names what is not added with its count (D44)", () => {
     const stored = {
       date: "2026-04-22",
@@ -352,6 +406,13 @@ const sumWithRegularExpressions = (xml: string) => {
   const stated = (member: string) =>
     new Set(facts.filter((fact) => fact.date === last && fact.member === member).map(({ shares }) => shares))
   const members = stated("all").size > 0 ? ["all"] : Array.from(new Set(facts.map(({ member }) => member)))
+  const parts = new Set(facts.map(({ member }) => member).filter((member) => member !== "all"))
+  const single = Array.from(parts, stated).filter(({ size }) => size === 1).map((shares) =>
+    Number(Array.from(shares)[0])
+  )
+  const [total] = stated("all")
+  const isSum = total === undefined || single.length === 0 || single.reduce((a, b) => a + b) === Number(total)
+  if (!isSum) return undefined
   if (members.length === 0 || members.some((member) => stated(member).size !== 1)) return undefined
   return members.reduce((sum, member) => sum + Number(Array.from(stated(member))[0]), 0)
 }

@@ -651,6 +651,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       yield* DayBars.emptyTables
       const sql = yield* SqlClient.SqlClient
       const cik = "0001067983"
+      yield* sql`insert into company_symbols values ('BRK-A', ${cik}, 'BRK-B'), ('BRK-B', ${cik}, 'BRK-B')`
       yield* storeListing("BRK-B", { cik: "1067983", outstanding: "1300480000" })
       const classes = [{ member: "a", symbol: "BRK.A", shares: 480_000 }, {
         member: "b",

@@ -36,6 +36,8 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   readonly instance?: {
     /** Whether the count is the sum of several share classes, or a total set by an operator in place of such a sum. */
     readonly hasClasses: boolean
+    /** The number of shares of each class, by member. */
+    readonly shares?: ReadonlyMap<string | null, number> | undefined
     /**
      * The share classes with their symbols and counts, as text. Empty if the instance has a single count of all shares.
      */

@@ -50,6 +50,11 @@ export interface ClassName {
    * and `ClassACommonStock`.
    */
   readonly identity: string
+  /**
+   * Whether the identifying words could also describe the company's only class, as in `AcmeCorpCommonStock` and
+   * `VotingCommonStock`.
+   */
+  readonly mayBeOnlyClass: boolean
 }
 
 /** The role of a word in a class name. Words that are not in the vocabulary have the role `name`. */
@@ -440,5 +445,6 @@ export const readClassName = (member: string): ClassName => {
   return {
     kind: isTotal(words) ? "total" : applyLink(classifyCore(phrase), phrase),
     identity: Array.from(new Set(distinct.map(({ text }) => text))).toSorted().join(" "),
+    mayBeOnlyClass: distinct.every(({ role }) => role === "name" || role === "voting"),
   }
 }

@@ -3,7 +3,7 @@
  * (docs/decisions/0103-unknown-values-of-filings.md). XBRL represents each class as a member of a dimension.
  */
 import { classifySharesByTitle } from "./SecurityTitles.ts"
-import { type ClassKind, readClassName } from "./ShareClassNames.ts"
+import { type ClassKind, type ClassName, readClassName } from "./ShareClassNames.ts"
 
 /** The XBRL members on a cover page, sorted by how their counts are used. */
 export interface ChosenMembers {
@@ -16,12 +16,9 @@ export interface ChosenMembers {
 }
 
 /** A member together with what its name and titles say about the class. */
-interface Member {
+interface Member extends ClassName {
   /** Qualified name, such as `us-gaap:CommonClassAMember`. */
   readonly name: string
-  readonly kind: ClassKind
-  /** Equal for names that may refer to the same class (`ClassName.identity`). */
-  readonly identity: string
 }
 
 /**
@@ -38,14 +35,16 @@ const receiptPattern = /\bdeposit[ao]ry\b|\b[ag]d[rs]s?\b/i
  * titles that the cover page states for the member.
  */
 const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
-  const { identity, kind } = readClassName(name.replace(/^.*:/, ""))
-  if (!describedByTitle.has(kind)) return { name, kind, identity }
+  const read = readClassName(name.replace(/^.*:/, ""))
+  const { kind } = read
+  const make = (kind: ClassKind): Member => ({ ...read, name, kind })
+  if (!describedByTitle.has(kind)) return make(kind)
   const ofTitles = new Set(titles.flatMap((title) => classifySharesByTitle(title) ?? []))
   if (ofTitles.size > 1 || titles.some((title) => receiptPattern.test(title))) {
-    return { name, kind: "unclear", identity }
+    return make("unclear")
   }
-  if (ofTitles.has("other") || ofTitles.has("preferred")) return { name, kind: "other", identity }
-  return { name, kind: ofTitles.has("common") && kind !== "class" ? "common" : kind, identity }
+  if (ofTitles.has("other") || ofTitles.has("preferred")) return make("other")
+  return make(ofTitles.has("common") && kind !== "class" ? "common" : kind)
 }
 
 const getNames = (members: ReadonlyArray<Member>) => members.map(({ name }) => name)
@@ -77,8 +76,11 @@ const findUnclear = (shares: ReadonlyArray<Member>, undescribed: ReadonlyArray<M
 }
 
 /** Returns members whose names may refer to the same class, or undefined if there are none. */
-const findRepeated = (members: ReadonlyArray<Member>) =>
-  Array.from(Map.groupBy(members, ({ identity }) => identity).values()).find(({ length }) => length > 1)
+const findRepeated = (members: ReadonlyArray<Member>) => {
+  const isBare = members.some(({ identity, kind }) => kind === "common" && identity === "")
+  const groups = Map.groupBy(members, ({ identity, mayBeOnlyClass }) => isBare && mayBeOnlyClass ? "" : identity)
+  return Array.from(groups.values()).find(({ length }) => length > 1)
+}
 
 /**
  * Selects the members whose counts add up to the number of common shares:

@@ -68,6 +68,9 @@ const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
  */
 const minShareOfClose = 0.002
 
+/** Maximum number of days by which the recorded date of a split may be wrong. */
+const maxSplitDelay = 7
+
 /**
  * Maximum age of a public float, in days, when it is compared with counts. Companies state it once a year, months after
  * its date.
@@ -224,38 +227,48 @@ const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: st
  * Returns what a count may be on one of the `days`, after the splits between its date and that day. There are several
  * candidates, because it is not known whether the filing has already adjusted the count for splits up to the filing
  * date, and because recorded split dates can be inexact. The first candidate assumes that the count is as of its own
- * date and applies to the first day. The last one is the unchanged count.
+ * date and applies to the first day. If a ratio is unknown, the count is not adjusted.
  */
 const restate = (
   { end, filed, val }: CompanyFact,
   days: ReadonlyArray<string>,
   splits: ReadonlyArray<KnownSplit>,
 ): readonly [number, ...Array<number>] => {
-  if (splits.length === 0) return [val]
-  const values = [end, filed].flatMap((from) =>
-    days.flatMap((to) => {
-      const factor = findSplitFactor(splits, from, to)
-      return factor === undefined ? [] : [val * factor]
-    })
+  const isNear = ({ day }: KnownSplit) =>
+    [end, filed, ...days].some((other) => Math.abs(countDays(day, other)) <= maxSplitDelay)
+  const [first = val, ...others] = [splits, splits.filter((split) => !isNear(split))].flatMap((known) =>
+    [end, filed].flatMap((from) => days.map((to) => val * (findSplitFactor(known, from, to) ?? 1)))
   )
-  const [first = val, ...others] = values
-  return [first, ...others, val]
+  return [first, ...others]
 }
+
+/**
+ * Returns whether a class on one cover page appears to be in thousands or millions of the shares that another cover
+ * page states for it. If the sum of all classes is not smaller, its shares were converted into those of another class.
+ */
+const hasClassInThousandsOf = (small: CompanyFact, large: CompanyFact) =>
+  small.val < large.val &&
+  Array.from(small.instance?.shares ?? []).some(([member, shares]) =>
+    isInThousandsOf(shares, large.instance?.shares?.get(member) ?? shares)
+  )
 
 /**
  * Creates functions that compare counts after adjusting them for the splits between their dates:
  *
  * - `isAlike`: whether the counts differ by at most the factor `ratio`
- * - `isInSmallerUnit`: whether the first count appears to be in thousands or millions of shares while the second one is
- *   in shares
+ * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
+ *   while the second one is in shares
  * - `differsInUnit`: whether this is so for either count
  */
 const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
+  /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
-    restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, ratio))
+    !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) &&
+    restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
+  /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
-    !isAlike(small, large) &&
-    restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val))
+    hasClassInThousandsOf(small, large) || (!isAlike(small, large) &&
+      restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val)))
   const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
   return { isAlike, isInSmallerUnit, differsInUnit }
 }
@@ -343,11 +356,12 @@ const isInOtherUnit = (
  * - If a count differs by a factor of more than ten, it becomes reliable if its filing's balance sheet agrees with it,
  *   or if another filing (the next report or an amendment) repeats it.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
- *   new count only if more reports state it than stated the old one. If the new count is the smaller one, at least
- *   three reports must state it, and balance sheets do not count as confirmation.
+ *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
+ *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
+ *   confirmation.
  * - A filing whose balance sheet contradicts its own count confirms nothing. If the two differ by a factor of about
  *   1,000 or 1,000,000, the count is considered to be in a wrong unit if it is the smaller of the two, or if only the
- *   balance sheet agrees with the last reliable count.
+ *   balance sheet agrees with the last reliable count. A later count that repeats it is in the same unit.
  */
 const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
@@ -434,7 +448,8 @@ const compareSeries = (
     // evidence.
     const mayBeInThousands = suggestUnitError && newest.val < former.val
     const isRepeated = suggestUnitError
-      ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
+      ? !isDecided(former) && candidates.length > reliableDates.length &&
+        (!mayBeInThousands || candidates.length >= 3)
       : new Set(similar.map(({ accn }) => accn)).size >= 2 && isConfirmedByOther
     const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
     // If two counts contradict each other and only the former has reasons of its own to doubt it, the former is wrong.
@@ -455,6 +470,7 @@ const compareSeries = (
     if (newest === undefined) continue
     const date = { newest, facts }
     const balance = balances.get(newest.accn)
+    const sameError = Array.from(unitErrors).findLast(([fact]) => isAlike(fact, newest))
     if (isDecided(newest)) {
       rely(newest, [date])
     } else if (countOwnReasons(newest) >= 2 || (isPlaceholder(newest) && reliable !== undefined)) {
@@ -462,6 +478,8 @@ const compareSeries = (
       if (reliable !== undefined) markJumps(date, reliable)
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
+    } else if (reliable === undefined && sameError !== undefined) {
+      markUnitErrors([date], sameError[1])
     } else if (reliable === undefined || isAlike(newest, reliable)) {
       acceptSimilar(date, reliable)
     } else {
@@ -546,7 +564,10 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
-const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
+const formatJump = ({ end, val }: CompanyFact, restated = val) =>
+  restated === val
+    ? `is more than ten times up or down from ${val} on ${end}`
+    : `does not fit ${val} on ${end}, which the splits since then make ${formatNumber(restated)}`
 
 /**
  * Returns clauses about the different values that other filings state for the same date. Values that differ only by
@@ -612,7 +633,12 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     const read = String(fact.val)
     const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
     if (decision === undefined) return fact
-    const changed = { ...fact, val: Number(decision.value ?? fact.val) }
+    const changed: CompanyFact = {
+      ...fact,
+      val: Number(decision.value ?? fact.val),
+      // The operator's count does not say how many shares each class has.
+      ...(fact.instance !== undefined && { instance: { ...fact.instance, shares: undefined } }),
+    }
     decided.set(changed, { read, decision })
     return changed
   }
@@ -729,12 +755,13 @@ interface CountContext {
   readonly isPlaceholder: boolean
   /** The counts that are credible enough to contradict this one if they are for the same date. */
   readonly rivals: ReadonlyArray<CompanyFact>
+  readonly splits: ReadonlyArray<KnownSplit>
 }
 
 /** Returns the reasons to doubt a count, as clauses. */
 const listCountReasons = (
   fact: CompanyFact,
-  { balance, comparison, doubts, isPlaceholder, price, rivals }: CountContext,
+  { balance, comparison, doubts, isPlaceholder, price, rivals, splits }: CountContext,
 ): ReadonlyArray<string> => {
   const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
   const contradictsBalance = balance !== undefined && balance !== shownBy && !comparison.isAlike(fact, balance) &&
@@ -744,7 +771,7 @@ const listCountReasons = (
     ...(shownBy !== undefined
       ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
       : jumpFrom !== undefined
-      ? [formatJump(jumpFrom)]
+      ? [formatJump(jumpFrom, restate(jumpFrom, [fact.end], splits)[0])]
       : []),
     ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
     ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
@@ -779,22 +806,27 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
  * - `counts`: all counts from cover pages, sorted by date, except those that an operator has declared unknown
  * - `leftOut`: the counts that are not published, because there are too many reasons to doubt them
  * - `onCover`, `onBalanceSheet`: the results of comparing the counts with each other
- * - `hasCount`: whether the filing with this accession number has a count, possibly one that an operator has set
+ * - `unknown`: the counts from cover pages that an operator has declared unknown
  */
 const findCurrent = (
   { facts, filings, splits = [] }: CountEvidence,
-  { counts, leftOut, onBalanceSheet, onCover }: {
+  { counts, leftOut, onBalanceSheet, onCover, unknown }: {
     readonly counts: ReadonlyArray<CompanyFact>
+    readonly unknown: ReadonlyArray<CompanyFact>
     readonly leftOut: ReadonlySet<CompanyFact>
     readonly onBalanceSheet: CountDoubts
     readonly onCover: CountDoubts
   },
-  hasCount: (accession: string) => boolean,
 ): CountAssessment["current"] => {
   const isOutdated = ({ filed }: CompanyFact) =>
     filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
-  /** Filing date of the newest filing whose cover page count cannot be read, or undefined if there is none. */
-  const lastUnread = facts.unreadable.filter(({ accn, form }) => !isAmendment({ form }) && !hasCount(accn))
+  const hasCount = (accession: string) => counts.some(({ accn }) => accn === accession)
+  /**
+   * Filing date of the newest filing whose cover page count cannot be read or was declared unknown by an operator.
+   * Undefined if there is none.
+   */
+  const lastUnread = [...facts.unreadable, ...unknown]
+    .filter((count) => !isAmendment(count) && !hasCount(count.accn))
     .map(({ filed }) => filed).toSorted().at(-1)
   const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
     count === undefined || isOutdated(count) || leftOut.has(count) ||
@@ -839,7 +871,17 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const balanceSheetCounts = balances.filter((count) =>
     isDecided(count) || (count.val >= minCount && findPriceDoubt(count, knownFloats, evidence) === undefined)
   ).toSorted(byFactDate)
-  const balanceByFiling = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
+  /**
+   * Returns whether the balance sheet contradicts its own cover, and only the close speaks against it. The cover may be
+   * the wrong one then.
+   */
+  const isOpposed = (balance: CompanyFact) =>
+    balance.val >= minCount && findPriceDoubt(balance, knownFloats, { splits }) === undefined &&
+    knownCounts.some((cover) => cover.accn === balance.accn && !comparison.isAlike(cover, balance))
+  const balanceByFiling = new Map(
+    balances.filter((count) => balanceSheetCounts.includes(count) || isOpposed(count))
+      .map((count) => [count.accn, count]),
+  )
 
   const baseEvidence = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
   const unpriced = compareSeries(knownCounts, {
@@ -878,6 +920,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       balance: all === knownCounts ? balanceByFiling.get(fact.accn) : undefined,
       price: prices.ofCounts.get(fact),
       isPlaceholder: isPlaceholder(fact),
+      splits,
       // A count is not contradicted by a count that has more reasons against it.
       rivals: all.filter((other) =>
         !doubts.unitErrors.has(other) && (isDecided(other) || countOwnReasons(other) <= countOwnReasons(fact))
@@ -902,8 +945,13 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, knownFloats, prices))),
     current: findCurrent(
       evidence,
-      { counts: knownCounts, leftOut, onBalanceSheet, onCover },
-      (accession) => counts.some((count) => count.accn === accession),
+      {
+        counts: knownCounts,
+        unknown: counts.filter((fact) => !isKnown(fact)),
+        leftOut,
+        onBalanceSheet,
+        onCover,
+      },
     ),
   }
 }

@@ -223,6 +223,8 @@ const describeAxes = (axes: ReadonlyArray<string>) =>
 const sumShares = (classes: ReadonlyArray<{ readonly shares: number }>) =>
   classes.reduce((sum, { shares }) => sum + shares, 0)
 
+const notTheSum = "is stated with a total that is not the sum of the classes"
+
 /** A share count on the cover page. */
 interface StatedCount {
   /** Undefined if the instance lacks the context that the fact refers to. */
@@ -261,18 +263,54 @@ interface NewestCounts {
   readonly refuse: (unreadable: string) => CoverCounts
 }
 
-/** Returns the number of all shares. A cover page may repeat this number, but must not state two different ones. */
-const selectTotal = ({ date, ofDate, refuse }: NewestCounts): CoverCounts => {
+/** Returns functions that select and count the classes with a count for the newest date. */
+const makeClassReader = (cover: CoverFacts, cik: string, { ofDate }: NewestCounts) => {
+  const countsByMember = Map.groupBy(
+    ofDate.filter(({ unknownAxes }) => unknownAxes.length === 0),
+    ({ member }) => member,
+  )
+  const titles = groupTextsByMember(cover, "Security12bTitle", cik)
+  const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
+  return {
+    members: Array.from(countsByMember.keys()),
+    /** The members that the cover page lists under a title for common shares; null for a title without a member. */
+    withCommonTitle: Array.from(titles).flatMap(([member, texts]) =>
+      Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
+    ),
+    choose: (members: ReadonlyArray<string>) =>
+      chooseMembers(members, (member) => Array.from(titles.get(member) ?? [])),
+    /** Returns the counts of the members that have exactly one count. */
+    readCounts: (members: ReadonlyArray<string>) =>
+      members.flatMap((member) => {
+        const [shares, ...others] = new Set(countsByMember.get(member)?.map(({ shares }) => shares))
+        return shares === undefined || others.length > 0
+          ? []
+          : [{ member, symbol: findSymbol(symbols.get(member)), shares }]
+      }),
+  }
+}
+
+/**
+ * Returns the number of all shares. A cover page may repeat this number, but must not state two different ones. If it
+ * also states the classes, the number must be their sum.
+ */
+const selectTotal = (cover: CoverFacts, cik: string, newest: NewestCounts): CoverCounts => {
+  const { date, ofDate, refuse } = newest
   const [shares, ...others] = new Set(ofDate.filter(isTotal).map(({ shares }) => shares))
-  return shares === undefined || others.length > 0
-    ? refuse("is stated as several numbers")
+  if (shares === undefined || others.length > 0) return refuse("is stated as several numbers")
+  const { choose, members, readCounts } = makeClassReader(cover, cik, newest)
+  const chosen = choose(members.flatMap((member) => member ?? []))
+  const added = typeof chosen === "string" ? [] : readCounts(chosen.added)
+  return added.length > 0 && sumShares(added) !== shares
+    ? refuse(notTheSum)
     : { date, classes: [{ member: null, symbol: null, shares }] }
 }
 
 /**
  * Returns the counts of the classes of common shares. The classes are those with a count for any date and those that
  * the cover page lists under a title for common shares. Each must have exactly one count for the newest date;
- * otherwise, their sum would be too low. If the cover page also states a total, it must be that sum.
+ * otherwise, their sum would be too low. If the cover page also states a total, it must be that sum. If one of three or
+ * more classes is the sum of the others, it is a total with another name, so the counts are unreadable.
  *
  * @param counts the counts for all dates
  */
@@ -280,35 +318,23 @@ const selectClasses = (
   cover: CoverFacts,
   cik: string,
   counts: ReadonlyArray<StatedCount>,
-  { date, ofDate, refuse }: NewestCounts,
+  newest: NewestCounts,
 ): CoverCounts => {
-  const countsByMember = Map.groupBy(ofDate, ({ member }) => member)
-  const titles = groupTextsByMember(cover, "Security12bTitle", cik)
-  const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
-  const withCommonTitle = Array.from(titles).flatMap(([member, texts]) =>
-    Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
-  )
+  const { date, refuse } = newest
+  const { choose, readCounts, withCommonTitle } = makeClassReader(cover, cik, newest)
   const withCount = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
   const members = Array.from(new Set([...withCount, ...withCommonTitle]))
   const named = members.flatMap((member) => member ?? [])
-  const chosen = chooseMembers(named, (member) => Array.from(titles.get(member) ?? []))
+  const chosen = choose(named)
   if (typeof chosen === "string") return refuse(chosen)
-  /** The counts of the members that have exactly one count for the date. */
-  const classes = named.flatMap((member) => {
-    const [shares, ...others] = new Set(countsByMember.get(member)?.map(({ shares }) => shares))
-    return shares === undefined || others.length > 0
-      ? []
-      : [{ member, symbol: findSymbol(symbols.get(member)), shares }]
-  })
-  const select = (members: ReadonlyArray<string>) => classes.filter(({ member }) => members.includes(member))
-  const [added, totals] = [select(chosen.added), select(chosen.totals)]
+  const [added, totals] = [readCounts(chosen.added), readCounts(chosen.totals)]
   const lacksCounts = added.length < chosen.added.length || totals.length < chosen.totals.length
   // If `named` is shorter than `members`, an older count is for all shares. Its relation to the classes is unclear.
   if (named.length < members.length || lacksCounts) return refuse("is not stated once for each class on one date")
-  if (totals.some(({ shares }) => shares !== sumShares(added))) {
-    return refuse("is stated with a total that is not the sum of the classes")
-  }
-  const others = select(chosen.others).filter(({ shares }) => shares > 0)
+  if (totals.some(({ shares }) => shares !== sumShares(added))) return refuse(notTheSum)
+  const hidden = added.length > 2 ? added.find(({ shares }) => shares * 2 === sumShares(added)) : undefined
+  if (hidden !== undefined) return refuse(`is stated for ${hidden.member}, which is the sum of the others`)
+  const others = readCounts(chosen.others).filter(({ shares }) => shares > 0)
   return { date, classes: added, ...(others.length > 0 && { others }) }
 }
 
@@ -342,7 +368,7 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
     return refuse("is that of a class without a valid name")
   }
   const newest: NewestCounts = { date, ofDate, refuse }
-  return hasTotal ? selectTotal(newest) : selectClasses(cover, cik, counts, newest)
+  return hasTotal ? selectTotal(cover, cik, newest) : selectClasses(cover, cik, counts, newest)
 }
 
 /**

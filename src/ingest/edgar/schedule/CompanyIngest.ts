@@ -653,7 +653,7 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
   // count.
   if (read !== undefined) visit.done.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
-  const stored = yield* readStoredCounts(context.issuer)
+  const stored = yield* readStoredCounts(context.issuer, filingList.filings)
   const issuer = { ...context.issuer, exchange: context.issuer.exchange ?? stored.exchange }
   const submissions = { ...filingList, sicDescription: filingList.sicDescription ?? stored.industry }
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {

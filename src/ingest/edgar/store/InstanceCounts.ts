@@ -68,6 +68,7 @@ const makeFact = (
     path: "dei/EntityCommonStockSharesOutstanding/shares",
     instance: {
       hasClasses: classes.length > 1,
+      shares: new Map(classes.map(({ member, shares }) => [member, shares])),
       classes: describeClasses(classes),
       ...(others.length > 0 && { others: describeClasses(others) }),
       source: classes.map(({ member }) => member === null ? url : `${url}[${member}]`),

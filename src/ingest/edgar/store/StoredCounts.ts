@@ -10,6 +10,7 @@ import { todayInChicago, todayInNewYork } from "../../../contract/rules/Dates.ts
 import type { CompanyFact } from "../read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
+import type { EdgarFiling } from "../read/Submissions.ts"
 import { CurrentCount, type KnownSplit, unknownCount } from "../read/ShareCounts.ts"
 import { requeueDocument } from "./IngestWork.ts"
 
@@ -40,12 +41,17 @@ const maxInheritedDays = 400
  *
  * If the symbol is new and has no count in `float_outstanding`, uses the count stored under the company's previous
  * symbol. The row may belong to another company that used the symbol before. Its count is used only if it is recent,
- * because symbols are later reused by unrelated companies. The row's `source` URLs contain the CIK and thus identify
- * the company.
+ * and only if the company has filed as its successor or has changed its symbol, because unrelated companies reuse
+ * symbols. The row's `source` URLs contain the CIK and thus identify the company.
  */
-export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = [], ticker }: Issuer) {
+export const readStoredCounts = Effect.fnUntraced(function* (
+  { cik, periods = [], ticker }: Issuer,
+  filings: ReadonlyArray<Pick<EdgarFiling, "form">>,
+) {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInNewYork
+  // Rule 12g-3 requires these forms of a successor. An unrelated new company also has no facts at first.
+  const isSuccessor = filings.some(({ form }) => /^8-K12(B|G3)/.test(form))
   // The last period is that of the current symbol, so the one before it has the previous symbol, if there is any.
   const previousSymbol = periods.map((period) => period.ticker).slice(-2, -1)
   const symbols = [ticker, ...previousSymbol]
@@ -58,7 +64,7 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
     from float_outstanding where ticker = any(${symbols}::text[]) and outstanding is not null and (
       array_to_string(source, ' ') !~ '/CIK[0-9]{10}' is not false
       or array_to_string(source, ' ') like ${`%/CIK${cik}%`}
-      or filed_at >= ${today}::text::date - ${maxInheritedDays}::int
+      or (${isSuccessor} or ticker <> ${ticker}) and filed_at >= ${today}::text::date - ${maxInheritedDays}::int
     ) order by array_position(${symbols}::text[], ticker) limit 1
   `)
   // One row with the company's values in `screener` and, where these are unknown (null or empty), in
