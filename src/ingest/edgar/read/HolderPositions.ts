@@ -152,10 +152,11 @@ const returnsToStart = (lines: Lines, start: bigint | undefined, tolerance: bigi
 /**
  * Returns whether the lines are in chronological order, so that the last one is the last transaction. Amounts may
  * deviate by up to `tolerance`. An exercise on the first line is assumed to come first, because its shares are sold
- * afterwards.
+ * afterwards, unless the amount at the end of the previous day shows another order.
  */
 const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
-  (lines[0]?.isExercise === true || !returnsToStart(lines, start, tolerance)) && isConsistent(lines, tolerance)
+  (!returnsToStart(lines, start, tolerance) ||
+    (lines[0]?.isExercise === true && lines.every(({ held }) => held !== start))) && isConsistent(lines, tolerance)
 
 /**
  * Returns the lines that may be the last transaction of a day. `lines` contains all lines for that day, in document
@@ -181,9 +182,28 @@ const isNewestFirst = (lines: Lines) => {
 }
 
 /**
+ * Returns whether the lines add more securities than are held afterwards, as if a negative number had been held before.
+ * Some filers state on all lines of a day the amount after the last one. Amounts may be rounded to whole shares.
+ */
+const addTooMuch = (ofDay: Lines) => {
+  const isOneAmount = new Set(ofDay.map(({ held }) => held)).size === 1
+  return (isOneAmount ? [ofDay] : ofDay.map((line) => [line])).some((lines) =>
+    (["change", "impliedChange"] as const).every((change) => {
+      const before = lines.reduce<bigint | null>((held, line) => {
+        const added = line[change]
+        return held === null || added === null ? null : held - added
+      }, lines[0]?.held ?? null)
+      return before !== null && before <= -oneShare
+    })
+  )
+}
+
+/**
  * Returns the lines that may be the last transaction of a position. This is the line with the latest date or, if
  * several lines have that date, the one whose amounts show that it is last. If the amounts contradict each other,
- * returns all lines for that date.
+ * returns all lines for that date. If all lines, as listed, form a chain of amounts that ends elsewhere, a date is
+ * probably wrong, so the lines at both ends are returned. Returns none if the lines of a day add more securities than
+ * are held afterwards.
  */
 export const findLastLines = (lines: Lines): Lines => {
   const ordered = isNewestFirst(lines) ? lines.toReversed() : lines
@@ -191,8 +211,13 @@ export const findLastLines = (lines: Lines): Lines => {
     ? [ordered]
     : Array.from(Map.groupBy(ordered, ({ date }) => date ?? "")).toSorted(([a], [b]) => a < b ? -1 : 1)
       .map(([, ofDay]) => ofDay)
-  return days.reduce<Lines>((before, ofDay) => {
+  if (days.some(addTooMuch)) return []
+  const last = days.reduce<Lines>((before, ofDay) => {
     const [start = null, ...others] = new Set(before.map(({ held }) => held))
     return findLastLinesOfDay(ofDay, start === null || others.length > 0 ? undefined : start)
   }, [])
+  const undated = lines.map((line) => ({ ...line, date: null }))
+  const isOneChain = [undated, undated.toReversed()].some((listed) => isConsistent(listed, 0n))
+  const end = days.length > 1 && isOneChain ? findEndOfTrail(lines, undefined) : undefined
+  return end === undefined ? last : [...last, ...lines.filter(({ held }) => held === end)]
 }

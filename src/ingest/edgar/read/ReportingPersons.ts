@@ -100,19 +100,25 @@ const agree = (size: ClassSize, other: ClassSize) => isAtMost(size, other) && is
 /**
  * Marks percentages that contradict each other as doubtful. A person's amount and percentage imply the size of the
  * class. If a person's class size disagrees with the majority, or if there is no majority, that person's percentage is
- * marked. The amount is marked as well, unless someone in the majority states the same amount or all persons do, as is
- * common in groups.
+ * marked. The amount is marked as well, unless someone in the majority states the same amount, or all who disagree do,
+ * as is common in groups. A size without an upper bound supports nobody, because it agrees with too many: a person
+ * without shares agrees with everyone.
  */
 const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sizes = persons.map(findClassSize)
   const known = sizes.flatMap((size) => size ?? [])
-  const isBelieved = (size: ClassSize | undefined) =>
-    size === undefined || known.filter((other) => agree(size, other)).length * 2 > known.length
+  const findOpponents = (size: ClassSize | undefined) =>
+    size === undefined ? [] : known.filter((other) => !agree(size, other))
+  const isBelieved = (size: ClassSize | undefined) => {
+    const opponents = findOpponents(size).length
+    if (size === undefined || opponents === 0) return true
+    return known.filter((other) => other.most !== undefined && agree(size, other)).length > opponents
+  }
   if (sizes.every(isBelieved)) return persons
   const amountsOf = (select: (index: number) => boolean) =>
     new Set(persons.flatMap(({ amount }, index) => select(index) ? amount.value ?? [] : []))
   const believed = amountsOf((index) => isBelieved(sizes[index]))
-  const isShared = amountsOf(() => true).size === 1
+  const isShared = amountsOf((index) => findOpponents(sizes[index]).length > 0).size === 1
   return persons.map((person, index) => {
     if (isBelieved(sizes[index])) return person
     const reason = "gives, with the amount, another size of the class than other persons give"
