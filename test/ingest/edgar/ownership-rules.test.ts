@@ -226,10 +226,13 @@ describe("The last transaction of a position", () => {
     const before = write("+50=500", { date: "2026-02-18" })
     assert.strictEqual(commonShares(write("-100=500"), write("+100=600"), before), "500")
     assert.strictEqual(commonShares(before, write("-100=500"), write("+100=600")), "500")
+    const [exercise, sale] = [write("+100=600", { code: "M" }), write("-100=500", { code: "S" })]
+    assert.strictEqual(commonShares(write("+50=600", { date: "2026-02-18" }), exercise, sale), "600")
+    assert.strictEqual(commonShares(write("+50=450", { date: "2026-02-18" }), exercise, sale), "500")
   })
 
   it("is unknown if the amounts contradict each other, which is said (decision 0100)", () => {
-    for (const lines of [["+100=600", "+100=900"], ["-100=500", "+100=650", "-1=2"], ["+100=50", "+1=700"]]) {
+    for (const lines of [["+100=600", "+100=900"], ["-100=500", "+100=650", "-1=2"]]) {
       const shares = lines.map((line) => write(line))
       assert.isNull(firstRow({ shares })["common_shares_amount"])
       assert.deepStrictEqual(doubtsOf({ shares }), [[
@@ -240,6 +243,30 @@ describe("The last transaction of a position", () => {
       ]])
     }
     assert.isNull(commonAfter("+100=600", "-100=500", "+30=1030", "-30=1000"))
+  })
+
+  it("is unknown if it added more than is held afterwards, which is said (decision 0100)", () => {
+    const reason = "is less than a transaction added"
+    for (const lines of [["+1000000=1500"], ["+300=0.9"], ["+100=50", "+1=700"], ["+1000000=1500", "-100=1400"]]) {
+      const shares = lines.map((line) => write(line))
+      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", describeHeld(lines), null, reason]])
+    }
+    // Both lines state the amount after the exercise and the sale. The code shows that the last one is a sale.
+    assert.strictEqual(commonAfter("+1000=200", "-1000=200"), "200")
+    assert.strictEqual(commonShares(write("+100.4=100")), "100")
+    assert.strictEqual(commonShares(write("+100=50", { code: "S" })), "50")
+  })
+
+  it("is unknown if the amounts of all days show another one than the dates, which is said (decision 0100)", () => {
+    const days = [["-280=35720", "16"], ["-280=35440", "17"], ["-110=35330", "17"], ["-30=35300", "07"]] as const
+    const shares = days.map(([line, day]) => write(line, { date: `2026-02-${day}` }))
+    for (const lines of [shares, shares.toReversed()]) {
+      assert.isNull(commonShares(...lines))
+      assert.deepStrictEqual(doubtsOf({ shares: lines }).map(([, , , reason]) => reason), [isUnclearOrder])
+    }
+    // A gap between two days may be a transaction that need not be reported.
+    const gap = [write("-100=900", { date: "2026-02-17" }), write("-100=850", { date: "2026-02-18" })]
+    assert.strictEqual(commonShares(...gap), "850")
   })
 
   it("is the last line if the lines do not state how many shares were traded (decision 0100)", () => {
@@ -728,6 +755,19 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
     assert.deepStrictEqual(thousands.doubted, ["common_shares_amount 4", "percent_of_class 4"])
     const two = first(good, { ...good, percent: "75" })
     assert.deepStrictEqual(two.values, [["7500000", null], ["7500000", null]])
+  })
+
+  it("is not hidden by persons without shares, or with too few for a percentage (decision 0100)", () => {
+    for (const silent of [{ amount: "0", percent: "0" }, { amount: "1000", percent: "0.0" }]) {
+      for (const percent of ["0.75", "75"]) {
+        const { values } = amended(good, { ...good, percent }, silent)
+        assert.deepStrictEqual(values.slice(0, 2), [["7500000", null], ["7500000", null]])
+      }
+      const thousands = amended(good, good, { amount: "7500", percent: "7.5" }, silent, silent)
+      assert.deepStrictEqual(thousands.doubted, ["common_shares_amount 3", "percent_of_class 3"])
+      assert.deepStrictEqual(amended(good, silent, silent).doubted, [])
+      assert.deepStrictEqual(amended(silent, silent).doubted, [])
+    }
   })
 
   it("doubts the amount of a class whose title may be that of common or preferred shares (decision 0100)", () => {

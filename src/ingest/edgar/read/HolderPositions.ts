@@ -174,10 +174,12 @@ const returnsToStart = (lines: Lines, start: bigint | undefined, tolerance: bigi
 /**
  * Returns whether the form lists the lines in chronological order, so that the last line is the last transaction.
  * Amounts may deviate by up to `tolerance`. If the first line is the exercise of a derivative, it is assumed to come
- * first even if the amounts allow any order, because the shares from an exercise are sold afterwards.
+ * first even if the amounts allow any order, because the shares from an exercise are sold afterwards. The exception is
+ * an amount at the end of the previous day that shows another order.
  */
 const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
-  (lines[0]?.isExercise === true || !returnsToStart(lines, start, tolerance)) && isConsistent(lines, tolerance)
+  (!returnsToStart(lines, start, tolerance) ||
+    (lines[0]?.isExercise === true && lines.every(({ held }) => held !== start))) && isConsistent(lines, tolerance)
 
 /**
  * Returns the lines that may be the last transaction of a day: one line (or several with the same resulting amount) if
@@ -207,9 +209,29 @@ const isNewestFirst = (lines: Lines) => {
 }
 
 /**
+ * Returns whether the lines of a day add more securities than are held afterwards, as if a negative number had been
+ * held before. Some filers state the final amount of the day on all of its lines. Amounts may be rounded to whole
+ * shares.
+ */
+const addTooMuch = (linesOfDay: Lines) => {
+  const haveOneAmount = new Set(linesOfDay.map(({ held }) => held)).size === 1
+  return (haveOneAmount ? [linesOfDay] : linesOfDay.map((line) => [line])).some((lines) =>
+    (["change", "impliedChange"] as const).every((change) => {
+      const before = lines.reduce<bigint | null>((held, line) => {
+        const added = line[change]
+        return held === null || added === null ? null : held - added
+      }, lines[0]?.held ?? null)
+      return before !== null && before <= -oneShare
+    })
+  )
+}
+
+/**
  * Returns the lines that may be the last transaction of a position. `lines` are the position's lines in document order.
  * Only lines with the latest date are considered. If there are several, their amounts show which one is last; if these
- * contradict each other, all lines for that date are returned.
+ * contradict each other, all lines for that date are returned. If all lines, as listed, form a chain of amounts that
+ * ends elsewhere, a date is probably wrong, so the lines at both ends are returned. Returns none if the lines of a day
+ * add more securities than are held afterwards.
  */
 export const findLastLines = (lines: Lines): Lines => {
   const ordered = isNewestFirst(lines) ? lines.toReversed() : lines
@@ -218,9 +240,14 @@ export const findLastLines = (lines: Lines): Lines => {
     ? [ordered]
     : Array.from(Map.groupBy(ordered, ({ date }) => date ?? "")).toSorted(([a], [b]) => a < b ? -1 : 1)
       .map(([, linesOfDay]) => linesOfDay)
+  if (days.some(addTooMuch)) return []
   // Each day begins with the amount that the previous day ended with, if that amount is unambiguous.
-  return days.reduce<Lines>((lastOfPreviousDay, linesOfDay) => {
+  const last = days.reduce<Lines>((lastOfPreviousDay, linesOfDay) => {
     const [start = null, ...others] = new Set(lastOfPreviousDay.map(({ held }) => held))
     return findLastLinesOfDay(linesOfDay, start === null || others.length > 0 ? undefined : start)
   }, [])
+  const undated = lines.map((line) => ({ ...line, date: null }))
+  const isOneChain = [undated, undated.toReversed()].some((listed) => isConsistent(listed, 0n))
+  const end = days.length > 1 && isOneChain ? findEndOfTrail(lines, undefined) : undefined
+  return end === undefined ? last : [...last, ...lines.filter(({ held }) => held === end)]
 }

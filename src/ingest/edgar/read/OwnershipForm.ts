@@ -185,6 +185,7 @@ type GetAmount = (line: HoldingLine) => bigint | null
  */
 const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<bigint> => {
   const last = findLastLines(position)
+  if (last.length === 0) return makeUnknown({ read: "", reason: "is less than a transaction added" })
   const [amount = null, ...others] = new Set(last.map(getAmount))
   if (others.length > 0) return makeUnknown({ read: "", reason: "has transactions whose order is unclear" })
   const problem = amount === null ? last.find(({ problem }) => problem !== undefined)?.problem : undefined

@@ -106,23 +106,29 @@ const agree = (size: ClassSize, other: ClassSize) => isAtMost(size, other) && is
 /**
  * Marks percentages that contradict each other as doubtful. A person's amount and percentage imply the size of the
  * class, which must be about the same for all persons. If a person's class size disagrees with the majority, or if
- * there is no majority, that person's percentage is marked.
+ * there is no majority, that person's percentage is marked. A size without an upper bound supports nobody, because it
+ * agrees with too many others: a person without shares agrees with everyone.
  *
  * The amount is marked as well, because it may be the wrong one of the two numbers. The exception is an amount that is
- * confirmed: someone in the majority states it too, or all persons do, as is common in groups.
+ * confirmed: someone in the majority states it too, or all persons who disagree do, as is common in groups.
  */
 const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sizes = persons.map(findClassSize)
   const known = sizes.flatMap((size) => size ?? [])
-  /** Returns whether more than half of the known sizes, including this one, agree with it. */
-  const isBelieved = (size: ClassSize | undefined) =>
-    size === undefined || known.filter((other) => agree(size, other)).length * 2 > known.length
+  const findOpponents = (size: ClassSize | undefined) =>
+    size === undefined ? [] : known.filter((other) => !agree(size, other))
+  /** Returns whether nobody disagrees with the size, or more bounded sizes agree with it than sizes disagree. */
+  const isBelieved = (size: ClassSize | undefined) => {
+    const opponents = findOpponents(size).length
+    if (size === undefined || opponents === 0) return true
+    return known.filter((other) => other.most !== undefined && agree(size, other)).length > opponents
+  }
   if (sizes.every(isBelieved)) return persons
   /** Returns the amounts of the selected persons. */
   const amountsOf = (select: (index: number) => boolean) =>
     new Set(persons.flatMap(({ amount }, index) => select(index) ? amount.value ?? [] : []))
   const believedAmounts = amountsOf((index) => isBelieved(sizes[index]))
-  const haveSameAmount = amountsOf(() => true).size === 1
+  const haveSameAmount = amountsOf((index) => findOpponents(sizes[index]).length > 0).size === 1
   return persons.map((person, index) => {
     if (isBelieved(sizes[index])) return person
     const reason = "gives, with the amount, another size of the class than other persons give"
