@@ -99,6 +99,12 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
       { write: flags.write },
       () => import("./capacity/tables.ts").then(({ printTables }) => printTables(options.write)),
     ),
+    make(
+      "speed-table",
+      "Write the figures of the newest report of `bench` into the README of the project",
+      {},
+      () => import("./speedTable.ts").then(({ writeSpeedSection }) => writeSpeedSection()),
+    ),
     // The following commands run in processes that other commands start.
     make("measure", "Measure the cases of `inprocess`", { only, batches }, run("inprocess/measure.ts")).pipe(
       Command.unlisted,
