@@ -508,6 +508,8 @@ describe("Titles of securities", () => {
       "Series E Preferred Stock": "convertible",
       "Class B Common Stock": "convertible",
       "Put Option (right to sell)": undefined,
+      "Call Option (written)": undefined,
+      "Call option sold": undefined,
       "Call Option (obligation to sell)": undefined,
       "Option to purchase Warrants": undefined,
       "Stock Appreciation Right": undefined,

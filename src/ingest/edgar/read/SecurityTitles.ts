@@ -59,7 +59,10 @@ const commonPattern = new RegExp(
  */
 const isUnclearTitle = (title: string) =>
   /\b(represented|evidenced) by\b|\bin the form of\b|\bheld in\b/.test(title) ||
-  (otherSecurityPattern.test(title) && /\b(stock|shares?) ?(and|&|\/)/.test(title))
+  (otherSecurityPattern.test(title) && (
+    /\b(stock|shares?) ?(and|&|\/)/.test(title) ||
+    /\b(common|ordinary) (stock|shares?) ?(,|\+|including|issuable|underlying)/.test(title)
+  ))
 
 /**
  * Returns the kind of shares described by a title such as `Class A Common Stock`, or `other` for another security, such
@@ -79,7 +82,8 @@ export const classifySharesByTitle = (title: string): "common" | "preferred" | "
 }
 
 /** Matches words in the titles of derivatives that are obligations, or that do not give their holder shares. */
-const givesNoSharesPattern = /\b(puts?|sell|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
+const givesNoSharesPattern =
+  /\b(puts?|sell|sold|written|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
 
 /**
  * Returns the kind of a derivative security in an ownership form, or undefined if it is of no kind with a column.
