@@ -163,6 +163,13 @@ const makeBars = (seed: number, days: ReadonlyArray<string>): ReadonlyArray<Orac
   })
 }
 
+/** Multiplies the prices from the day of the split on, because bars that do not show a split contradict it. */
+const showSplit = (bar: OracleBar, { date, from, ticker, to }: OracleSplit): OracleBar => {
+  if (bar.ticker !== ticker || bar.date < date) return bar
+  const scale = (price: bigint) => price * from / to
+  return { ...bar, open: scale(bar.open), high: scale(bar.high), low: scale(bar.low), close: scale(bar.close) }
+}
+
 /** Stores an executed split. `more` adds or overrides columns. */
 const storeSplit = ({ date, from, ticker, to }: OracleSplit, more: Readonly<Record<string, unknown>> = {}) =>
   DayBars.storeSplit(ticker, date, from, to, more)
@@ -214,8 +221,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
             yield* emptyTables
             const choose = makeRandomChooser(seed * 7919)
             // The last day is still in progress, so it has no bars after noon.
-            const bars = makeBars(seed, days).filter(({ date, minute }) => date !== days.at(-1) || minute < 720)
             const split = { ticker: "BBB", date: days[14] ?? "", from: 10n, to: 1n }
+            const bars = makeBars(seed, days).filter(({ date, minute }) => date !== days.at(-1) || minute < 720)
+              .map((bar) => showSplit(bar, split))
             yield* storeSplit(split)
             const expected = computeTables(bars, [split])
             const files = [0, 4, 8, 11, 13, 14, 18, 21].map((first, index, starts) =>
