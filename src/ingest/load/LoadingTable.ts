@@ -757,7 +757,7 @@ export const explainMergeCheckViolations = <A, E, R>(
   const { columns, dataset: { table }, source, target } = staged
   const makeMergedValueSql = (column: LoadableColumn) => {
     const [name, value] = [column.name, makeStoredValueSql(column)]
-    // `existing.ctid` is null if no existing row has this key. Then the merge adds a row, which gets the default.
+    // If no existing row has this key, `existing.ctid` is null, and the merge adds a row with the default value.
     // Otherwise, the existing row keeps its value in a column that the file omits.
     return `${
       omitted.includes(name) ? `case when existing.ctid is null then ${value} else existing."${name}" end` : value

@@ -124,6 +124,22 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.isFalse(isFound(yield* readResults, "gap AAA 2026-06-03"))
     }))
 
+  it.effect("no longer applies a split if closes show later that another company had its symbol (D45)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-05")
+      yield* storeSplit("NEW", "2026-06-03", 10, 1)
+      yield* ingestBars(["OLD", "2026-06-02", 1], ["OLD", "2026-06-03", 10], ["NEW", "2026-06-05", 10])
+      assert.isFalse(isFound(yield* readResults, "gap"))
+      yield* storeClose("NEW", "2026-06-02", 3)
+      yield* DayBars.ingestCorrections
+      assert.isTrue(isFound(yield* readResults, "gap OLD 2026-06-03 1.0000 900.0000"))
+      yield* sql`delete from daily_prices where close = 3`
+      yield* DayBars.ingestCorrections
+      assert.isFalse(isFound(yield* readResults, "gap"))
+    }))
+
   const storeFloat = (more: Readonly<Record<string, unknown>>) =>
     insertRows("float_outstanding", {
       ticker: "AAA",

@@ -15,7 +15,7 @@ import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requeueDocument } from "./IngestWork.ts"
 
-/** An operator's decision about a suspicious value is not possible, or there is no doubt with the given ID. */
+/** Fails an operator's decision because no doubt has the given ID, or because the doubt cannot be decided this way. */
 export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
 
 const OptionalText = Schema.NullOr(Schema.String)
