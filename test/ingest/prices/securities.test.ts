@@ -463,6 +463,31 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.include(yield* ingestByCommand(["AAA", "2026-06-05", 10]), `${note}: AAA`)
     }))
 
+  it.effect("gives a row without sessions the time at which a change removed its price (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeListing("TKR", {})
+      yield* ingestBars(["TKR", "2026-06-01", 10])
+      assert.strictEqual(Number((yield* readListing("TKR"))["price"]), 10)
+      // Another company traded under the symbol until it adopted GONE.
+      yield* storeChange("TKR", "GONE", "2026-06-02")
+      yield* DayBars.ingestCorrections
+      const sql = yield* SqlClient.SqlClient
+      const readRow = sql<
+        { readonly price: string | null; readonly last_updated: string; readonly is_recent: boolean }
+      >`
+        select price, last_updated::text, last_updated > now() at time zone 'America/New_York' - interval '1 hour'
+          as is_recent from screener
+      `
+      const [row] = yield* readRow
+      assert.deepStrictEqual([row?.price, row?.is_recent], [null, true])
+      // A later correction that changes nothing keeps the time.
+      yield* sql`update screener set last_updated = '2026-06-03 10:00:00'`
+      yield* storeChange("GONE", "ELSE", "2026-06-10")
+      yield* DayBars.ingestCorrections
+      assert.strictEqual((yield* readRow)[0]?.last_updated, "2026-06-03 10:00:00")
+    }))
+
   it.effect("names contradicting splits and misdated changes once for all files of a run (D45)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
