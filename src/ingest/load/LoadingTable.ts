@@ -178,13 +178,16 @@ export const dropStagingTable = Effect.fnUntraced(function* ({ source }: StagedR
   yield* sql.unsafe(`drop table ${source}`)
 })
 
-/** Returns whether the table still has a unique index on the dataset's key. The database owner may have dropped it. */
+/**
+ * Returns whether the table still has a valid unique index on the dataset's key. The database owner may have dropped
+ * it. An invalid index, which a failed `create unique index concurrently` leaves behind, proves nothing about the rows.
+ */
 const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: LoadableDataset) {
   const sql = yield* SqlClient.SqlClient
   const indexes = yield* sql<{ readonly columns: ReadonlyArray<string> }>`
     select array_agg(attname::text) as columns
     from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
-    where indrelid = ${table}::regclass and indisunique and indpred is null and indexprs is null
+    where indrelid = ${table}::regclass and indisunique and indisvalid and indpred is null and indexprs is null
     group by indexrelid
   `
   const keyColumns = new Set(key)
