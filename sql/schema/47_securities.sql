@@ -22,7 +22,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     -- Changes with the same symbols and day count as one change if they contain at most one CIK (D20).
     select row_number() over () as id, old_ticker, new_ticker, day, min(cik) as cik, max(cik) as other_cik,
       count(*) over (partition by old_ticker) > 1 as is_forked
-    from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
+    from unnest(old_tickers, new_tickers, days, ciks) as input (old_ticker, new_ticker, day, cik)
     group by old_ticker, new_ticker, day
   ),
   -- The successor of each change: a later change that gives up the symbol to which this one leads. If there are
@@ -41,7 +41,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     select first, next_id, hops + 1 from paths join links using (id) where hops <= 12
   ),
   -- The changes of each path, once with their old and once with their new symbol as `ticker`.
-  visits as materialized (
+  path_symbols as materialized (
     select first, hops, ticker, changes.*
     from paths join changes using (id) cross join lateral (values (old_ticker), (new_ticker)) as both_sides (ticker)
   ),
@@ -53,41 +53,42 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   -- The symbols of all components, which are sets of changes connected through shared symbols, that are not chains. A
   -- component is a chain if it is a single path of at most twelve changes, all of one issuer, in which no symbol is
   -- given up twice.
-  spreading (ticker) as (
+  not_chains (ticker) as (
     (
       -- Symbols that are given up twice, symbols on several paths, and the symbols of paths that are too long or have
       -- changes of several issuers.
       select old_ticker from changes where is_forked
-      union select ticker from visits group by ticker having min(first) < max(first)
+      union select ticker from path_symbols group by ticker having min(first) < max(first)
       union (
         with broken as (
-          select first from visits group by first having max(hops) > 12 or min(cik) < max(other_cik)
+          select first from path_symbols group by first having max(hops) > 12 or min(cik) < max(other_cik)
         )
-        select ticker from visits join broken using (first)
+        select ticker from path_symbols join broken using (first)
       )
     )
     union
     -- All other symbols of the same component.
-    select neighbour from spreading join neighbours using (ticker)
+    select neighbour from not_chains join neighbours using (ticker)
   ),
   -- The symbols are already distinct, but without `distinct` PostgreSQL would expect millions of rows and plan the next
   -- joins for them.
-  ambiguous as materialized (select distinct ticker from spreading),
-  -- The rows of `visits` that belong to chains.
-  clear as materialized (
-    select visits.* from visits where not exists (select from ambiguous where ambiguous.ticker = visits.ticker)
+  ambiguous as materialized (select distinct ticker from not_chains),
+  -- The rows of `path_symbols` that belong to chains.
+  chain_symbols as materialized (
+    select path_symbols.* from path_symbols
+    where not exists (select from ambiguous where ambiguous.ticker = path_symbols.ticker)
   ),
   -- The issuer and the name of the security of each chain: the last symbol, and the day on which it was adopted.
   chains as (
     select first, max(cik) as cik,
       (array_agg(new_ticker || '@' || to_char(day, 'YYYY-MM-DD') order by day desc))[1] as security
-    from clear group by first
+    from chain_symbols group by first
   ),
   -- The start of each period that belongs to a chain: the day on which the symbol was adopted or, for the first symbol
   -- of the chain (`hops = 1`), minus infinity.
   linked as (
     select security, chains.cik, ticker, case when ticker = new_ticker then day else '-infinity' end as starts
-    from chains join clear using (first) where ticker = new_ticker or hops = 1
+    from chains join chain_symbols using (first) where ticker = new_ticker or hops = 1
   ),
   -- All periods. Each begins where a change involves the symbol, and ends where the next one begins.
   periods as (
@@ -97,7 +98,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
       union select ticker, '-infinity' from neighbours
       union select old_ticker, day from changes
       union select new_ticker, day from changes
-    ) as cuts
+    ) as boundaries
   )
   select coalesce(security, periods.ticker || coalesce('@' || to_char(nullif(starts, '-infinity'), 'YYYY-MM-DD'), '')),
     periods.ticker, starts, ends, security is not null, ambiguous.ticker is not null, linked.cik
@@ -135,6 +136,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The ticker changes of chains that took place on another day, according to the bars of the 30 days before and after
   -- the recorded day. If bars under the two symbols overlap, another company uses one of the symbols, so they prove
   -- nothing. A change is moved by at most ten days, and never past another change of one of its symbols.
+  --
+  -- `day` is the recorded day of the change, and `shown` the day on which bars show the change: the first day with bars
+  -- under the new symbol (`first_new`), if that is earlier than recorded, or the day after the last day with bars under
+  -- the old symbol (`last_old`), if that is later. Each change has one row for each of its symbols (`ticker`).
   moved as materialized (
     select side.ticker, day, shown
     from (
@@ -177,7 +182,7 @@ returns table (security text, effective_date date, split_from numeric, split_to 
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
   -- The records of splits that have taken effect, each with the period of the symbol that contains its day.
-  listed as (
+  records as (
     select split.ticker, split.effective_date, split.split_from, split.split_to, split.filed_at, split.id,
       period.security, period.starts, period.ends, period.is_linked
     from periods as period join public.split_status as split on split.ticker = period.ticker
@@ -189,29 +194,29 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- recorded under a symbol that the security adopted later, or gave up a few days before. If bars or closes show that
   -- the symbol was traded around that day, the split belongs to the company that used the symbol then.
   moved as (
-    select distinct listed.id, chain.security
-    from listed join (select * from periods where is_linked) as chain on chain.ticker = listed.ticker
+    select distinct records.id, chain.security
+    from records join (select * from periods where is_linked) as chain on chain.ticker = records.ticker
     cross join lateral (
-      select greatest(listed.starts, listed.effective_date - 30) as first,
-        least(listed.ends - 1, listed.effective_date + 30) as last
+      select greatest(records.starts, records.effective_date - 30) as first,
+        least(records.ends - 1, records.effective_date + 30) as last
     ) as around
-    where not listed.is_linked
-      and (listed.effective_date < chain.starts or listed.effective_date between chain.ends and chain.ends + 5)
+    where not records.is_linked
+      and (records.effective_date < chain.starts or records.effective_date between chain.ends and chain.ends + 5)
       and not exists (
         select from public.price_periods as traded
-        where traded.ticker = listed.ticker and traded.date between first and last
+        where traded.ticker = records.ticker and traded.date between first and last
       )
       and not exists (
         select from public.daily_prices as traded
-        where traded.ticker = listed.ticker and traded.date between first and last
+        where traded.ticker = records.ticker and traded.date between first and last
       )
   ),
   -- The records with the security to which they belong. `ratio` is the factor by which the number of shares decreases
   -- and the price rises: 100 for a 1-for-100 split.
   owned as (
-    select coalesce(moved.security, listed.security) as security, listed.effective_date, listed.split_from,
-      listed.split_to, listed.filed_at, round(listed.split_from / listed.split_to, 12) as ratio
-    from listed left join moved using (id)
+    select coalesce(moved.security, records.security) as security, records.effective_date, records.split_from,
+      records.split_to, records.filed_at, round(records.split_from / records.split_to, 12) as ratio
+    from records left join moved using (id)
   ),
   -- One row for all records of a security and day.
   by_day as (
@@ -655,8 +660,8 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     select distinct old_ticker, new_ticker, day, cik
     from (
       select *, bool_or(cik is not null) over (partition by old_ticker, new_ticker, day) as has_cik
-      from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
-    ) as given
+      from unnest(old_tickers, new_tickers, days, ciks) as input (old_ticker, new_ticker, day, cik)
+    ) as input
     where cik is not null or not has_cik
   ),
   periods as materialized (
@@ -683,7 +688,9 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
       select array_agg(cik || ' ' || old_ticker) as old_tickers, array_agg(cik || ' ' || new_ticker) as new_tickers,
         array_agg(day) as days
       from unclear where cik is not null having count(*) > 0
-    ) as own cross join lateral public.trace_securities('{}', own.old_tickers, own.new_tickers, own.days, null)
+    ) as prefixed cross join lateral public.trace_securities(
+      '{}', prefixed.old_tickers, prefixed.new_tickers, prefixed.days, null
+    )
       as period
   ),
   -- The symbols of components without candidates. A component has candidates only if all of its changes have an issuer,
