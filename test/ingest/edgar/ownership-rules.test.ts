@@ -628,6 +628,18 @@ describe("Dates in Forms 3, 4 and 5", () => {
     }
   })
 
+  it("of a period whose year is earlier than that of all transactions are null, which is said (decision 0103)", () => {
+    const shares = dated("2026-02-18", "2026-02-19")
+    for (const [period, reason] of [["2025-02-18", "a year or more before"], ["2025-03-18", "before"]] as const) {
+      assert.deepInclude(firstRow({ period, shares }), { event_date: null, reported_date: "2026-02-19" })
+      const said = `is ${reason} the first transaction${reason === "before" ? " by its year" : ""}`
+      assert.deepStrictEqual(doubtsOf({ period, shares }), [["event_date", period, null, said]])
+    }
+    // Filers may report an earlier transaction late, and the period of a Form 5 is the end of a year.
+    assert.deepInclude(firstRow({ period: "2026-02-10", shares }), { event_date: "2026-02-10" })
+    assert.deepStrictEqual(doubtsOf({ period: "2025-01-31", type: "5", shares }), [])
+  })
+
   it("that are believed count beside others that are not (decision 0103)", () => {
     const shares = dated("2026-02-23", "2035-01-10", "0022-02-10")
     assert.strictEqual(reportedDate({ shares }), "2026-02-23")
@@ -766,6 +778,30 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
     assert.deepStrictEqual(two.values, [["7500000", null], ["7500000", null]])
   })
 
+  it("leaves out an amount that is far more than the shares that the persons can vote or sell (decision 0100)", () => {
+    const rest = power("0", "7500000", "7500000")
+    for (const amount of ["75000000", "7500000000"]) {
+      const { doubted, values } = amended({ ...good, amount, rest })
+      assert.deepStrictEqual(values, [[null, "0.0750"]])
+      assert.deepStrictEqual(doubted, ["common_shares_amount 1", "shared_voting_shares 1"])
+    }
+    const thousands = amended({ ...good, rest: power("7500", "0", "7500") })
+    assert.deepStrictEqual(thousands.doubted, ["common_shares_amount 1", "sole_voting_shares 1"])
+    // Votes and dispositive power over different shares, a group whose members state its amount, and persons who do not
+    // state their powers.
+    assert.deepStrictEqual(amended({ ...good, rest: power("0", "4000000", "3500000") }).doubted, [])
+    const members = ["2500000", "5000000"].map((votes) => ({ ...good, rest: power(votes, "0", votes) }))
+    assert.deepStrictEqual(amended(...members).doubted, [])
+    assert.deepStrictEqual(amended({ ...good, rest: power("0", "0", "0") }, good).doubted, [])
+  })
+
+  it("leaves out a percentage that is nearly zero beside millions of shares (decision 0100)", () => {
+    for (const percent of ["0", "0.0", "0.075"]) {
+      assert.deepStrictEqual(amended({ ...good, percent }).values, [["7500000", null]])
+    }
+    for (const amount of ["59", "75000"]) assert.deepStrictEqual(amended({ amount, percent: "0.0" }).doubted, [])
+  })
+
   it("is not hidden by persons without shares, or with too few for a percentage (decision 0100)", () => {
     for (const silent of [{ amount: "0", percent: "0" }, { amount: "1000", percent: "0.0" }]) {
       for (const percent of ["0.75", "75"]) {
@@ -803,8 +839,8 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
   it("leaves out percentages of less than five in a first schedule, and a percentage of no shares (decision 0100)", () => {
     for (const percent of ["0.075", "0", "4.5"]) {
       assert.deepStrictEqual(first({ ...good, percent }).values, [["7500000", null]])
-      assert.deepStrictEqual(amended({ ...good, percent }).doubted, [])
     }
+    assert.deepStrictEqual(amended({ ...good, percent: "4.5" }).doubted, [])
     const group = [{ amount: "3000000", percent: "3" }, { amount: "2000000", percent: "2.0" }]
     assert.deepStrictEqual(first(...group).doubted, [])
     assert.deepStrictEqual(amended({ amount: "0", percent: "7.5" }).values, [[null, null]])

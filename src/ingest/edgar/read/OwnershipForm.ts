@@ -19,6 +19,7 @@ import {
   readStatedDate,
   unknownHolding,
 } from "./OwnershipHolders.ts"
+import { findYearDoubt } from "./StatedDates.ts"
 import * as Xml from "./XmlValues.ts"
 import { classifyDerivativeByTitle, classifySharesByTitle, makeSecurityIdentifier } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
@@ -295,6 +296,21 @@ const readOwner = (element: XmlElement) => {
   }
 }
 
+/**
+ * Compares a form's period with its transactions, because the period is the date of the first one. If its year is
+ * earlier than that of all transactions, it is doubtful.
+ */
+const comparePeriod = (
+  period: Reading<string>,
+  lines: ReadonlyArray<DatedLine>,
+  filingDate: string,
+): Reading<string> => {
+  const [firstDay] = lines.flatMap(({ date }) => date ?? []).toSorted()
+  if (period.value === null || firstDay === undefined) return period
+  const reason = findYearDoubt(period.value, { firstDay, filingDate, event: "the first transaction" })
+  return reason === undefined ? period : makeUnknown({ read: period.value, confirmable: period.value, reason })
+}
+
 /** Combines the problems of several dates. An operator can confirm the stated date only if there is just one. */
 const combineProblems = (problems: ReadonlyArray<Problem>): Problem => {
   const reasons = Array.from(new Set(problems.map(({ reason }) => reason)))
@@ -359,8 +375,9 @@ export const decodeOwnershipForm = (
     const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) =>
       tooLong === undefined ? ownsNothing ? makeReading("0") : sum : makeUnknown(tooLong))
 
-    const event = { event_date: isAnnual ? makeReading<string>(null) : period }
-    const reported = { reported_date: findReportedDate(isAnnual, period, lines) }
+    const firstDate = isAnnual ? period : comparePeriod(period, lines, filingDate)
+    const event = { event_date: isAnnual ? makeReading<string>(null) : firstDate }
+    const reported = { reported_date: findReportedDate(isAnnual, firstDate, lines) }
     return {
       form,
       issuerCik,
