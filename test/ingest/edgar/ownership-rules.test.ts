@@ -832,6 +832,17 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
         ["preferred_shares_amount", "700", kindDoubt],
       ])
     }
+    for (
+      const rest of ["issuable upon exercise of Warrants", "par value $0.01 per share, underlying Convertible Notes"]
+    ) {
+      assert.lengthOf(read(`Common Stock, ${rest}`).doubts, 2)
+    }
+    const named = writeSchedule("Unit Corporation Common Stock", { amount: "700" })
+      .replace("</issuerCIK>", "$&<issuerName>UNIT CORP</issuerName>")
+    const [row] = Result.getOrThrow(readFiling(named, "SCHEDULE 13D", cik))
+    assert.strictEqual(row?.["common_shares_amount"], "700")
+    const shares = [trade({ held: "500", title: "Unit Corporation Common Stock" })]
+    assert.strictEqual(firstRow({ issuerName: "Unit Corp", shares })["common_shares_amount"], "500")
     // The title shows that this amount is not a number of shares.
     assert.deepStrictEqual(read("Common Units").doubts, [])
   })

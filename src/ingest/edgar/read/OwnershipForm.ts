@@ -21,7 +21,12 @@ import {
 } from "./OwnershipHolders.ts"
 import { findYearDoubt } from "./StatedDates.ts"
 import * as Xml from "./XmlValues.ts"
-import { classifyDerivativeByTitle, classifySharesByTitle, makeSecurityIdentifier } from "./SecurityTitles.ts"
+import {
+  classifyDerivativeByTitle,
+  classifySharesByTitle,
+  makeIssuerNameRemover,
+  makeSecurityIdentifier,
+} from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
 /**
@@ -40,6 +45,8 @@ interface FormContext {
    * plausible transaction date is much earlier.
    */
   readonly firstDay: string | null
+  /** Removes the issuer's name from a title. */
+  readonly removeIssuerName: (title: string) => string
   /** Determines which security a title denotes. */
   readonly identify: ReturnType<typeof makeSecurityIdentifier>
 }
@@ -125,7 +132,8 @@ const readChanges = (line: XmlElement, title: string, traded: bigint | null) => 
  * Reads a line of a table. `isHolding` is false if the line reports a transaction. The nature of ownership, such as `By
  * Trust`, is used only for indirect holdings. Amounts that the line does not state are null.
  */
-const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, identify }: FormContext): DatedLine => {
+const readLine = (line: XmlElement, isHolding: boolean, context: FormContext): DatedLine => {
+  const { filingDate, firstDay, identify, removeIssuerName } = context
   const nature = findOnlyChildElement(line, "ownershipNature")
   const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
   const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
@@ -136,7 +144,7 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, 
   const traded = readAmount(findOnlyChildElement(line, "transactionAmounts"), "transactionShares")
   const underlying = findOnlyChildElement(line, "underlyingSecurity")
   const shares = readAmount(underlying, "underlyingSecurityShares")
-  const title = readElementText(findValue(line, "securityTitle")) ?? ""
+  const title = removeIssuerName(readElementText(findValue(line, "securityTitle")) ?? "")
   const stated = readStatedDate(findValue(line, "transactionDate"), filingDate, { firstDay, name: "transactionDate" })
   return {
     isHolding,
@@ -366,7 +374,12 @@ export const decodeOwnershipForm = (
 
     // The period of Form 5 is the end of the fiscal year, after all of its transactions.
     const firstDay = isAnnual ? null : period.value
-    const context = { filingDate, firstDay, identify: makeSecurityIdentifier(issuerName) }
+    const context = {
+      filingDate,
+      firstDay,
+      removeIssuerName: makeIssuerNameRemover(issuerName),
+      identify: makeSecurityIdentifier(issuerName),
+    }
     const shares = readTable(root, "nonDerivative", context)
     const derivatives = readTable(root, "derivative", context)
     const lines = [...shares.value ?? [], ...derivatives.value ?? []]

@@ -16,7 +16,7 @@ import {
 } from "./OwnershipHolders.ts"
 import { doubtContradictions, doubtShares, type ReportingPerson } from "./ReportingPersons.ts"
 import * as Xml from "./XmlValues.ts"
-import { classifySharesByTitle } from "./SecurityTitles.ts"
+import { classifySharesByTitle, makeIssuerNameRemover } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
 /** XML element names that differ between Schedule 13D and Schedule 13G. */
@@ -137,7 +137,9 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
     const cover = findOnlyChildElement(formData, "coverPageHeader")
     // Schedule 13G lists the persons directly in `formData`, without a `reportingPersons` element.
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
-    const title = readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""
+    const issuer = findOnlyChildElement(cover, "issuerInfo")
+    const removeIssuerName = makeIssuerNameRemover(readElementText(findOnlyChildElement(issuer, "issuerName")) ?? "")
+    const title = removeIssuerName(readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? "")
     const personElements = persons === undefined ? [] : findChildElements(persons, names.person)
     const form = readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType"))
     const stated = doubtContradictions(personElements.map(readPerson(names)), form?.endsWith("/A") === true)
@@ -147,9 +149,7 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
     const event = { event_date: readStatedDate(findOnlyChildElement(cover, names.eventDate), filingDate) }
     return {
       form,
-      issuerCik: yield* Xml.readCikElement(
-        findOnlyChildElement(findOnlyChildElement(cover, "issuerInfo"), names.issuerCik),
-      ),
+      issuerCik: yield* Xml.readCikElement(findOnlyChildElement(issuer, names.issuerCik)),
       // The date is unknown: schedules state only the date of the event, and Schedule 13D reports holdings as of a
       // later day.
       reportedDate: null,
