@@ -264,6 +264,10 @@ describe("The last transaction of a position", () => {
       assert.isNull(commonShares(...lines))
       assert.deepStrictEqual(doubtsOf({ shares: lines }).map(([, , , reason]) => reason), [isUnclearOrder])
     }
+    // The chain may have gaps, as long as the dates cause more of them. It may also be in any order.
+    const gapped = [write("-50=40000", { date: "2026-02-13" }), ...shares]
+    const mixed = [shares[2], shares[0], shares[3], shares[1]].map((line) => line ?? "")
+    for (const lines of [gapped, gapped.toReversed(), mixed]) assert.isNull(commonShares(...lines))
     // A gap between two days may be a transaction that need not be reported.
     const gap = [write("-100=900", { date: "2026-02-17" }), write("-100=850", { date: "2026-02-18" })]
     assert.strictEqual(commonShares(...gap), "850")
