@@ -130,6 +130,16 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
     assert.deepStrictEqual(doubtsOf({ shares: [trade({ held: "0", title: "Series C Stock" })] }), [])
   })
 
+  it("is unknown if the form also says that nothing is held, which is said (decision 0100)", () => {
+    const form = { type: "3", ownsNothing: true, shares: [holding({ held: "500" })] }
+    assert.isNull(firstRow(form)["common_shares_amount"])
+    assert.deepStrictEqual(doubtsOf(form), [
+      ["common_shares_amount", "500", null, "is in a form that says that nothing is held"],
+    ])
+    const empty = { ...form, shares: [holding({ held: "0" })] }
+    assert.strictEqual(firstRow(empty)["common_shares_amount"], "0")
+  })
+
   it("is null if no security is common stock", () => {
     assert.isNull(commonShares(trade({ held: "80", title: "Common Units" })))
     assert.isNull(commonShares())

@@ -257,8 +257,8 @@ const countGapsBetweenDays = (days: ReadonlyArray<Lines>): number | undefined =>
 
 /**
  * Returns the lines that are last in an order that the amounts fit better than that of the dates: the order of the
- * list, its reverse, or any order in which all amounts form a chain. A date is then probably wrong. `days` are the lines
- * by date, oldest first.
+ * list, its reverse, or any order in which all amounts form a chain. A date is then probably wrong. `days` are the
+ * lines by date, oldest first.
  */
 const findLastLinesAgainstDates = (lines: Lines, days: ReadonlyArray<Lines>): Lines => {
   const gapsByDate = countGapsBetweenDays(days) ??

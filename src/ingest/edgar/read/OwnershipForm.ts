@@ -19,6 +19,7 @@ import {
   readStatedDate,
   unknownHolding,
 } from "./OwnershipHolders.ts"
+import { doubtUnlessZero } from "./ReportingPersons.ts"
 import { findYearDoubt } from "./StatedDates.ts"
 import * as Xml from "./XmlValues.ts"
 import {
@@ -374,19 +375,19 @@ export const decodeOwnershipForm = (
 
     // The period of Form 5 is the end of the fiscal year, after all of its transactions.
     const firstDay = isAnnual ? null : period.value
-    const context = {
-      filingDate,
-      firstDay,
-      removeIssuerName: makeIssuerNameRemover(issuerName),
-      identify: makeSecurityIdentifier(issuerName),
-    }
+    const titles = { removeIssuerName: makeIssuerNameRemover(issuerName), identify: makeSecurityIdentifier(issuerName) }
+    const context = { filingDate, firstDay, ...titles }
     const shares = readTable(root, "nonDerivative", context)
     const derivatives = readTable(root, "derivative", context)
     const lines = [...shares.value ?? [], ...derivatives.value ?? []]
     const tooLong = shares.problem ?? derivatives.problem
-    const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
-    const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) =>
-      tooLong === undefined ? ownsNothing ? makeReading("0") : sum : makeUnknown(tooLong))
+    const saysNothing = Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
+    const ownsNothing = lines.length === 0 && saysNothing
+    const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) => {
+      if (tooLong !== undefined) return makeUnknown(tooLong)
+      if (ownsNothing) return makeReading("0")
+      return saysNothing ? doubtUnlessZero(sum, "is in a form that says that nothing is held") : sum
+    })
 
     const firstDate = isAnnual ? period : comparePeriod(period, lines, filingDate)
     const event = { event_date: isAnnual ? makeReading<string>(null) : firstDate }

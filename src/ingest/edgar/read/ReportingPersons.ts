@@ -33,7 +33,8 @@ const doubt = <A>(reading: Reading<A>, describe: (value: A) => Required<Omit<Pro
 export const doubtShares = (reading: Reading<string>, reason: string) =>
   doubt(reading, (shares) => ({ read: shares, confirmable: shares }), reason)
 
-const doubtUnlessZero = (reading: Reading<string>, reason: string) =>
+/** Marks a stated number of shares as doubtful, unless it is zero. */
+export const doubtUnlessZero = (reading: Reading<string>, reason: string) =>
   reading.value === "0" ? reading : doubtShares(reading, reason)
 
 const describePercentage = (percentage: bigint) => ({

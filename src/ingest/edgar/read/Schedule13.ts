@@ -77,6 +77,9 @@ export const findOwnerType = (percentage: bigint | null) =>
     ? "five_percent_owner"
     : null
 
+/** The reason for the doubts about an amount in both columns. An operator can choose only one of them. */
+export const unknownKindReason = "is of a class whose title does not say whether it is common or preferred shares"
+
 /**
  * Returns the amount for the column of this kind of shares, given the kind that the title of the class states. The
  * amount is null in the column of the other kind. If the title does not state a kind, the amount is doubtful in both
@@ -87,11 +90,7 @@ const readAmountOfKind = (
   stated: ReturnType<typeof classifySharesByTitle>,
   kind: "common" | "preferred",
 ) =>
-  stated === undefined
-    ? doubtShares(amount, "is of a class whose title does not say whether it is common or preferred shares")
-    : stated === kind
-    ? amount
-    : makeReading<string>(null)
+  stated === undefined ? doubtShares(amount, unknownKindReason) : stated === kind ? amount : makeReading<string>(null)
 
 /**
  * Builds the columns for a reporting person. Several persons in a schedule usually report the same shares, so their
