@@ -872,6 +872,47 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
     assert.deepStrictEqual(amended({ amount: "0", percent: "0.0" }).doubted, [])
   })
 
+  /** A person of a random schedule, which is valid if the percentages and powers follow from the amounts. */
+  interface Numbers {
+    readonly amount: number
+    readonly percent: number
+    readonly power: number
+  }
+
+  const errors = {
+    "a percentage ten times too great": (person: Numbers) => ({ ...person, percent: 10 * person.percent }),
+    "a percentage ten times too small": (person: Numbers) => ({ ...person, percent: person.percent / 10 }),
+    "a fraction for a percentage": (person: Numbers) => ({ ...person, percent: person.percent / 100 }),
+    "a percentage of 0": (person: Numbers) => ({ ...person, percent: 0 }),
+    "an amount in thousands": (person: Numbers) => ({ ...person, amount: person.amount / 1000 }),
+    "an amount ten times too great": (person: Numbers) => ({ ...person, amount: 10 * person.amount }),
+    "powers in thousands": (person: Numbers) => ({ ...person, power: person.power / 1000 }),
+    "powers ten times too great": (person: Numbers) => ({ ...person, power: 10 * person.power }),
+  } satisfies { readonly [error: string]: (person: Numbers) => Numbers }
+
+  const percentage = Schema.Int.check(Schema.isBetween({ minimum: 60, maximum: 99 }))
+  const RandomHolders = Schema.Array(percentage).check(Schema.isMinLength(1), Schema.isMaxLength(5))
+
+  for (const [error, change] of Object.entries(errors)) {
+    it.prop(`never publishes ${error} without a doubt (decision 0100)`, [RandomHolders, percentage], ([
+      tenths,
+      choice,
+    ]) => {
+      const right = tenths.map((tenth) => ({ amount: tenth * 500_000, percent: tenth / 10, power: tenth * 500_000 }))
+      // Nothing else than another person shows that a percentage of a single person is too great or small.
+      const persons = error.startsWith("a percentage ten") && right.length === 1 ? [...right, ...right] : right
+      const wrong = choice % persons.length
+      // With powers in thousands, only the powers of one person differ from the amounts.
+      const chosen = error === "powers in thousands" ? persons.slice(wrong, wrong + 1) : persons
+      const { doubted } = amended(...chosen.map((person, index) => {
+        const { amount, percent, power: shares } = chosen.length === 1 || index === wrong ? change(person) : person
+        const rest = power("0", String(Math.round(shares)), String(Math.round(shares)))
+        return { amount: String(Math.round(amount)), percent: percent.toFixed(2), rest }
+      }))
+      assert.isNotEmpty(doubted)
+    })
+  }
+
   const share = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
   const RandomPersons = Schema.Array(Schema.Struct({ sole: share, shared: share, dispositive: share }))
     .check(Schema.isMinLength(1), Schema.isMaxLength(6))

@@ -328,8 +328,11 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   if (column === undefined) return yield* refuse("is not a column")
   if (value === null) return Schema.is(column)(null) ? value : yield* refuse("cannot be unknown")
   if (field === "percent_of_class" && !/^(0(\.\d+)?|1(\.0+)?)$/.test(value)) {
-    return yield* refuse("is a fraction from 0 to 1, such as 0.0750 for 7.5 percent. Use `ingest doubts correct`")
+    const advice = chosen === undefined ? ". Use `ingest doubts correct`" : ""
+    return yield* refuse(`is a fraction from 0 to 1, such as 0.0750 for 7.5 percent${advice}`)
   }
+  // A holder is found by its CIK, so another spelling would be another holder.
+  if (field === "owner_cik" && !/^\d{10}$/.test(value)) return yield* refuse("has ten digits, such as 0000000042")
   yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
   const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
   return problem === undefined ? value : yield* refuse(problem.reason)
@@ -377,9 +380,10 @@ const storeDecision = Effect.fnUntraced(
  * with it.
  *
  * Doubts are joint if a document may state only part of a holder's holdings. The row then shows no holder, and the
- * doubts about all of the holder's values are decided together. If the operator sets a value, the stated values of the others
- * are confirmed, so that the whole holder is shown. If the operator declares the value unknown (null), all of them
- * become unknown. Fails if the holder would be shown without a name.
+ * doubts about all of the holder's values are decided together. If the operator sets a value, the stated values of the
+ * others are confirmed, so that the whole holder is shown. If the operator declares the value unknown (null), all of
+ * them become unknown, unless the holder is shown already and keeps its name. Fails if the holder would be shown
+ * without a name.
  */
 const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, value: string | null) {
   const sql = yield* SqlClient.SqlClient
@@ -388,7 +392,10 @@ const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.T
     from edgar_doubts where dataset = ${doubt.dataset} and url = ${doubt.url} and is_joint
       and doubt_id <> ${doubt.id}::bigint order by doubt_id for update
   `)
-  if (value === null) return others
+  if (value === null) {
+    const isShown = others.some(({ decided }) => decided !== null)
+    return isShown && doubt.field !== "owner_name" ? [] : others
+  }
   const hasName = [{ ...doubt, decided: value }, ...others].some((one) =>
     one.field === "owner_name" && (one.decided ?? one.confirmable) !== null
   )
