@@ -86,22 +86,11 @@ const readAmounts = (xml: string) => {
 
 const isChecked = (xml: string, flag: string) => ["1", "true"].includes(findXmlText(xml, flag))
 
-const withoutHolder = {
-  owner_name: null,
-  owner_cik: null,
-  owner_type: null,
-  title: null,
-  common_shares_amount: null,
-  options_amount: null,
-  event_date: null,
-}
-
 const readFormRows = (xml: string) => {
   const amounts = readAmounts(xml)
   const period = findXmlText(xml, "periodOfReport")
   const dates = findAll(xml, "transactionDate").map((date) => findXmlText(date, "value"))
   const isAnnual = findForm(xml) === "5"
-  const isAmendment = findForm(xml).endsWith("/A")
   return findAll(xml, "reportingOwner").map((owner, index) => {
     const [common, preferred, options, warrants, convertibles] = index === 0 ? amounts : [null, null, null, null, null]
     return {
@@ -130,8 +119,6 @@ const readFormRows = (xml: string) => {
       sole_voting_shares: null,
       shared_voting_shares: null,
       event_date: isAnnual ? null : period,
-      // An amendment is a placeholder: a filing without a holder.
-      ...(isAmendment && withoutHolder),
       last_updated: "2026-09-10 00:00:00",
       source: [`${documentUrl}#reportingOwner[${index + 1}]`],
     }

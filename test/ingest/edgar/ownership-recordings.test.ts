@@ -121,13 +121,15 @@ const expected: { readonly [path: string]: ExpectedFiling } = {
     common_shares_amount: "757756",
     options_amount: "757756", // as filed, although 757576 were granted
   }),
-  // An amendment may state only a part of the holdings, so its row has no holder.
-  "ownership/form4a-anterix.excerpt.xml": form(
-    "4/A",
-    "0001304492",
-    { reported_date: "2026-09-08", event_date: null },
-    {},
-  ),
+  "ownership/form4a-anterix.excerpt.xml": form("4/A", "0001304492", dated("2026-09-08"), {
+    owner_name: "Ashe Gena L",
+    owner_cik: "0001669943",
+    owner_type: "executive",
+    title: "Chief Legal Officer & Corp Sec",
+    // The excerpt lacks the lines between the two sales, so the amounts do not show which sale came last.
+    common_shares_amount: null,
+    options_amount: "35658",
+  }),
   "ownership/form5-snow.xml": form("5", "0001640147", { reported_date: "2022-01-31", event_date: null }, {
     owner_name: "McMahon John Dennis",
     owner_cik: "0001397798",

@@ -356,6 +356,14 @@ const findReportedDate = (
 }
 
 /**
+ * Returns whether the form is an amendment (`/A`) without transactions. Amendments state only the lines that they add
+ * or correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not show everything that the owner
+ * holds.
+ */
+const isPartialAmendment = (form: string | null, lines: ReadonlyArray<HoldingLine>) =>
+  form?.endsWith("/A") === true && lines.every(({ isHolding }) => isHolding)
+
+/**
  * Decodes a Form 3, 4, or 5, which is a document with the root element `ownershipDocument`. Returns one row per owner.
  * All owners in a document jointly hold the same securities, so only the first row has the amounts. Values that are
  * implausible or cannot be read are null in the rows and listed in `doubts`. Fails if the issuer's CIK is not valid.
@@ -404,9 +412,7 @@ export const decodeOwnershipForm = (
         ...(index === 0 && getValues(amounts)),
         ...getValues(event),
       })),
-      // An amendment need not repeat the lines that it neither adds nor corrects (Instruction 8 of Form 3, 9 of Forms 4
-      // and 5).
-      isPartial: form?.endsWith("/A") === true && !ownsNothing,
+      isPartial: tooLong === undefined && !ownsNothing && isPartialAmendment(form, lines),
       doubts: findDoubts(
         owners.map(({ readings }, index) => ({ ...readings, ...(index === 0 && amounts) })),
         { ...reported, ...event },

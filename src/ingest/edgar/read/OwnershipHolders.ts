@@ -46,7 +46,7 @@ export interface OwnershipHolders {
   readonly element: string
   /** One row of `ownership` per holder, without the columns that describe the filing. */
   readonly rows: ReadonlyArray<RowCells>
-  /** Whether the document may state only a part of the holdings, like an amendment to a Form 3, 4, or 5. */
+  /** Whether the document states only part of what the holders own, as an amendment without transactions does. */
   readonly isPartial: boolean
   readonly doubts: ReadonlyArray<HolderDoubt>
 }

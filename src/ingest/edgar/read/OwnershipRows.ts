@@ -62,13 +62,13 @@ export interface OwnershipFilingRows {
 const rowWithoutHolder = { owner_name: null, owner_cik: null, owner_type: null, ...unknownHolding }
 
 /**
- * If a document may state only part of the holdings, replaces its rows with a single row without a holder. A row with a
- * holder would supersede the holder's row from an earlier filing, although it may be incomplete. The values that the
+ * If a document states only part of the holdings, replaces its rows with a single row without a holder. A row with a
+ * holder would supersede the holder's row from an earlier filing, although it is incomplete. The values that the
  * document states for the first holder become doubts, so that an operator can publish them nevertheless.
  */
 const replacePartialHoldings = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | "rows"> => {
   if (!holders.isPartial) return holders
-  const reason = "is in an amendment, which may state only a part of the holdings"
+  const reason = "is in an amendment without transactions, which states only a part of the holdings"
   const stated = Object.entries(holders.rows[0] ?? {}).flatMap(([column, read]) =>
     typeof read === "string" ? [{ holder: 0, column, read, confirmable: read, reason }] : []
   )
@@ -86,8 +86,8 @@ const replacePartialHoldings = (holders: OwnershipHolders): Pick<OwnershipHolder
  * - `issuer`: the company whose filing list contains the filing; if the holdings are in another company, there are no
  *   rows
  *
- * An amendment is a separate filing with its own rows. If it may state only part of the holdings, it gets a row without
- * a holder, so that the rows of the amended form remain valid. Fails if the text is not the document of this filing.
+ * An amendment is a separate filing with its own rows. If it states only part of the holdings, it gets a row without a
+ * holder, so that the rows of the amended form remain valid. Fails if the text is not the document of this filing.
  */
 export const makeOwnershipRows = ({ filing, issuer, text }: {
   readonly issuer: Issuer
