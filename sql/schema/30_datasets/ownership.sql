@@ -32,8 +32,7 @@ create table ownership (
 
 -- A ticker's first entry in this index is its latest filing with known owners. The unique index then finds these
 -- owners. Filters apply only to those few rows, so they need no indexes.
-create index on ownership (ticker, filed_at desc, reported_date desc nulls last, last_updated desc,
-    accession_number desc)
+create index on ownership (ticker, filed_at desc, reported_date desc nulls last, accession_number desc)
   where num_nonnulls(owner_name, owner_cik, owner_type, title, common_shares_amount, preferred_shares_amount,
     options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class, sole_voting_shares,
     shared_voting_shares, event_date) > 0;

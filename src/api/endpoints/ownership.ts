@@ -73,18 +73,9 @@ export const ownershipHandlers = Effect.gen(function* () {
 
   const isHolder = sql.literal(ownershipHolderSqlCondition)
 
-  /**
-   * Builds the order of filings, newest first. `accepted` is the column with the time of acceptance, which orders an
-   * original and its amendment of one day: their accession numbers may be those of two filing agents.
-   */
-  const makeOrder = (accepted: "accepted_at" | "last_updated") =>
-    sql`filed_at desc, reported_date desc nulls last, ${sql.literal(accepted)} desc, accession_number desc,
-      form_type, document_url`
-  const newestFirst = makeOrder("last_updated")
-  const pageOrder = sql`ticker, ${makeOrder("accepted_at")}`
+  const newestFirst = sql`filed_at desc, reported_date desc nulls last, accession_number desc, form_type, document_url`
   const holdingColumns = sql.csv(ownershipHoldingColumns)
-  const filingColumns = sql`ticker, reported_date, filed_at, form_type, accession_number, document_url,
-    last_updated as accepted_at`
+  const filingColumns = sql`ticker, reported_date, filed_at, form_type, accession_number, document_url`
 
   /**
    * Selects the newest filing for each ticker or period, and the holders in it. Like `selectNewestOfHolders`, it
@@ -103,7 +94,7 @@ export const ownershipHandlers = Effect.gen(function* () {
             select from ownership
             where ticker = newest.ticker and accession_number = newest.accession_number and ${isShown}
           )
-          ${filingClauses(pageOrder)}
+          ${filingClauses(sql`ticker, filed_at desc`)}
         ), holding as (
           select ticker, accession_number, ${holdingColumns}, last_updated, source from ownership
         )`
@@ -129,7 +120,7 @@ export const ownershipHandlers = Effect.gen(function* () {
             select distinct on (ticker, accession_number) ${requested.lineage} ${filingColumns} from holding
             order by ticker, accession_number, ${newestFirst}
           ) as newest
-          ${filingClauses(pageOrder)}
+          ${filingClauses(sql`ticker, filed_at desc, accession_number desc`)}
         )`
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
@@ -156,14 +147,20 @@ export const ownershipHandlers = Effect.gen(function* () {
           : { ...period, lineage: sql.literal("lineage_ticker,"), owner: sql.literal("lineage_ticker") },
         filingClauses: orderAndLimit,
       }
+      const isPerHolder = query.per_holder === true
       return sql`
-        ${query.per_holder === true ? selectNewestOfHolders(selection) : selectNewestFilings(selection)}
+        ${isPerHolder ? selectNewestOfHolders(selection) : selectNewestFilings(selection)}
         select ${columns}, ticker, accession_number
         from filing join (
           select ticker, accession_number, ${holdingColumns}, last_updated, source from holding
         ) as holding using (ticker, accession_number)
         where ${isShown}
-        ${orderBy(sql`${pageOrder}, common_shares_amount desc nulls last, ${holdingColumns}`)}
+        ${
+        orderBy(
+          sql`ticker, filed_at desc${sql.literal(isPerHolder ? ", accession_number desc" : "")},
+          common_shares_amount desc nulls last, ${holdingColumns}`,
+        )
+      }
       `
     },
   })
