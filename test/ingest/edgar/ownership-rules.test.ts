@@ -677,7 +677,7 @@ describe("Dates in Forms 3, 4 and 5", () => {
   })
 })
 
-describe("Amendments without transactions", () => {
+describe("Amendments of Forms 3, 4 and 5", () => {
   const placeholder = { owner_name: null, owner_cik: null, common_shares_amount: null, event_date: null }
   const reason = "is in an amendment without transactions, which states only a part of the holdings"
 
@@ -702,10 +702,18 @@ describe("Amendments without transactions", () => {
   })
 
   it("are no placeholders if they have transactions or say that nothing is held, nor are original forms (§2.7)", () => {
-    assert.deepInclude(firstRow({ type: "4/A", shares: [write("+100=600")] }), { common_shares_amount: "600" })
+    const corrected = { type: "4/A", shares: [write("+100=600")] }
+    assert.deepInclude(firstRow(corrected), { common_shares_amount: "600" })
     assert.deepInclude(firstRow({ type: "3/A", ownsNothing: true }), { common_shares_amount: "0" })
     assert.deepInclude(firstRow({ type: "3", shares: [holding({ held: "500" })] }), { common_shares_amount: "500" })
     assert.deepInclude(firstRow({ type: "4", shares: [holding({ held: "500" })] }), { common_shares_amount: "500" })
+  })
+
+  it("with transactions have doubtful amounts, because they need not repeat other positions (§2.7)", () => {
+    const corrected = { shares: [write("+10=510", { nature: "By Trust" })] }
+    const marked = "is in an amendment, which may leave out positions of the original form"
+    assert.deepStrictEqual(doubtsOf({ ...corrected, type: "4/A" }), [["common_shares_amount", "510", "510", marked]])
+    assert.deepStrictEqual(doubtsOf({ ...corrected, type: "4" }), [])
   })
 })
 

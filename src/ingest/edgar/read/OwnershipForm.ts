@@ -356,12 +356,18 @@ const findReportedDate = (
 }
 
 /**
- * Returns whether the form is an amendment (`/A`) without transactions. Amendments state only the lines that they add
- * or correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not show everything that the owner
- * holds.
+ * Adds a doubt to an amount of an amendment with transactions. Most such amendments state the whole form again, so the
+ * amount is published. But one that corrects a single position need not repeat the others (Instruction 9 of Form 4).
  */
-const isPartialAmendment = (form: string | null, lines: ReadonlyArray<HoldingLine>) =>
-  form?.endsWith("/A") === true && lines.every(({ isHolding }) => isHolding)
+const markAmendedAmount = (amount: Reading<string>): Reading<string> =>
+  amount.value === null || amount.problem !== undefined ? amount : {
+    value: amount.value,
+    problem: {
+      read: amount.value,
+      confirmable: amount.value,
+      reason: "is in an amendment, which may leave out positions of the original form",
+    },
+  }
 
 /**
  * Decodes a Form 3, 4, or 5, which is a document with the root element `ownershipDocument`. Returns one row per owner.
@@ -391,10 +397,15 @@ export const decodeOwnershipForm = (
     const tooLong = shares.problem ?? derivatives.problem
     const saysNothing = Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
     const ownsNothing = lines.length === 0 && saysNothing
+    const isAmendment = form?.endsWith("/A") === true
+    // Amendments state only the lines that they add or correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so one
+    // without transactions does not show everything that the owner holds.
+    const isPartial = isAmendment && tooLong === undefined && !ownsNothing && lines.every(({ isHolding }) => isHolding)
     const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) => {
       if (tooLong !== undefined) return makeUnknown(tooLong)
       if (ownsNothing) return makeReading("0")
-      return saysNothing ? doubtUnlessZero(sum, "is in a form that says that nothing is held") : sum
+      if (saysNothing) return doubtUnlessZero(sum, "is in a form that says that nothing is held")
+      return isAmendment && !isPartial ? markAmendedAmount(sum) : sum
     })
 
     const firstDate = isAnnual ? period : comparePeriod(period, lines, filingDate)
@@ -412,7 +423,7 @@ export const decodeOwnershipForm = (
         ...(index === 0 && getValues(amounts)),
         ...getValues(event),
       })),
-      isPartial: tooLong === undefined && !ownsNothing && isPartialAmendment(form, lines),
+      isPartial,
       doubts: findDoubts(
         owners.map(({ readings }, index) => ({ ...readings, ...(index === 0 && amounts) })),
         { ...reported, ...event },
