@@ -6,6 +6,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { unknownKindReason } from "../../../src/ingest/edgar/read/Schedule13.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { type MadeCount, makeInstance } from "./Instances.ts"
@@ -687,6 +688,59 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
         const rows = yield* sql<{ readonly type: string | null }>`select owner_type as type from ownership`
         assert.deepStrictEqual(rows.map((row) => row.type), [type ?? null])
       }
+    })))
+
+  it.effect("about a date of a filing is one for the rows of all its holders (operations/ingest-edgar)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { run } = yield* start
+      const sql = yield* SqlClient.SqlClient
+      const ids: Array<string> = []
+      for (const holder of ["1", "2"]) {
+        const url = `https://documents.example/form4.xml#reportingOwner[${holder}]`
+        yield* sql`
+          insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, last_updated, source)
+          values ('ACME', '2026-02-20', '4', '0000000042-26-000009', ${holder}, '2026-02-20', array[${url}])
+        `
+        const [doubt] = yield* sql<{ readonly id: string }>`
+          insert into edgar_doubts (cik, dataset, url, field, read, reason)
+          values (${acme.cik}, 'ownership', ${url}, 'reported_date', '2036-02-18', 'is after the filing')
+          returning doubt_id::text as id
+        `
+        ids.push(doubt?.id ?? "")
+      }
+      yield* run("ingest", "doubts", "correct", ids[1] ?? "", "2026-02-18")
+      const rows = yield* sql<{ readonly day: string }>`select reported_date::text as day from ownership`
+      assert.deepStrictEqual(rows.map(({ day }) => day), ["2026-02-18", "2026-02-18"])
+      const open = yield* sql`select from edgar_doubts where decision is null and dataset = 'ownership'`
+      assert.lengthOf(open, 0)
+    })))
+
+  it.effect("about an amount of an unknown class is for one kind of shares (decision 0100)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { environment, run } = yield* start
+      const sql = yield* SqlClient.SqlClient
+      const url = "https://documents.example/13g.xml#person[1]"
+      yield* sql`
+        insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, last_updated, source)
+        values ('ACME', '2026-02-10', 'SCHEDULE 13G', '0000000042-26-000009', 'Fund LP', '2026-02-10', array[${url}])
+      `
+      const ids = yield* sql<{ readonly id: string }>`
+        insert into edgar_doubts (cik, dataset, url, field, read, confirmable, reason)
+        select ${acme.cik}, 'ownership', ${url}, field, '4200000', '4200000', ${unknownKindReason}
+        from unnest(array['common_shares_amount', 'preferred_shares_amount']) as field
+        returning doubt_id::text as id
+      `
+      const [common = "", preferred = ""] = ids.map(({ id }) => id)
+      const readAmounts = sql<Readonly<Record<string, string | null>>>`
+        select common_shares_amount::text as common, preferred_shares_amount::text as preferred from ownership
+      `
+      yield* run("ingest", "doubts", "confirm", common)
+      const refused = yield* runCommandInProcess(["ingest", "doubts", "confirm", preferred], environment)
+      assert.include(refused.err, "The other column has the amount")
+      assert.deepStrictEqual((yield* readAmounts).map((row) => ({ ...row })), [{ common: "4200000", preferred: null }])
+      yield* run("ingest", "doubts", "correct", common, "--null")
+      yield* run("ingest", "doubts", "confirm", preferred)
+      assert.deepStrictEqual((yield* readAmounts).map((row) => ({ ...row })), [{ common: null, preferred: "4200000" }])
     })))
 
   it.effect("belongs to one date of a filing (operations/ingest-edgar)", () =>
