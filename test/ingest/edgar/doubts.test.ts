@@ -767,7 +767,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
       publish(reports)
       const folder = yield* fs.makeTempDirectoryScoped()
       const { err } = yield* ingest("--out", folder)
-      assert.include(err, "historical_float_pro.outstanding_shares 1200000000 is more than ten times up or down")
+      assert.include(err, "historical_float_pro.outstanding_shares 1200000000 is more than eight times up or down")
       assert.notInclude(err, "tickerline ingest doubts")
       assert.deepStrictEqual(yield* listDoubts(), [])
     })))
