@@ -255,6 +255,92 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
     }
   }
 
+  /** Reads both market caps of the company. */
+  const readCaps = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [caps] = yield* sql`
+      select market_cap::text, (select market_cap::text from screener) from float_outstanding
+    `.values
+    return caps
+  })
+  const before: MadeReport = {
+    filed: "2025-08-09",
+    period: "2025-06-30",
+    cover: [["2025-08-05", 30_000_000]],
+    balance: ["2025-06-30", 30_000_000],
+  }
+  /** A report that is filed two days after a reverse split of 30 to 1, and states a count of two days before it. */
+  const around = (shares: number, balance: number): MadeReport => ({
+    filed: "2025-11-09",
+    period: "2025-09-30",
+    cover: [["2025-11-05", shares]],
+    balance: ["2025-09-30", balance],
+  })
+  const restated: ReadonlyArray<readonly [string, ReadonlyArray<MadeReport>, string | null]> = [
+    ["restated, as the last report shows", [before, around(1_000_000, 1_000_000)], "30000000.00"],
+    ["not restated, as the last report shows", [before, around(30_000_000, 30_000_000)], "30000000.00"],
+    ["restated, but not its balance sheet", [around(1_000_000, 30_000_000)], "30000000.00"],
+    ["not restated, but its balance sheet is", [around(30_000_000, 1_000_000)], "30000000.00"],
+    ["restated or not", [around(1_000_000, 1_000_000)], null],
+    ["in the middle", [before, around(5_500_000, 5_500_000)], null],
+    ["filed before the split", [{ ...around(30_000_000, 30_000_000), filed: "2025-11-06" }], "30000000.00"],
+  ]
+  for (const [name, reports, cap] of restated) {
+    it.effect(`that is ${name} has a market cap of ${cap}, in either order of split and filing (D44)`, () =>
+      Effect.forEach(["first", "last"] as const, (order) =>
+        withOwnDatabase(Effect.gen(function* () {
+          const { ingest, listDoubts, publish } = yield* startMarket
+          const storeMarket = Effect.andThen(
+            storeSplit("ACME", "2025-11-07", 30, 1),
+            insertRows("daily_prices", { ticker: "ACME", date: "2025-11-20", close: "30" }),
+          )
+          publish(reports)
+          if (order === "first") yield* storeMarket
+          yield* ingest()
+          if (order === "last") {
+            yield* storeMarket
+            yield* ingest()
+          }
+          assert.deepStrictEqual([yield* readCaps, yield* listDoubts()], [[cap, cap], []], order)
+          const details = (yield* readHistory).at(-1)?.[3] ?? ""
+          assert.strictEqual(details.includes("The count may include the split on 2025-11-07 already."), cap === null)
+        })), { discard: true }))
+  }
+
+  it.effect("and its market cap are assessed again when a split or the ratio of receipts becomes known (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish, stub } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const countRequests = () => stub.requests.filter(({ path }) => path.includes("/companyfacts/")).length
+      publish([before, { filed: "2026-02-09", cover: [["2026-02-05", 1_000_000]] }])
+      yield* ingest("--all")
+      assert.isNull((yield* readCurrent)?.[0])
+      assert.lengthOf(yield* listDoubts(), 1)
+      const first = countRequests()
+      yield* storeSplit("ACME", "2025-10-20", 30, 1)
+      yield* ingest("--all")
+      assert.deepStrictEqual(yield* readCurrent, ["1000000", "2026-02-05", "1000000"])
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      yield* ingest("--all")
+      assert.strictEqual(countRequests(), first + 1)
+      yield* sql`delete from split_status`
+      yield* ingest("--all")
+      assert.isNull((yield* readCurrent)?.[0])
+      // Twenty receipts represent one share.
+      yield* insertRows("daily_prices", { ticker: "ACME", date: "2025-06-30", close: "5" })
+      publish([{ filed: "2024-01-05", form: "F-6" }, {
+        filed: "2026-03-10",
+        form: annual,
+        cover: [["2026-02-15", 60_000]],
+        float: ["2025-06-30", 500e6],
+      }])
+      yield* ingest("--since", "2019-01-01")
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      yield* sql`update float_outstanding set ads_ratio = 0.05`
+      yield* ingest("--all")
+      assert.include(String((yield* listDoubts())[0]?.["reason"]), "but the close on 2025-06-30 was 100 USD")
+    })))
+
   it.effect("is not compared with a close across a split with contradicting ratios (D45)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket

@@ -90,6 +90,19 @@ const receiptNote = "These are ordinary shares. The number of them per receipt i
   "(`ads_ratio`), `market_cap` of the company is null."
 
 /**
+ * Explains why the company has no market capitalization if its current count may include a split already, so that it
+ * cannot be restated (D44).
+ */
+const formatUnclearSplits = ({ fact }: AssessedFact, { countedSplits, current }: CountAssessment) => {
+  const unclear = fact === current ? countedSplits.filter(({ isCounted }) => isCounted === null) : []
+  return unclear.length === 0
+    ? ""
+    : ` The count may include the split on ${
+      unclear.map(({ day }) => day).join(" and ")
+    } already. As long as this is not known, \`market_cap\` of the company is null.`
+}
+
+/**
  * Returns the date of a count to publish, or null if it is unknown. `end` can be a substitute that is only used for
  * sorting; `date.published` is then the date to publish.
  */
@@ -187,7 +200,9 @@ const makeHistoricalRows = (
         cik: issuer.cik,
         is_adr: String(isAdr),
         details: [
-          ...(count === undefined ? [] : [describeCount(count), ...(isAdr ? [receiptNote] : [])]),
+          ...(count === undefined
+            ? []
+            : [`${describeCount(count)}${formatUnclearSplits(count, assessment)}`, ...(isAdr ? [receiptNote] : [])]),
           ...causes.map(describeUnreadable),
           ...(floatOfRow === undefined ? [] : [describeFloat(floatOfRow)]),
         ].join(" "),

@@ -155,6 +155,8 @@ export interface CountAssessment {
    * probably changed but the new one is not credible.
    */
   readonly current: CompanyFact | "none" | "doubtful"
+  /** The known splits around the current count. Market caps restate it for those that it does not include. */
+  readonly countedSplits: ReadonlyArray<CountedSplit>
 }
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -255,6 +257,80 @@ const restate = (
     [end, filed].flatMap((from) => days.map((to) => val * (findSplitFactor(known, from, to) ?? 1)))
   )
   return [first, ...others]
+}
+
+/** A known split around the date of a count and its filing. */
+export interface CountedSplit {
+  readonly day: string
+  /** Whether the count is stated in the shares after the split. Null if nothing decides it. */
+  readonly isCounted: boolean | null
+}
+
+/**
+ * Returns the position of the value that is nearest to `witness`, by factor, or undefined if another one is nearly as
+ * near.
+ */
+const findNearest = (values: ReadonlyArray<number>, witness: number) => {
+  const [best, second] = values.map((value, position) => ({ position, distance: Math.abs(Math.log(value / witness)) }))
+    .toSorted((a, b) => a.distance - b.distance)
+  const isClear = best !== undefined && (second === undefined || best.distance < second.distance / 2)
+  return isClear ? best.position : undefined
+}
+
+/**
+ * Decides for each split around a count whether the count is stated in the shares after it. Filings restate the counts
+ * on their cover page for splits until the filing, or do not, and the recorded day of a split may be wrong by a week.
+ *
+ * - The newest of the `earlier` counts that was filed before all of these splits shows how many the count includes.
+ * - `balance`, the balance sheet in the same filing, shows it if its number differs by the ratio of the splits.
+ * - Without either, the dates decide for a split before the date of the count or after the filing.
+ */
+const findCountedSplits = (
+  count: CompanyFact,
+  { balance, earlier, splits }: {
+    readonly balance: CompanyFact | undefined
+    readonly earlier: ReadonlyArray<CompanyFact>
+    readonly splits: ReadonlyArray<KnownSplit>
+  },
+): ReadonlyArray<CountedSplit> => {
+  const { accn, date, end, filed, val } = count
+  const isAround = ({ day }: KnownSplit, one: CompanyFact) =>
+    countDays(one.end, day) >= -maxSplitDelay && countDays(day, one.filed) >= -maxSplitDelay
+  const near = splits.filter((split) => isAround(split, count))
+  const isKnown = near.every(({ ratio }) => ratio !== null)
+  /** The factors by which the first 0, 1, 2 … of these splits change a number of shares. */
+  const factors = near.reduce<ReadonlyArray<number>>(
+    (products, { ratio }) => [...products, (products.at(-1) ?? 1) * (ratio ?? 1)],
+    [1],
+  )
+  const previous = earlier.findLast((other) =>
+    other.accn !== accn && other.end < end && near.every(({ day }) => countDays(other.filed, day) > maxSplitDelay)
+  )
+  const others = splits.filter((split) => !near.includes(split))
+  // What the previous count includes must be certain.
+  const change = previous === undefined || others.some((split) => isAround(split, previous))
+    ? undefined
+    : findSplitFactor(others, previous.end, end)
+  const byPrevious = isKnown && previous !== undefined && change !== undefined
+    ? findNearest(factors.map((factor) => val / factor), previous.val * change)
+    : undefined
+  // If the two numbers are in different shares, their ratio is that of a split, in one direction or the other.
+  const pairs = factors.flatMap((cover, included) => factors.map((other) => ({ included, ratio: cover / other })))
+  const ratios = Array.from(Map.groupBy(pairs, ({ ratio }) => ratio).values())
+  const pair = isKnown && balance !== undefined
+    ? ratios[findNearest(ratios.map(([first]) => first?.ratio ?? 1), val / balance.val) ?? -1]
+    : undefined
+  const byBalance = pair?.length === 1 ? pair[0]?.included : undefined
+  const decided = new Set([byPrevious, byBalance].filter((included) => included !== undefined))
+  const [included] = decided
+  return near.map(({ day }, position) => ({
+    day,
+    isCounted: included !== undefined && decided.size === 1
+      ? position < included
+      : decided.size > 1 || date !== undefined || (end < day && day <= filed)
+      ? null
+      : day <= end,
+  }))
 }
 
 /**
@@ -389,8 +465,8 @@ const isInOtherUnit = (
  * - A count that is similar to the last reliable one is reliable.
  * - A count with two or more reasons of its own to doubt it never becomes reliable, and neither does a later
  *   placeholder.
- * - If a count differs by a factor of more than eight, it becomes reliable if its filing's balance sheet agrees with it,
- *   or if another filing (the next report or an amendment) repeats it.
+ * - If a count differs by a factor of more than eight, it becomes reliable if its filing's balance sheet agrees with
+ *   it, or if another filing (the next report or an amendment) repeats it.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
  *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
  *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
@@ -987,22 +1063,31 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     assess(fact, findReasons(fact, onCover, knownCounts), countOwnReasons(fact) >= 2)
   )
   const leftOut = new Set(assessedCounts.flatMap(({ fact, isLeftOut }) => isLeftOut ? [fact] : []))
+  const assessedBalances = balanceSheetCounts.map((fact) =>
+    assess(fact, findReasons(fact, onBalanceSheet, balances.filter(isKnown)))
+  )
+  const current = findCurrent(
+    evidence,
+    {
+      counts: knownCounts,
+      unknown: counts.filter((fact) => !isKnown(fact)),
+      leftOut,
+      onBalanceSheet,
+      onCover,
+    },
+  )
+  const certain = [...assessedCounts, ...assessedBalances].filter(({ reasons }) => reasons.length === 0)
+    .map(({ fact }) => fact).filter(isKnown).toSorted(byFactDate)
   return {
     counts: assessedCounts,
-    balanceSheetCounts: balanceSheetCounts.map((fact) =>
-      assess(fact, findReasons(fact, onBalanceSheet, balances.filter(isKnown)))
-    ),
+    balanceSheetCounts: assessedBalances,
     floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, knownFloats, prices))),
-    current: findCurrent(
-      evidence,
-      {
-        counts: knownCounts,
-        unknown: counts.filter((fact) => !isKnown(fact)),
-        leftOut,
-        onBalanceSheet,
-        onCover,
-      },
-    ),
+    current,
+    countedSplits: typeof current === "string" ? [] : findCountedSplits(current, {
+      balance: balanceByFiling.get(current.accn),
+      earlier: certain,
+      splits,
+    }),
   }
 }
 
