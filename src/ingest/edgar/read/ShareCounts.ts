@@ -300,7 +300,7 @@ const findCountedSplits = (
   const isKnown = near.every(({ ratio }) => ratio !== null)
   /** The factors by which the first 0, 1, 2 … of these splits change a number of shares. */
   const factors = near.reduce<ReadonlyArray<number>>(
-    (products, { ratio }) => [...products, (products.at(-1) ?? 1) * (ratio ?? 1)],
+    (products, { ratio }) => products.concat((products.at(-1) ?? 1) * (ratio ?? 1)),
     [1],
   )
   const previous = earlier.findLast((other) =>

@@ -683,7 +683,9 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
   add("screener", makeScreenerRows(issuer, submissions, countOfScreener, stored.screenerUpdated))
   if (read !== undefined) {
     const count = makeCurrentCount(issuer, assessment, stored.float)
-    const rows = makeFloatRows(issuer, facts ?? makeEmptyFacts(issuer.cik), submissions, assessment, count)
+    const isRatioKnown = prices.known.sharesPerReceipt !== null
+    const known = facts ?? makeEmptyFacts(issuer.cik)
+    const rows = makeFloatRows(issuer, known, submissions, assessment, count, isRatioKnown)
     add("historical_float_pro", rows.historical_float_pro)
     // A company that has never had a count gets no row without one.
     add("float_outstanding", facts === undefined && count.outstanding === null ? [] : rows.float_outstanding)

@@ -331,6 +331,10 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
     return yield* refuse("is a fraction from 0 to 1, such as 0.0750 for 7.5 percent. Use `ingest doubts correct`")
   }
   yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
+  // The tables accept 0 from other sources, but as in a document, it is no count of a company's shares.
+  if (field === "outstanding_shares" && Number(value) === 0) {
+    return yield* refuse("is never 0. If it is unknown, use `--null`")
+  }
   const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
