@@ -334,6 +334,10 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   // A holder is found by its CIK, so another spelling would be another holder.
   if (field === "owner_cik" && !/^\d{10}$/.test(value)) return yield* refuse("has ten digits, such as 0000000042")
   yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
+  // The tables accept 0 from other sources, but as in a document, it is no count of a company's shares.
+  if (field === "outstanding_shares" && Number(value) === 0) {
+    return yield* refuse("is never 0. If it is unknown, use `--null`")
+  }
   const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
