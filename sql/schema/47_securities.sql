@@ -391,17 +391,85 @@ end $$;
 
 revoke execute on function note_share_count, forget_share_counts from public;
 
+-- Returns the splits of the securities that the companies' current symbols denote, oldest first, with the number of
+-- shares that one share became. `ratio` is null if it is unknown, or if sources disagree. `companies` is an array of
+-- objects with `cik`, the current symbol (`ticker`) and all symbols that the company has used (`symbols`).
+create function find_company_splits(companies jsonb, today date)
+returns table (cik text, day date, ratio numeric)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with used as materialized (
+    select company.cik, company.ticker as present, symbol
+    from jsonb_to_recordset(companies) as company (cik text, ticker text, symbols jsonb)
+      cross join lateral jsonb_array_elements_text(symbols) as symbol
+  ),
+  current_securities as materialized (
+    select used.cik, security
+    from used join public.security_periods(array(select distinct symbol from used), today) as period
+      on period.ticker = symbol
+    where symbol = present and ends = 'infinity' and not is_ambiguous and coalesce(period.cik, used.cik) = used.cik
+  )
+  select current_securities.cik, effective_date,
+    case when status = 'applied' then round(split_to / split_from, 12) end
+  from current_securities
+    join public.security_splits(array(select distinct symbol from used), today) as split using (security)
+  where status <> 'repeated' order by effective_date
+$$;
+
+-- Returns the newest stored number of ordinary shares per depositary receipt. The one in the row with the current count
+-- takes precedence over those of filings. Null if it is unknown.
+create function find_shares_per_receipt(company_cik text, present text, symbols text[]) returns float8
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select ads_ratio::float8 from (
+    select ads_ratio, 'infinity' as stated_on from public.float_outstanding where ticker = present
+    union all
+    select ads_ratio, coalesce(reported_date, filed_at) from public.historical_float_pro
+    where ticker = any (symbols) and cik = company_cik
+  ) as stated
+  where ads_ratio is not null order by stated_on desc limit 1
+$$;
+
+-- Returns the companies for which splits or the number of shares per receipt have changed since their share counts were
+-- assessed (`edgar_assessments`).
+create function find_outdated_assessments(today date) returns setof text
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with companies as materialized (
+    select assessment.*, primary_ticker as ticker,
+      array(select distinct period ->> 'ticker' from jsonb_array_elements(periods) as period) as symbols
+    from public.edgar_assessments as assessment join public.edgar_companies using (cik)
+  ),
+  -- Most companies have no splits.
+  splitting as materialized (
+    select * from companies
+    where splits <> '[]' or exists (select from public.split_status as split where split.ticker = any (symbols))
+  ),
+  known as materialized (
+    select cik, jsonb_agg(jsonb_build_object('day', to_char(day, 'YYYY-MM-DD'), 'ratio', ratio) order by day) as splits
+    from public.find_company_splits((
+        select coalesce(jsonb_agg(jsonb_build_object('cik', cik, 'ticker', ticker, 'symbols', symbols)), '[]')
+        from splitting
+      ), today)
+    group by cik
+  )
+  select splitting.cik from splitting left join known using (cik)
+  where splitting.splits <> coalesce(known.splits, '[]')
+  union
+  select cik from companies
+  where is_receipt and ads_ratio is distinct from public.find_shares_per_receipt(cik, ticker, symbols)
+$$;
+
 -- Returns the share counts from the symbols' rows in `screener` and `float_outstanding` (`dataset`, `ticker`), with the
 -- symbol of the shares that they count (`symbol`). If a count is the sum of several share classes, there is one row for
 -- each class. `shares` is null if there are, or may be, several classes that do not add up to the count: if an operator
 -- corrected the count, if the count was loaded or comes from a balance sheet, or if the cover page cannot be read.
--- `counted_on` is the date of the count. If `is_receipt` is true, `symbol` denotes depositary receipts, and each
+-- `counted_on` is the date of the count, and `filed_on` the day on which it was filed. `counted_splits` says for the days
+-- of splits whether the count is stated in the shares after them, as far as the ingest of filings has assessed it
+-- (`edgar_assessments`). If `is_receipt` is true, `symbol` denotes depositary receipts, and each
 -- receipt has represented `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all
 -- symbols of the security, because rows from filings keep the symbol of their date (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
-  dataset text, ticker text, symbol text, shares numeric, counted_on date, is_receipt boolean, ads_ratio numeric,
-  ratio_on date
+  dataset text, ticker text, symbol text, shares numeric, counted_on date, filed_on date, counted_splits jsonb,
+  is_receipt boolean, ads_ratio numeric, ratio_on date
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
@@ -424,16 +492,16 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select used.symbol, used.ticker = used.symbol and used.ends = 'infinity' as is_own, listed.dataset,
       listed.outstanding, listed.cik,
       bool_or(listed.is_adr) over (partition by used.symbol) as is_receipt,
-      max(listed.stated_on) over same_count as stated_on,
+      max(listed.stated_on) over same_count as stated_on, max(listed.filed_at) over same_count as filed_at,
       -- The SEC's company facts contain a count from a cover page only if the cover page does not divide it by class.
       bool_or(array_to_string(source, ' ') like '%#dei/EntityCommonStockSharesOutstanding/%') over same_count as is_whole
     from used join (
       select 'screener' as dataset, screener.ticker, outstanding, lpad(cik, 10, '0') as cik, is_adr,
-        null::date as stated_on, last_updated, source
+        null::date as stated_on, null::date as filed_at, last_updated, source
       from public.screener
       union all
       select 'float_outstanding', current.ticker, outstanding, null, is_adr, coalesce(reported_date, filed_at),
-        last_updated, source
+        filed_at, last_updated, source
       from public.float_outstanding as current
     ) as listed using (ticker)
     where coalesce(stated_on, last_updated::date) >= used.owned_from
@@ -442,7 +510,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   -- The rows under the requested symbols, with the symbols that the security has used collected in arrays.
   counted as materialized (
-    select dataset, symbol, outstanding, cik, is_receipt, stated_on, is_whole, tickers, starts, ends,
+    select dataset, symbol, outstanding, cik, is_receipt, stated_on, filed_at, is_whole, tickers, starts, ends,
       owned_from
     from present_rows join (
       select used.symbol, array_agg(used.ticker) as tickers, array_agg(used.starts) as starts,
@@ -487,13 +555,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     -- then the first day on which a row had the count.
     coalesce(
       covered.stated_on,
-      (
-        select max(coalesce(filing.reported_date, filing.filed_at))
-        from unnest(tickers, starts, ends) as period (ticker, starts, ends)
-          join public.historical_float_pro as filing using (ticker)
-        where filing.outstanding_shares = covered.outstanding
-          and filing.filed_at >= period.starts and filing.filed_at < period.ends
-      ),
+      filing.stated_on,
       (cover ->> 'date')::date,
       (
         select min(since)
@@ -502,8 +564,25 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         where known.outstanding = covered.outstanding and since >= period.owned_from and since < period.ends
       )
     ),
-    is_receipt, unit.ads_ratio, unit.stated_on
-  from covered left join lateral jsonb_array_elements(cover -> 'classes') as class
+    case when covered.stated_on is null then filing.filed_at else covered.filed_at end,
+    assessed.counted_splits, is_receipt, unit.ads_ratio, unit.stated_on
+  from covered left join lateral (
+      select coalesce(stated.reported_date, stated.filed_at) as stated_on, stated.filed_at
+      from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+        join public.historical_float_pro as stated using (ticker)
+      where covered.stated_on is null and stated.outstanding_shares = covered.outstanding
+        and stated.filed_at >= period.starts and stated.filed_at < period.ends
+      order by stated_on desc, stated.filed_at desc limit 1
+    ) as filing on true
+    left join lateral (
+      select assessment.counted_splits from public.edgar_assessments as assessment
+      where assessment.outstanding = covered.outstanding and assessment.cik in (
+          select covered.cik
+          union select known.cik from public.company_symbols as known where known.alias = covered.symbol
+        )
+      limit 1
+    ) as assessed on true
+    left join lateral jsonb_array_elements(cover -> 'classes') as class
       on jsonb_array_length(cover -> 'classes') > 1
     -- A class has the close of its symbol only if the company has this symbol (D32) and no other class states it.
     left join lateral (
@@ -580,18 +659,34 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
       using (symbol)
   ),
+  -- The splits between the count, the ratio of a receipt, and the close, or around the date of the count. `is_counted`
+  -- says whether the count is stated in the shares after the split. It is null if the split took place between the date
+  -- of the count and its filing, and the ingest of filings has not found out whether the filing restated the count.
+  crossed as (
+    select id, is_receipt, date, split.*, case
+        when counted_splits ? to_char(split.effective_date, 'YYYY-MM-DD')
+          then (counted_splits ->> to_char(split.effective_date, 'YYYY-MM-DD'))::boolean
+        when split.effective_date > counted_on and split.effective_date <= filed_on then null
+        else split.effective_date <= coalesce(counted_on, date)
+      end as is_counted
+    from priced join public.security_splits((select array_agg(distinct symbol) from counts), today) as split
+      using (security)
+    where status <> 'repeated' and (counted_splits ? to_char(split.effective_date, 'YYYY-MM-DD')
+      or split.effective_date > least(counted_on, ratio_on, date)
+      and split.effective_date <= greatest(counted_on, filed_on, ratio_on, date))
+  ),
   -- What is needed to restate the count as of the day of the close: the product of the ratios of the splits between the
   -- two days, or of the reverse ratios if the count is newer than the close.
   restated as (
-    select id, min(split.effective_date) filter (where is_receipt) as split_on,
-      min(split.effective_date) filter (where status = 'contradicted') as contradicted_on,
-      public.product(case when counted_on < date then split_to else split_from end) as multiplier,
-      public.product(case when counted_on < date then split_from else split_to end) as divisor
-    from priced join public.security_splits((select array_agg(distinct symbol) from counts), today) as split
-      using (security)
-    where status <> 'repeated' and split.effective_date > least(counted_on, ratio_on, date)
-      and split.effective_date <= greatest(counted_on, ratio_on, date)
-    group by id
+    select id, min(effective_date) filter (where is_receipt) as split_on,
+      min(effective_date) filter (where status = 'contradicted' and is_counted is distinct from effective_date <= date)
+        as contradicted_on,
+      min(effective_date) filter (where is_counted is null) as unclear_on,
+      public.product(case when is_counted then split_from else split_to end)
+        filter (where is_counted <> (effective_date <= date)) as multiplier,
+      public.product(case when is_counted then split_to else split_from end)
+        filter (where is_counted <> (effective_date <= date)) as divisor
+    from crossed group by id
   ),
   -- One row for each row of the datasets: the sum over its share classes, and the reason why it cannot be computed.
   capped as (
@@ -607,6 +702,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         -- The split can be one of the shares, or a change in the number of shares per receipt. Records do not tell
         -- which, so the number of shares per receipt is unknown.
         when min(split_on) is not null then 'a split of receipts on ' || to_char(min(split_on), 'YYYY-MM-DD')
+        when min(unclear_on) is not null
+          then 'a split on ' || to_char(min(unclear_on), 'YYYY-MM-DD') || ', which the share count may include already'
         when count(close) < count(*) or min(date) < max(date) - 30
           then 'a class of shares without a close'
       end as reason

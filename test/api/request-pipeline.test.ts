@@ -8,6 +8,7 @@ import { AuthenticationMiddleware } from "../../src/contract/Authentication.ts"
 import type { Handlers } from "../../src/api/Routes.ts"
 import { makeObjectEncoder } from "../../src/contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../src/contract/rules/Filters.ts"
+import { gzipHeaders, slowGzipDown } from "../support/BrokenCompression.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as Service from "../support/Service.ts"
 import { serveApi } from "../support/SmallApis.ts"
@@ -77,6 +78,28 @@ it.effect("a handler that fails unexpectedly, at once or later, gives 500 (D11)"
       ).pipe(Effect.provide(serve(handlers)))
       assert.deepStrictEqual(statuses, [500, 500])
     }
+  }))
+
+it.live("the recorded duration of a request includes the compression of its response (D29)", () =>
+  Effect.gen(function* () {
+    // The test's client does not decompress, and would parse a body of JSON.
+    const page = { ...encode({ ok: true }), contentType: "text/csv", body: new Uint8Array(10_000) }
+    const handlers = {
+      keyed: { private: makeHandler(NoParameters, () => Effect.succeed(page)) },
+      open: { public: needsNoKey },
+    }
+    const delayMillis = 500
+    yield* Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* slowGzipDown(delayMillis)
+      assert.strictEqual((yield* Service.requestJson("/v1/private", { headers: gzipHeaders })).status, 200)
+      const [recorded] = yield* CustomerUsage.retryUntil(
+        sql<{ readonly duration: number }>`select duration_ms::int as duration from usage_requests`,
+        (rows) => rows.length > 0,
+      )
+      // A timer may end a millisecond early.
+      assert.isAtLeast(recorded?.duration ?? 0, delayMillis - 1)
+    }).pipe(Effect.scoped, Effect.provide(serve(handlers)))
   }))
 
 it.live("a page that cannot become a response gives 500, and is recorded as 500 (D11, D29)", () =>

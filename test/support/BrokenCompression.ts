@@ -1,4 +1,4 @@
-/** Replaces gzip with a version that fails as if memory were exhausted. */
+/** Replaces gzip with a version that is slow, or that fails as if memory were exhausted. */
 import { Effect } from "effect"
 import { syncBuiltinESMExports } from "node:module"
 import { Transform } from "node:stream"
@@ -23,6 +23,16 @@ export const breakGzip = Effect.suspend(() => {
   const { createGzip, gzip } = zlib
   return Effect.acquireRelease(replaceWith(broken), () => replaceWith({ createGzip, gzip }))
 })
+
+/** Delays every gzip compression of a complete body in this process until the scope closes. */
+export const slowGzipDown = (millis: number) =>
+  Effect.suspend(() => {
+    const { gzip } = zlib
+    const slow = (data: zlib.InputType, options: zlib.ZlibOptions, callback: zlib.CompressCallback) => {
+      setTimeout(() => gzip(data, options, callback), millis)
+    }
+    return Effect.acquireRelease(replaceWith({ gzip: slow }), () => replaceWith({ gzip }))
+  })
 
 /** Headers for a request whose response is to be compressed with gzip. */
 export const gzipHeaders = { "Accept-Encoding": "gzip" }

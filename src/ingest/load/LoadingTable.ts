@@ -178,13 +178,16 @@ export const dropStagingTable = Effect.fnUntraced(function* ({ source }: StagedR
   yield* sql.unsafe(`drop table ${source}`)
 })
 
-/** Returns whether the table still has a unique index on the dataset's key. The database owner may have dropped it. */
+/**
+ * Returns whether the table still has a valid unique index on the dataset's key. The database owner may have dropped
+ * it. An invalid index, which a failed `create unique index concurrently` leaves behind, proves nothing about the rows.
+ */
 const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: LoadableDataset) {
   const sql = yield* SqlClient.SqlClient
   const indexes = yield* sql<{ readonly columns: ReadonlyArray<string> }>`
     select array_agg(attname::text) as columns
     from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
-    where indrelid = ${table}::regclass and indisunique and indpred is null and indexprs is null
+    where indrelid = ${table}::regclass and indisunique and indisvalid and indpred is null and indexprs is null
     group by indexrelid
   `
   const keyColumns = new Set(key)
@@ -856,6 +859,21 @@ export const deleteRemovedRows = Effect.fnUntraced(
       ) select count(*)::int as count from deleted`)
   },
 )
+
+/**
+ * Deletes the rows of `target` that were ingested from one of the documents of the staged rows but are not among these,
+ * because the document was read differently then. Rows with a value in a column of `omitted` stay, since another source
+ * has supplied it. Returns the number of deleted rows. The dataset has a column `document_url`.
+ */
+export const deleteFormerRows = (staged: StagedRows, omitted: ReadonlyArray<string>) =>
+  readCount(`with deleted as (
+      delete from ${staged.target} as existing
+      where (existing.ticker, existing.document_url) in (select ticker, document_url from ${staged.source})
+        and array_to_string(existing.source, ' ') like '%://%.sec.gov/%'
+        and num_nonnulls(null, ${qualifyColumns("existing", omitted) || "null"}) = 0
+        and not exists (select from ${staged.source} as incoming where ${makeKeyCondition(staged)})
+      returning 1
+    ) select count(*)::int as count from deleted`)
 
 /** The result of removing the rows of a file from a dataset's table. */
 export interface RemovedRowCounts {

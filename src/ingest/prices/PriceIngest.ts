@@ -62,8 +62,10 @@ export interface PriceFileResult {
   /** The number of bars that were not skipped, including repeated bars. */
   readonly bars: number
   readonly skipped: SkippedBars
-  /** Warnings about what the bars leave uncertain, as sentences. */
+  /** Warnings about what the file's bars leave uncertain, as sentences. */
   readonly doubts: ReadonlyArray<string>
+  /** Warnings about ticker changes that are recorded for the wrong day, as sentences. */
+  readonly misdated: ReadonlyArray<string>
   /** The number of rows added, updated and so on, by dataset. */
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
   /** Symbols for which some values are null, with the reason. */
@@ -176,7 +178,7 @@ const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOption
   return [
     ...(yield* findContradictedDays).map(describeDoubtfulDay),
     ...(yield* findConflictingCloses).map(describeMixedCloses),
-    ...((yield* hasEndTimestamps(check ? 0 : minReportedSymbols)) ? [endStampsDoubt] : []),
+    ...((yield* hasEndTimestamps(check ? 1 : minReportedSymbols)) ? [endStampsDoubt] : []),
   ]
 })
 
@@ -248,7 +250,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const [shortenedDay] = yield* findShortenedDays
   if (shortenedDay !== undefined) return yield* refusePartialDay(label, shortenedDay)
   const corrected = yield* mergeSums(options)
-  doubts.push(...(yield* findMisdatedChanges).map(describeMisdatedChange))
+  const misdated = (yield* findMisdatedChanges).map(describeMisdatedChange)
 
   yield* startStep(`${label}: merging`)
   const merged = yield* computeDatasets(options)
@@ -256,7 +258,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
     ...yield* findContradictedSplits,
     ...(datasets.includes("screener") ? yield* storeMarketCaps : []),
   ]
-  const result: PriceFileResult = { bars: stored - removed, skipped, doubts, merged, doubtful, corrected }
+  const result: PriceFileResult = { bars: stored - removed, skipped, doubts, misdated, merged, doubtful, corrected }
   if (check) return yield* new CheckPassed({ result })
   yield* yield* BeforeLoadCommit
   return result

@@ -11,7 +11,15 @@
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
-import { dependentDays, makeCloseMinuteSql, makeCompleteDayCondition, runStatements, yearDays } from "./PeriodSql.ts"
+import {
+  countMarketDays,
+  dependentDays,
+  makeCloseMinuteSql,
+  makeCompleteDayCondition,
+  minKnownDays,
+  runStatements,
+  yearDays,
+} from "./PeriodSql.ts"
 import { makePeriodCondition } from "./SecurityPeriods.ts"
 
 /** The minimum gap, up or down, for a session to be included in `gap_stats`, in percent. */
@@ -513,16 +521,18 @@ const joinNewestSession = `left join lateral (
   ) as newest on true`
 
 /**
- * SQL join. `known.since` is the day since which the existing values of the row can be trusted: the later of the
- * security's first day and its latest contradicted split. It is infinity, so that no value is trusted, if the
- * security's ticker changes or splits were corrected. `known.compared_since` is the day since which the security's
- * prices can be compared: the day of its latest contradicted split, or the first day of the current period if its
- * symbol is ambiguous. `known.first_close` is the day of the security's oldest known close or session. `greatest` and
- * `least` ignore nulls.
+ * SQL join. `known.began` is the security's first day. `known.since` is the day since which the existing values of the
+ * row can be trusted: the later of the security's first day and its latest contradicted split. It is infinity, so that
+ * no value is trusted, if the security's ticker changes or splits were corrected. `known.compared_since` is the day
+ * since which the security's prices can be compared: the day of its latest contradicted split, or the first day of the
+ * current period if its symbol is ambiguous. `known.first_close` is the day of the security's oldest known close or
+ * session. `greatest` and `least` ignore nulls.
  */
 const joinKnownSince = `cross join lateral (
-    select greatest(
-        (select min(starts) from symbol_periods as any_period where any_period.security = current_period.security),
+    select min(starts) as began from symbol_periods as any_period where any_period.security = current_period.security
+  ) as first_period cross join lateral (
+    select first_period.began, greatest(
+        first_period.began,
         max(effective_date),
         case when exists (
           select from symbol_periods as any_period join recomputed using (ticker)
@@ -541,18 +551,22 @@ const joinKnownSince = `cross join lateral (
     where splits.security = current_period.security and status = 'contradicted' and effective_date <= newest.date
   ) as known`
 
-/** SQL join. The high and low of the last year, adjusted for splits. Null until the bars go back that far. */
-const joinYearExtremes = `cross join lateral (
+/**
+ * SQL join. The high and low of the last year, adjusted for splits. They are null unless most sessions of the year are
+ * known: either the security's own, since it began, or those of the whole market. In the latter case, a security
+ * without bars was not traded, for example because it was listed later.
+ */
+const joinYearExtremes = `left join lateral (
     select max(${adjustPrice("high", "current_period.security", "date", "newest.date")}) as high,
       min(${adjustPrice("low", "current_period.security", "date", "newest.date")}) as low
     from symbol_periods as any_period join price_periods as past on ${makePeriodCondition("past", "any_period")}
     where any_period.security = current_period.security
       and date > newest.date - ${yearDays} and period in ('regular', 'day')
       and newest.date - ${yearDays} >= coalesce(known.compared_since, '-infinity')
-      and newest.date - ${yearDays} >= (
-        select min(date) from price_periods as first where ${makeCompleteDayCondition("first.date")}
-      )
-  ) as extremes`
+    having count(distinct date)
+        >= ${minKnownDays} * (newest.date - greatest(known.began - 1, newest.date - ${yearDays}))
+      or ${countMarketDays("newest.date")} >= ${minKnownDays * yearDays}
+  ) as extremes on true`
 
 /**
  * SQL join. The mean and median volume of the sessions before the newest one, in shares on the newest session's day.
@@ -613,7 +627,10 @@ const screener: ComputedRows = {
       where any_period.security = current_period.security
         and anomaly_flagged and daily_volume_ratio > ${minRunnerRatio}
     )`,
-    last_updated: "greatest(listed.last_updated, newest.ended)",
+    // Without a session, the old time is that of another company's session if there was a price.
+    last_updated: `case when newest.ended is null and listed.price is not null
+      then date_trunc('second', now() at time zone 'America/New_York')
+      else greatest(listed.last_updated, newest.ended) end`,
   },
   from: `from screener as listed
     join symbol_periods as current_period

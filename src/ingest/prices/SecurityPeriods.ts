@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeIncompleteSymbols } from "../load/MarketCaps.ts"
-import { dependentDays, maxSplitDistance, runStatements } from "./PeriodSql.ts"
+import { dependentDays, maxSplitDistance, runStatements, yearDays } from "./PeriodSql.ts"
 
 /**
  * Adds sessions to `touched` whose prices were adjusted for a split that, according to the file, is another company's.
@@ -206,7 +206,7 @@ export const findContradictedSplits = Effect.gen(function* () {
     select distinct ticker, 'a split on ' || effective_date || ' whose ratio is unknown or contradicted' as reason
     from splits join symbol_periods using (security)
     where status = 'contradicted' and ticker in (
-      select touched.ticker from touched where touched.date between effective_date and effective_date + 365
+      select touched.ticker from touched where touched.date between effective_date and effective_date + ${yearDays}::int
     )
     order by 1, 2
   `)

@@ -48,16 +48,26 @@ const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResu
   ]
 }
 
-/** Describes which symbols have null values, and why. */
-const formatDoubts = (file: string, { doubtful }: PriceFileResult) =>
-  Array.from(
-    Map.groupBy(doubtful, ({ reason }) => reason),
-    ([reason, rows]) => {
+/**
+ * Describes which ticker changes are recorded for the wrong day, and which symbols have null values, and why. These
+ * facts concern all files around a day, so those in `told` are left out, and the described ones are added to it.
+ */
+const formatRepeatedNotes = (file: string, { doubtful, misdated }: PriceFileResult, told: Set<string>) => {
+  const isNew = (fact: string) => {
+    const wasTold = told.has(fact)
+    told.add(fact)
+    return !wasTold
+  }
+  const newlyDoubtful = doubtful.filter(({ reason, ticker }) => isNew(`${ticker}: ${reason}`))
+  return [
+    ...misdated.filter(isNew).map((change) => `${file}: ${change}`),
+    ...Array.from(Map.groupBy(newlyDoubtful, ({ reason }) => reason), ([reason, rows]) => {
       const symbols = new Set(rows.map(({ ticker }) => ticker))
       return `${file}: values of ${formatCountWithNoun(symbols.size, "symbol")} are null, because of ${reason}: ` +
         formatExamples(symbols)
-    },
-  )
+    }),
+  ]
+}
 
 type Totals = Map<PriceDataset, ReplacedRowCounts>
 
@@ -80,6 +90,7 @@ const formatTotals = (totals: Totals) =>
 const ingestFiles = Effect.fnUntraced(
   function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
+    const told = new Set<string>()
     let [bars, refused] = [0, 0]
     // `undefined` stands for an ingest without a file, which only recomputes.
     for (const file of files.length === 0 ? [undefined] : files) {
@@ -97,7 +108,7 @@ const ingestFiles = Effect.fnUntraced(
       bars += result.bars
       addCounts(totals, result)
       const label = file ?? "Corrections"
-      const notes = [...formatNotes(label, result), ...formatDoubts(label, result)]
+      const notes = [...formatNotes(label, result), ...formatRepeatedNotes(label, result, told)]
       if (notes.length > 0) yield* Console.error(notes.join("\n"))
     }
     return { totals, bars, refused }

@@ -39,6 +39,9 @@ const parseInitializeReply = Schema.decodeOption(InitializeReply)
 const ApiErrorBody = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 const parseApiError = Schema.decodeOption(ApiErrorBody)
 
+const RpcMessage = Schema.fromJsonString(Schema.Struct({ jsonrpc: Schema.Literal("2.0") }))
+const parseRpcMessage = Schema.decodeOption(RpcMessage)
+
 /** Encodes a header value if it is not printable ASCII, as protocol version 2026-07-28 requires. */
 const encodeHeader = (text: string) =>
   /^[\x20-\x7e]*$/.test(text) ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`
@@ -67,10 +70,10 @@ const parseErrorCode = -32700
 
 /**
  * Returns the reply to print for the response to a request. If the response is not a JSON-RPC message, such as an error
- * of the API, the reply is a JSON-RPC error with its message.
+ * of the API or a web page, the reply is a JSON-RPC error. A reply is one line.
  */
 const toReply = (id: string | number, text: string, url: string) =>
-  text.includes(`"jsonrpc"`) ? text.trim() : formatError(
+  Option.isSome(parseRpcMessage(text)) ? text.replaceAll(/[\r\n]/g, "") : formatError(
     id,
     internalErrorCode,
     Option.match(parseApiError(text), {

@@ -313,7 +313,9 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
       // `true`: a shutdown waits for the fiber, because the receiver may already be handling a message.
       yield* begin(true, (sending) =>
         sendDuringSlot(endpoint_id, sending).pipe(
-          Effect.tapCause((cause) => Effect.logWarning(`Webhook endpoint ${endpoint_id}: its turn failed.`, cause)),
+          Effect.tapCause((cause) =>
+            Effect.logWarning(`Webhook endpoint ${endpoint_id}: sending its messages failed.`, cause)
+          ),
           Effect.ensuring(Effect.sync(() => scheduler.end(endpoint_id))),
         ))
     }

@@ -84,6 +84,7 @@ export class StoredSymbols extends Context.Service<StoredSymbols, {
 
       /** Finds the symbols under which rows for the requested symbols are stored, now or at a past timestamp. */
       const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, past: PastSource | undefined) {
+        if (tickers.length === 0) return { found: [], dependencies: [] }
         const getVersion = past !== undefined ? versions.getTimeline : getTablesVersion
         const version = getVersion()
         const wasNeverWritten = version !== undefined && versions.getLastChange(tables) === undefined

@@ -20,6 +20,9 @@ export interface CacheEntry {
   readonly size: number
 }
 
+/** The maximum share of the memory that one entry may use. A larger one would evict too many others. */
+const maxEntryShare = 1 / 8
+
 /**
  * Creates the cache for both kinds of entries, and counts the bytes used by each kind. The two kinds must not use the
  * same keys.
@@ -29,6 +32,7 @@ export const makeCacheMemory = (maxBytes: number) => {
   const measure = ({ size }: CacheEntry, key: string) => size + key.length
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
+    maxEntrySize: Math.ceil(maxBytes * maxEntryShare),
     sizeCalculation: measure,
     onInsert: (entry, key) => bytes[entry.part] += measure(entry, key),
     dispose: (entry, key) => bytes[entry.part] -= measure(entry, key),

@@ -5,8 +5,8 @@ import { makeRequestId, readRequestNumber } from "../../../src/contract/rules/Re
 describe("A request id", () => {
   it("is a version 7 UUID with the time, and differs from all others of the same millisecond (D12)", () => {
     const now = Date.parse("2026-11-27T08:00:00.123Z")
-    // The number of ids that the twelve-bit counter can distinguish.
-    const idsPerMillisecond = 4_096
+    // The twelve-bit counter distinguishes 4,096 ids.
+    const idsPerMillisecond = 5_000
     const ids = Array.from({ length: idsPerMillisecond }, () => makeRequestId(now))
     assert.strictEqual(new Set(ids).size, idsPerMillisecond)
     for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)

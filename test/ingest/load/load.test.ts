@@ -1219,6 +1219,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* sql`truncate daily_prices`
         yield* sql`alter table daily_prices drop constraint daily_prices_pkey`
         yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
+        // The failed statement leaves an invalid index, which proves nothing about the rows.
+        yield* Effect.flip(sql`create unique index concurrently invalid_key on daily_prices (ticker, date)`)
         const { merged } = yield* load("daily_prices", file, true)
         assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0, kept: 0 })
         const closes =
@@ -1231,6 +1233,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(replaced.merged, { added: 0, updated: 0, unchanged: 2, kept: 0, removed: 1 })
         assert.deepStrictEqual(checked, replaced)
         assert.deepStrictEqual(yield* closes, [once, twice])
+        yield* sql`drop index invalid_key`
         yield* sql`alter table daily_prices alter ticker set not null, alter date set not null`
         yield* sql`alter table daily_prices add primary key (ticker, date)`
       }))

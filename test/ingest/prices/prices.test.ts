@@ -6,6 +6,7 @@ import { SqlClient } from "effect/sql"
 import type { SchemaElement } from "hyparquet"
 import { type ColumnSource, parquetWriteBuffer, schemaFromColumnData } from "hyparquet-writer"
 import { gzipSync, zstdCompressSync } from "node:zlib"
+import { getMarketDay } from "../../../src/ingest/prices/MarketCalendar.ts"
 import { readParquetRows } from "../../../src/ingest/prices/ParquetBars.ts"
 import { maxReportedBadRows } from "../../../src/ingest/load/RowValidation.ts"
 import { ingestPriceFile, type PriceIngestOptions } from "../../../src/ingest/prices/PriceIngest.ts"
@@ -481,31 +482,79 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }])
       }))
 
-    it.effect("give the high and low of a year, in whichever order the files come (resources: screener)", () =>
+    it.effect("give the high and low of a year of which most sessions are known (resources: screener)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const company = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false }
-        // AAA itself has bars only from 2026. BBB's bars from 2025 show that the ingested files cover the whole year
-        // before AAA's newest session.
-        const files = [
-          [...makeFlatDay("AAA", "2026-01-05", 12), ...makeFlatDay("AAA", "2026-06-01", 10)],
-          makeFlatDay("BBB", "2026-06-02", 7),
-          makeFlatDay("BBB", "2025-06-03", 8),
-          makeFlatDay("BBB", "2025-05-30", 9),
-        ].map(toMassiveFile)
-        for (const order of [files, files.toReversed()]) {
+        const readExtremes = sql`select high_365, low_365 from screener`
+        const unknown = [{ high_365: null, low_365: null }]
+        const known = [{ high_365: "12.0000", low_365: "10.0000" }]
+        // A year has 365 days, and bars of three in five of them suffice.
+        const enoughSessions = 219
+        const days = DayBars.listDays("2025-06-16", 250).filter((day) => getMarketDay(day) !== "closed")
+        const newest = toMassiveFile(makeFlatDay("AAA", days.at(-1) ?? "", 10))
+        const oldest = toMassiveFile(makeFlatDay("AAA", days[0] ?? "", 12))
+        const others = (count: number) =>
+          toMassiveFile(days.slice(-1 - count, -1).flatMap((day) => makeFlatDay("AAA", day, 11)))
+        for (
+          const [files, expected] of [
+            [[oldest, others(enoughSessions - 2), newest], known],
+            [[newest, others(enoughSessions - 2), oldest], known],
+            [[oldest, others(enoughSessions - 3), newest], unknown],
+          ] as const
+        ) {
           yield* emptyTables
-          yield* Service.insertRows("screener", { ticker: "AAA", last_updated: "2025-01-01 10:00:00", ...company })
-          const known: Array<unknown> = []
-          for (const file of order) {
-            yield* ingest(file)
-            known.push(...yield* sql`select high_365 from screener where high_365 is not null`)
-          }
-          assert.deepStrictEqual(known, [{ high_365: "12.0000" }])
-          assert.deepStrictEqual(yield* sql`select high_365, low_365 from screener`, [
-            { high_365: "12.0000", low_365: "10.0000" },
-          ])
+          yield* DayBars.storeListing("AAA", {})
+          for (const file of files) yield* ingest(file)
+          assert.deepStrictEqual(yield* readExtremes, expected)
         }
+      }))
+
+    it.effect("give the high and low of a year whose files have the whole market (resources: screener)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const minMarketSymbols = 500
+        const enoughSessions = 219
+        const days = DayBars.listDays("2025-06-16", 250)
+        const readExtremes = sql`select high_365, low_365 from screener`
+        const storeMarket = (stored: ReadonlyArray<string>, symbols: number) =>
+          sql`
+            insert into price_periods (ticker, date, period, open, high, low, close, volume)
+            select 'M' || number, day, 'day', 1, 1, 1, 1, 1
+            from unnest(${stored}::text[]::date[]) as day cross join generate_series(1, ${symbols}::int) as number
+          `
+        // AAA was listed recently.
+        const own = days.slice(-3).flatMap((day, index) => makeFlatDay("AAA", day, 10 + index))
+        const makeMarketDay = (day: string | undefined, count: number) =>
+          `ticker,date,open,high,low,close,volume\n${
+            Array.from({ length: count }, (_, index) => `M${index + 1},${day},1,1,1,1,1\n`).join("")
+          }`
+        for (const isNewest of [false, true]) {
+          yield* emptyTables
+          yield* DayBars.storeListing("AAA", {})
+          yield* storeMarket(days.slice(1, enoughSessions), minMarketSymbols)
+          // Days without the whole market do not count.
+          yield* storeMarket(days.slice(enoughSessions + 1, -3), minMarketSymbols - 1)
+          if (!isNewest) yield* ingest(toMassiveFile(own))
+          assert.deepStrictEqual(yield* readExtremes, [{ high_365: null, low_365: null }])
+          yield* ingest(makeMarketDay(days[0], minMarketSymbols - 1))
+          assert.deepStrictEqual(yield* readExtremes, [{ high_365: null, low_365: null }])
+          yield* ingest(makeMarketDay(days[0], minMarketSymbols))
+          if (isNewest) yield* ingest(toMassiveFile(own))
+          assert.deepStrictEqual(yield* readExtremes, [{ high_365: "12.0000", low_365: "10.0000" }])
+        }
+      }))
+
+    it.effect("do not depend on a few bars of other symbols in the past (resources: screener)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* emptyTables
+        yield* DayBars.storeListing("AAA", { low_365: "3", average_volume: "7", gain_90_day: "5" })
+        const days = DayBars.listDays("2026-06-01", 3)
+        yield* ingest(toMassiveFile(days.flatMap((day, index) => makeFlatDay("AAA", day, 40 + index))))
+        const before = yield* sql`select * from screener`
+        yield* ingest(toMassiveFile(makeFlatDay("ZED", "2025-05-01", 5)))
+        yield* ingest(toMassiveFile(makeFlatDay("AAA", days.at(-1) ?? "", 42)))
+        assert.deepStrictEqual(yield* sql`select * from screener`, before)
       }))
 
     it.effect("end at 13:00 if they come from the day bar of a half day (resources: screener)", () =>
@@ -971,6 +1020,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
             [ends, minReportedSymbols, false, true],
             [ends, minReportedSymbols - 1, false, false],
             [ends, 1, true, true],
+            [ends.slice(2), 1, true, false],
           ] as const
         ) {
           yield* emptyTables

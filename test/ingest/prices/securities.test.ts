@@ -150,12 +150,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
           yield* DayBars.emptyTables
           yield* storeChange("OLD", "NEW", "2026-06-10")
           const results = yield* Effect.forEach(files, (file) => ingestBars(...file))
-          assert.include(results.at(-1)?.doubts.join("\n"), shown)
+          assert.include(results.at(-1)?.misdated.join("\n"), shown)
           assert.deepStrictEqual(yield* readNames, gaps)
         }
         // With the day corrected, nothing is in doubt and the gaps stay.
         yield* sql`update ticker_changes set effective_date = ${shown.slice(-10)}`
-        assert.deepStrictEqual((yield* DayBars.ingestCorrections).doubts, [])
+        assert.deepStrictEqual((yield* DayBars.ingestCorrections).misdated, [])
         assert.deepStrictEqual(yield* readNames, gaps)
       }),
   )
@@ -207,14 +207,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       yield* DayBars.emptyTables
       yield* storeChange("AAA", "BBB", "2026-06-10")
       yield* storeChange("BBB", "CCC", "2026-06-18")
-      const { doubts } = yield* ingestBars(
+      const { misdated } = yield* ingestBars(
         ["AAA", "2026-06-09", 10],
         ["AAA", "2026-06-10", 20],
         ["BBB", "2026-06-11", 20],
         ["BBB", "2026-06-17", 20],
         ["CCC", "2026-06-18", 20],
       )
-      assert.lengthOf(doubts, 1)
+      assert.lengthOf(misdated, 1)
       assert.deepStrictEqual(
         (yield* readGaps).filter((row) => !row.endsWith(" 0.0000")),
         ["AAA 2026-06-10 10.0000 100.0000"],
@@ -264,13 +264,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* storeChange("OLD", "NEW", "2026-06-10")
-      const { doubts } = yield* ingestBars(
+      const { misdated } = yield* ingestBars(
         ...listDays("2026-06-01", 7).map((day) => ["NEW", day, 50] as const),
         ...listDays("2026-06-01", 7).map((day) => ["OLD", day, 10] as const),
         ...listDays("2026-06-10", 3).map((day) => ["NEW", day, 10] as const),
         ...listDays("2026-06-11", 2).map((day) => ["OLD", day, 30] as const),
       )
-      assert.deepStrictEqual(doubts, [])
+      assert.deepStrictEqual(misdated, [])
       assert.deepStrictEqual((yield* readGaps).filter((row) => !row.endsWith(" 0.0000")), [])
     }))
 
@@ -352,13 +352,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       const listed = yield* readListing("TKR")
       assert.deepStrictEqual(
         [listed["low_365"], listed["high_365"], listed["gain_180_day"], listed["gain_30_day"]],
-        [null, null, null, "17.3228"],
+        ["12.0000", "14.9000", null, "17.3228"],
       )
       assert.deepStrictEqual(yield* readGaps, [])
-      // The bars now go back a year, so the year's low is known. It comes from the company's own sessions.
+      // Most sessions of the company are unknown now, so its high and low are, too.
       yield* ingestBars(["TKR", "2026-03-31", 20], ["TKR", "2026-04-01", 20])
       const later = yield* readListing("TKR")
-      assert.deepStrictEqual([later["low_365"], later["high_365"], later["gain_180_day"]], ["12.0000", "20.0000", null])
+      assert.deepStrictEqual([later["low_365"], later["high_365"], later["gain_180_day"]], [null, null, null])
     }))
 
   it.effect.each([["NEW", "2026-06-01"], ["OLD", "2026-06-04"]] as const)(
@@ -458,10 +458,51 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         ["average_volume", "gain_1_day", "gain_7_day", "high_365", "market_cap"].map((name) => listed[name]),
         [null, "0.0000", null, null, null],
       )
-      assert.include(
-        yield* ingestByCommand(["AAA", "2026-06-05", 10]),
-        "values of 1 symbol are null, because of a split on 2026-06-02 whose ratio is unknown or contradicted: AAA",
+      const note =
+        "values of 1 symbol are null, because of a split on 2026-06-02 whose ratio is unknown or contradicted"
+      assert.include(yield* ingestByCommand(["AAA", "2026-06-05", 10]), `${note}: AAA`)
+    }))
+
+  it.effect("gives a row without sessions the time at which a change removed its price (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeListing("TKR", {})
+      yield* ingestBars(["TKR", "2026-06-01", 10])
+      assert.strictEqual(Number((yield* readListing("TKR"))["price"]), 10)
+      // Another company traded under the symbol until it adopted GONE.
+      yield* storeChange("TKR", "GONE", "2026-06-02")
+      yield* DayBars.ingestCorrections
+      const sql = yield* SqlClient.SqlClient
+      const readRow = sql<
+        { readonly price: string | null; readonly last_updated: string; readonly is_recent: boolean }
+      >`
+        select price, last_updated::text, last_updated > now() at time zone 'America/New_York' - interval '1 hour'
+          as is_recent from screener
+      `
+      const [row] = yield* readRow
+      assert.deepStrictEqual([row?.price, row?.is_recent], [null, true])
+      // A later correction that changes nothing keeps the time.
+      yield* sql`update screener set last_updated = '2026-06-03 10:00:00'`
+      yield* storeChange("GONE", "ELSE", "2026-06-10")
+      yield* DayBars.ingestCorrections
+      assert.strictEqual((yield* readRow)[0]?.last_updated, "2026-06-03 10:00:00")
+    }))
+
+  it.effect("names contradicting splits and misdated changes once for all files of a run (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-02", 10, 1)
+      yield* storeSplit("AAA", "2026-06-02", 1, 10, { id: "typed the wrong way round" })
+      yield* storeChange("OLD", "NEW", "2026-06-10")
+      const files = yield* Effect.forEach(
+        ["2026-06-12", "2026-06-15", "2026-06-16"],
+        (day) => DayBars.writeBars(["AAA", day, 10], ["OLD", "2026-06-11", 10], ["NEW", "2026-06-12", 10]),
       )
+      const { err } = yield* runCommandInProcess(["ingest", "prices", ...files], {
+        DATABASE_URL: yield* Service.databaseUrl,
+      })
+      assert.lengthOf(err.match(/a split on 2026-06-02/g) ?? [], 1, err)
+      assert.lengthOf(err.match(/has the change from OLD to NEW on 2026-06-10, but bars show/g) ?? [], 1, err)
     }))
 
   it.effect("restates the count for splits after its date, and no others (D44)", () =>

@@ -3,6 +3,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { spawn } from "node:child_process"
+import { createServer, type Server } from "node:http"
 import { createInterface } from "node:readline"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import * as McpClients from "../../support/McpClients.ts"
@@ -117,6 +118,24 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       assert.isUndefined(yield* receive)
       assert.include(getErrors(), "METRICS_PROT")
       assert.notInclude(getErrors(), basic)
+    }).pipe(Effect.scoped))
+
+  it.effect("prints each message as one line, and no web page (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const port = yield* chooseFreePort
+      const bodies = [`{\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {}\n}\n`, `<p>Use "jsonrpc" here.\n</p>`]
+      yield* Effect.acquireRelease(
+        Effect.callback<Server>((resume) => {
+          const server = createServer((_, response) => response.end(bodies.shift()))
+          server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
+        }),
+        (server) => Effect.sync(() => server.close()),
+      )
+      const { receive, send } = yield* startRaw(["--url", `http://127.0.0.1:${port}`], { TICKERLINE_KEY: "x" })
+      send(ping(1))
+      assert.deepStrictEqual(yield* receive, { jsonrpc: "2.0", id: 1, result: {} })
+      send(ping(2))
+      assert.match(String(valueAt(yield* receive, "error", "message")), /is not an MCP server\.$/)
     }).pipe(Effect.scoped))
 
   it.effect("replies with the reason if the key is wrong or no service listens (guides/mcp)", () =>

@@ -1,8 +1,9 @@
 /** Tests cached list results (D17): when they are reused, when they are discarded, and what they must not reveal. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../../src/api/catalogue/Endpoints.ts"
+import { makeCacheMemory } from "../../../src/query/lists/CacheMemory.ts"
 import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery, valueAt } from "../../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
@@ -41,6 +42,22 @@ const requestFiveTimes = Effect.fnUntraced(
 const setVolume = Effect.fnUntraced(function* (volume: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update intraday_runners set volume = ${String(volume)}::text::bigint where ticker = 'T7'`
+})
+
+it("The cache memory does not make room for an entry of more than an eighth of it (docs/operations/caching.md)", () => {
+  const maxBytes = 1_000_000
+  const { bytes, entries } = makeCacheMemory(maxBytes)
+  const small = { part: "responses", size: 10_000 } as const
+  const names = ["one", "two", "three"]
+  for (const name of names) entries.set(name, small)
+  entries.set("large", { part: "results", size: maxBytes / 8 })
+  assert.deepStrictEqual([...entries.keys()].toSorted(), names.toSorted())
+  // A response that has become too large leaves the cache.
+  entries.set("one", { part: "results", size: maxBytes / 8 })
+  assert.deepStrictEqual([...entries.keys()].toSorted(), ["three", "two"])
+  assert.deepStrictEqual(bytes, { results: 0, responses: 2 * small.size + "three".length + "two".length })
+  entries.set("fits", { part: "results", size: maxBytes / 10 })
+  assert.isTrue(entries.has("fits"))
 })
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query cache", (it) => {
