@@ -123,7 +123,11 @@ const prefundedWarrantColumns = (random: RandomSource, history: CompanyHistory, 
   }
 }
 
-/** Returns the columns for the convertible notes or the convertible preferred shares that a deal issues. */
+/**
+ * Returns the columns for the convertible notes or the convertible preferred shares that a deal issues. They can be
+ * converted into shares at the deal's price, adjusted for later splits. Prices are in ticks of a hundredth of a cent,
+ * and amounts in cents. `debt` is the part of the amount that has not been converted yet.
+ */
 const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise) => {
   const { ticks } = makeSplitAdjuster(history.company, deal)
   const conversion = ticks(deal.priceTicks)

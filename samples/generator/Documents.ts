@@ -102,7 +102,7 @@ const periodicReports = (company: FictionalCompany): ReadonlyArray<DocumentDraft
     const time = random.chance(0.85)
       ? toSecondsOfDay(random.integer(6, 16), random.integer(0, 59)) + random.integer(0, 59)
       : null
-    // The first two reports are the annual ones.
+    // Companies without prices only file annual reports, which come first in `reports`.
     if (
       day < earliestDay || company.scenario.ownershipData === "none" ||
       (company.scenario.firstSession === null && index > 1)
@@ -155,6 +155,10 @@ const ownershipFilings = (company: FictionalCompany): ReadonlyArray<DocumentDraf
   )
 }
 
+/**
+ * Generates the documents for the IPO: the registration statement, 48 days before it, and on the day itself the
+ * prospectus and a press release. Returns none for a company that was already listed or has no prices.
+ */
 const ipoDocuments = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const day = getIpoDay(company)
   if (day === null) return []

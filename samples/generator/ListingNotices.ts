@@ -162,7 +162,11 @@ const noteColumns = (name: string, deficiency: string, day: EpochDay) => ({
   notes_updated: formatLocalTime(day, toSecondsOfDay(16, 45)),
 })
 
-/** Returns the columns of one notice (`step`), which is sent on `day`, in a case (`notice`). */
+/**
+ * Returns the columns of one letter that the exchange sends in a case (`notice`). `step` is the type of the letter,
+ * such as the first notice or the confirmation that compliance has been regained, and `day` the day on which it is
+ * sent.
+ */
 const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step: NoticeType, day: EpochDay) => {
   const [deficiency, rule, risk] = deficiencyRules[notice.kind]
   const isOver = step === "compliance_regained"

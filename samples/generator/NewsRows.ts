@@ -23,8 +23,8 @@ const bodyOf = ({ company }: CompanyHistory, { summary, title }: CompanyDocument
   `${title}.\n\n${summary ?? ""} This text, and ${company.name} itself, are made up.`
 
 /**
- * Builds one row for each filing and press release. At random, values such as the body, the author or the URL are
- * missing.
+ * Builds one row of the table `news` for each filing and press release. At random, values such as the body, the author
+ * or the URL are missing. A filing without a time is created at about 17:00.
  */
 export const buildNewsRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("news")

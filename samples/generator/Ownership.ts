@@ -129,8 +129,8 @@ const placeholderColumns = {
 }
 
 /**
- * Returns the columns that describe a holder in a filing of the given day. A holder without a type, which the filing
- * does not identify, has almost no values.
+ * Returns the columns that describe a holder in a filing of the given day. `stake` is the holder's share of the company
+ * in units of 1/10,000. A holder without a type, which the filing does not identify, has almost no values.
  */
 const ownerColumns = ({ company, prices }: CompanyHistory, holder: Shareholder, day: EpochDay) => {
   const { cik, name, stake, title, type } = holder

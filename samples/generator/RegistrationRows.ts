@@ -24,6 +24,7 @@ const statements = ["shelf", "line", "resale", "ipo", "pending"] as const
 export const makeSecFileNumber = ({ number }: FictionalCompany, statement: typeof statements[number]) =>
   `333-${900_000 + number * 10 + statements.indexOf(statement)}`
 
+/** The columns that only some kinds of registration fill, with the values that they have for the other kinds. */
 const emptyColumns = {
   effective_date: null,
   effective_status: false,
@@ -155,7 +156,11 @@ const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: C
   }
 }
 
-/** Builds the rows that result from deals: shelf sales, equity lines, and resales of privately placed shares. */
+/**
+ * Builds the rows that result from deals: shelf sales, equity lines, and resales of privately placed shares. A deal's
+ * documents have the keys `raise:…` and `resale:…`; deals without the document have no row. The sample data assumes
+ * that a third of each equity line has been used.
+ */
 const makeDealRows = (history: CompanyHistory) =>
   history.deals.flatMap((deal) => {
     const { company } = history
@@ -183,7 +188,10 @@ const makeDealRows = (history: CompanyHistory) =>
     return [...sale, ...line, ...resaleRows]
   })
 
-/** Builds the rows for the IPO and for an offering that is still pending, if the company has them. */
+/**
+ * Builds the rows for the IPO and for an offering that is still pending, if the company has them. In the IPO, a fifth
+ * of the company's shares are sold at the first closing price.
+ */
 const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")

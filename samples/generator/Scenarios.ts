@@ -132,7 +132,10 @@ const defaults = {
   ownershipData: "full",
 } as const satisfies Partial<CompanyScenario>
 
-/** A large company with a stable price and institutional holders. Affiliates hold exactly 0%. */
+/**
+ * A large company with a stable price and institutional holders. Affiliates hold exactly 0%. `pricePath` lists trading
+ * sessions by number, with the price in dollars, and prices between them are interpolated. `shares` are in thousands.
+ */
 const largeCap = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   exchange: "NYSE",
@@ -240,7 +243,8 @@ const withdrawnSplit = (random: RandomSource): CompanyScenario => ({
 
 /**
  * A company that goes through price spikes, dilution, a bid-price deficiency, a reverse split that restores compliance,
- * and a symbol change.
+ * and a symbol change. All events happen at fixed session numbers, shifted by the same random number for each company
+ * (`at`), so that their order and distances are the same.
  */
 const fullLifecycle = (random: RandomSource): CompanyScenario => {
   const shift = random.integer(-12, 12)
@@ -269,10 +273,13 @@ const fullLifecycle = (random: RandomSource): CompanyScenario => {
   }
 }
 
-/** A company that repeatedly sells shares under its shelf registration. */
+/**
+ * A company that repeatedly sells shares under its shelf registration: on each of five days its price jumps (`gaps`),
+ * and on the next day it sells new shares (`raises`), whose number is `dilution` times that of the existing ones.
+ */
 const serialIssuer = (random: RandomSource): CompanyScenario => {
   const at = (session: number) => session + random.integer(-15, 15)
-  const days = [at(55), at(150), at(270), at(380), at(455)]
+  const jumpSessions = [at(55), at(150), at(270), at(380), at(455)]
   return {
     ...defaults,
     exchange: random.pick(["NASDAQ", "NASDAQ", "NYSE American"]),
@@ -281,9 +288,9 @@ const serialIssuer = (random: RandomSource): CompanyScenario => {
       random.between(2, 9),
     ]],
     shares: random.integer(18_000, 45_000),
-    gaps: days.map((day) => makeGap(random, day, random.between(0.2, 0.7))),
-    raises: days.map((day, index) => ({
-      session: day + 1,
+    gaps: jumpSessions.map((session) => makeGap(random, session, random.between(0.2, 0.7))),
+    raises: jumpSessions.map((session, index) => ({
+      session: session + 1,
       kind: index % 2 === 0
         ? random.pick(["atm", "offering", "direct"])
         : random.pick(["direct", "preferred", "offering"]),
@@ -295,10 +302,14 @@ const serialIssuer = (random: RandomSource): CompanyScenario => {
   }
 }
 
-/** A small company that is promoted after its IPO and then loses most of its value in a single day. */
+/**
+ * A small company that is promoted after its IPO and then loses most of its value in a single day, in the session
+ * `crash`. Until then, its price rises to `times` the price at the IPO. In a gap, `open` is the change from the
+ * previous close to the opening price, and `high` and `close` are changes from the opening price, all as fractions.
+ */
 const pumpAndDump = (random: RandomSource): CompanyScenario => {
   const firstSession = random.pick([40, 110, 180, 260, 330, 400, 440, 465])
-  const top = firstSession + Math.min(random.integer(25, 60), lastSessionNumber - firstSession - 4)
+  const crash = firstSession + Math.min(random.integer(25, 60), lastSessionNumber - firstSession - 4)
   const price = random.between(4, 6)
   const times = random.between(3, 7)
   return {
@@ -306,16 +317,16 @@ const pumpAndDump = (random: RandomSource): CompanyScenario => {
     countries: ["HK", "CN", "SG", "MY", "JP", "US"],
     adsRatio: random.chance(0.3) ? random.pick([2, 5, 0.5]) : null,
     firstSession,
-    pricePath: [[firstSession, price], [top - 1, price * times], [top, price * times * 0.25], [
+    pricePath: [[firstSession, price], [crash - 1, price * times], [crash, price * times * 0.25], [
       lastSessionNumber,
       price * random.between(0.3, 0.5),
     ]],
     shares: random.integer(9_000, 16_000),
     gaps: [
       makeGap(random, firstSession + 6, 0.35, { topic: null, startsEveningBefore: false }),
-      makeGap(random, top - 4, 0.3, { topic: "promotion", startsEveningBefore: false }),
+      makeGap(random, crash - 4, 0.3, { topic: "promotion", startsEveningBefore: false }),
       {
-        session: top,
+        session: crash,
         open: -0.12,
         high: 0.04,
         close: -0.72,

@@ -105,7 +105,10 @@ const valuationColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Builds the company's row, which describes the company on the last day of the market. */
+/**
+ * Builds the company's row of the table `screener`, which describes the company on the last day of the market. The
+ * columns that are not listed here come from the functions that are spread into the row.
+ */
 export const buildScreenerRows = (history: CompanyHistory) => {
   const { company } = history
   const { cik, city, scenario, profile, state } = company

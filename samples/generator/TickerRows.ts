@@ -25,7 +25,7 @@ const source = "made up"
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
   if (second === undefined || third === undefined || fourth === undefined) return []
-  const event = (old_ticker: string, new_ticker: string, date: string, status: string) => ({
+  const makeChange = (old_ticker: string, new_ticker: string, date: string, status: string) => ({
     old_ticker,
     new_ticker,
     effective_date: date,
@@ -36,11 +36,11 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
     recorded_at: formatNewYorkTimeAsUtc(lastMarketDay, toSecondsOfDay(18, 5)),
     source_links: status === "estimated" ? [`https://example.com/tickers/${date}#${first}`] : null,
   })
-  return number % 3 === 0 ? [event(fourth, first, "2099-01-05", "confirmed")] : [
-    event(fourth, first, "2026-08-03", "estimated"),
-    event(third, first, "2025-10-06", "backfill"),
-    event(second, first, "2025-07-07", "reverted"),
-    event(first, third, "2025-03-03", "blocked"),
+  return number % 3 === 0 ? [makeChange(fourth, first, "2099-01-05", "confirmed")] : [
+    makeChange(fourth, first, "2026-08-03", "estimated"),
+    makeChange(third, first, "2025-10-06", "backfill"),
+    makeChange(second, first, "2025-07-07", "reverted"),
+    makeChange(first, third, "2025-03-03", "blocked"),
   ]
 }
 

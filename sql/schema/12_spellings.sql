@@ -56,17 +56,17 @@ end $$;
 create function spell_symbols() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  given  jsonb := to_jsonb(new);
-  result jsonb := '{}';
-  name   text;
+  new_values jsonb := to_jsonb(new);
+  result     jsonb := '{}';
+  name       text;
 begin
   foreach name in array tg_argv loop
-    result := result || jsonb_build_object(name, case jsonb_typeof(given -> name)
+    result := result || jsonb_build_object(name, case jsonb_typeof(new_values -> name)
       when 'array' then (
-        select coalesce(jsonb_agg(public.spell_symbol(symbol) order by place), '[]')
-        from jsonb_array_elements_text(given -> name) with ordinality as listed (symbol, place)
+        select coalesce(jsonb_agg(public.spell_symbol(symbol) order by number), '[]')
+        from jsonb_array_elements_text(new_values -> name) with ordinality as element (symbol, number)
       )
-      else to_jsonb(public.spell_symbol(given ->> name))
+      else to_jsonb(public.spell_symbol(new_values ->> name))
     end);
   end loop;
   return jsonb_populate_record(new, result);

@@ -141,6 +141,23 @@ create table edgar_awaited_closes (
 
 select keep_spellings('edgar_awaited_closes');
 
+-- What the newest assessment of a company's share counts was based on, and what it found out about its current count
+-- (decision 0103). If splits or the number of shares per receipt have changed since, the next run reads the company's
+-- facts again.
+create table edgar_assessments (
+  cik            cik primary key,
+  -- The splits that were known, oldest first, as returned by `find_company_splits`.
+  splits         jsonb not null,
+  is_receipt     boolean not null,
+  -- The number of shares per depositary receipt. Null if it was unknown, or if the security is no receipt.
+  ads_ratio      float8,
+  -- The current count. Null if it is unknown.
+  outstanding    quantity,
+  -- For the day of each split around the date of this count, whether the count is stated in the shares after it. Null
+  -- if neither the dates nor other counts decide it.
+  counted_splits jsonb not null
+);
+
 -- Amounts from the fee exhibits of registration statements and their amendments. The exhibits are not read in filing
 -- order, so they are stored here to find the newest one, which determines the amounts (decision 0103).
 create table edgar_fees (

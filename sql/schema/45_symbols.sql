@@ -186,47 +186,47 @@ declare
   key       text[];
   move      record;
 begin
-  -- For each dataset with rows per filing: the condition that a row (`moved`) was ingested for the company (`place`),
+  -- For each dataset with rows per filing: the condition that a row (`moved`) was ingested for the company (`target`),
   -- and a column that has the same value in two ingested rows for one filing.
   for name, condition, source in values
-    ('news', $sql$moved.id = place.cik || '-' || moved.accession_number$sql$, 'id'),
-    ('registrations', $sql$moved.id = place.cik || '-' || moved.file_no$sql$, 'id'),
-    ('historical_float_pro', 'moved.cik = place.cik and moved.document_url like place.links', 'cik'),
-    ('ownership', 'moved.document_url like place.links', 'document_url')
+    ('news', $sql$moved.id = target.cik || '-' || moved.accession_number$sql$, 'id'),
+    ('registrations', $sql$moved.id = target.cik || '-' || moved.file_no$sql$, 'id'),
+    ('historical_float_pro', 'moved.cik = target.cik and moved.document_url like target.links', 'cik'),
+    ('ownership', 'moved.document_url like target.links', 'document_url')
   loop
-    condition := format('moved.ticker = place.symbol and %s and moved.filed_at >= place.starts
-      and moved.filed_at < place.ends', condition);
+    condition := format('moved.ticker = target.symbol and %s and moved.filed_at >= target.starts
+      and moved.filed_at < target.ends', condition);
     select array_remove(key_columns, 'ticker') into key from history.datasets where dataset = name;
     -- Deletes a row if the same row is also stored under the symbol to which this one would be moved (`kept`). The
     -- condition on the first key column, which is never null, lets PostgreSQL use an index on the ticker and this
     -- column; the comparison of the whole key cannot use one.
     execute format($sql$
-      delete from public.%1$I as moved using public.edgar_list_moves($1) as place where %2$s and exists (
+      delete from public.%1$I as moved using public.edgar_list_moves($1) as target where %2$s and exists (
         select from public.company_symbols as known join public.%1$I as kept on kept.ticker = known.alias
-        where known.cik = place.cik
-          and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.%3$I = moved.%3$I)
+        where known.cik = target.cik
+          and (kept.ticker = target.ticker or kept.ticker < moved.ticker and kept.%3$I = moved.%3$I)
           and kept.%4$I = moved.%4$I and (%5$s) is not distinct from (%6$s)
       )$sql$, name, condition, source, key[1],
       history.list_columns(key, 'kept.%I'), history.list_columns(key, 'moved.%I')) using companies;
-    execute format('update public.%I as moved set ticker = place.ticker
-      from public.edgar_list_moves($1) as place where %s', name, condition) using companies;
+    execute format('update public.%I as moved set ticker = target.ticker
+      from public.edgar_list_moves($1) as target where %s', name, condition) using companies;
   end loop;
 
   for move in
-    select 'screener' as dataset, place.cik, place.symbol, place.ticker
-    from public.edgar_list_moves(companies) as place join public.screener on screener.ticker = place.symbol
-    where place.ends = 'infinity'
-      and array_to_string(screener.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
+    select 'screener' as dataset, target.cik, target.symbol, target.ticker
+    from public.edgar_list_moves(companies) as target join public.screener on screener.ticker = target.symbol
+    where target.ends = 'infinity'
+      and array_to_string(screener.source, ' ') like '%/submissions/CIK' || target.cik || '.json%'
     union all
     -- Each share class in the list has its own row with its own count. Such a row stays under the symbol of its class:
     -- only a row under the security's previous symbol, or under a symbol that is not in the list, is moved.
-    select 'float_outstanding', place.cik, place.symbol, place.ticker
-    from public.edgar_list_moves(companies) as place join public.edgar_companies using (cik)
+    select 'float_outstanding', target.cik, target.symbol, target.ticker
+    from public.edgar_list_moves(companies) as target join public.edgar_companies using (cik)
       join unnest(companies, former_symbols) as former (cik, symbol) using (cik)
-      join public.float_outstanding as counted on counted.ticker = place.symbol
-    where place.ends = 'infinity' and (place.symbol = coalesce(former.symbol, place.symbol)
-        or place.symbol <> all (tickers))
-      and array_to_string(counted.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
+      join public.float_outstanding as counted on counted.ticker = target.symbol
+    where target.ends = 'infinity' and (target.symbol = coalesce(former.symbol, target.symbol)
+        or target.symbol <> all (tickers))
+      and array_to_string(counted.source, ' ') like '%/submissions/CIK' || target.cik || '.json%'
   loop
     perform public.edgar_move_row(move.dataset, move.cik, move.symbol, move.ticker);
   end loop;
@@ -242,12 +242,12 @@ begin
   -- Locks rows in a fixed order, so that two transactions cannot deadlock. A running ingest batch holds the locks of
   -- its companies.
   perform from public.edgar_companies where cik = any (companies) order by cik for update;
-  with placed as (
+  with recomputed as (
     select cik, periods -> -1 ->> 'ticker' as former_symbol, public.edgar_list_periods(company, today) as periods
     from public.edgar_companies as company where cik = any (companies)
   ), updated as (
-    update public.edgar_companies as company set periods = placed.periods from placed
-    where company.cik = placed.cik and company.periods <> placed.periods returning company.cik, former_symbol
+    update public.edgar_companies as company set periods = recomputed.periods from recomputed
+    where company.cik = recomputed.cik and company.periods <> recomputed.periods returning company.cik, former_symbol
   )
   select array_agg(cik), array_agg(former_symbol) into changed, former from updated;
 
@@ -261,7 +261,7 @@ begin
 
   -- Sets, for each symbol and company, the symbol under which a request for it finds more rows. Also updates the other
   -- companies that have one of these symbols, because a symbol leads only to the company that uses it now.
-  update public.company_symbols as known set ticker = answer.ticker
+  update public.company_symbols as known set ticker = computed.ticker
   from (
     select symbols.alias, company.cik, case
       when symbols.alias = any (tickers) then current_ticker
@@ -274,9 +274,9 @@ begin
     end as ticker
     from public.company_symbols as symbols join public.edgar_companies as company using (cik)
       cross join lateral (select periods -> -1 ->> 'ticker' as current_ticker) as last_period
-    where symbols.alias in (select given.alias from public.company_symbols as given where given.cik = any (companies))
-  ) as answer
-  where known.alias = answer.alias and known.cik = answer.cik and known.ticker <> answer.ticker;
+    where symbols.alias in (select own.alias from public.company_symbols as own where own.cik = any (companies))
+  ) as computed
+  where known.alias = computed.alias and known.cik = computed.cik and known.ticker <> computed.ticker;
 
   if changed is not null then perform public.edgar_move_rows(changed, former); end if;
 end $$;

@@ -22,7 +22,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     -- Changes with the same symbols and day count as one change if they contain at most one CIK (D20).
     select row_number() over () as id, old_ticker, new_ticker, day, min(cik) as cik, max(cik) as other_cik,
       count(*) over (partition by old_ticker) > 1 as is_forked
-    from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
+    from unnest(old_tickers, new_tickers, days, ciks) as input (old_ticker, new_ticker, day, cik)
     group by old_ticker, new_ticker, day
   ),
   -- The successor of each change: a later change that gives up the symbol to which this one leads. If there are
@@ -41,7 +41,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     select first, next_id, hops + 1 from paths join links using (id) where hops <= 12
   ),
   -- The changes of each path, once with their old and once with their new symbol as `ticker`.
-  visits as materialized (
+  path_symbols as materialized (
     select first, hops, ticker, changes.*
     from paths join changes using (id) cross join lateral (values (old_ticker), (new_ticker)) as both_sides (ticker)
   ),
@@ -53,41 +53,42 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   -- The symbols of all components, which are sets of changes connected through shared symbols, that are not chains. A
   -- component is a chain if it is a single path of at most twelve changes, all of one issuer, in which no symbol is
   -- given up twice.
-  spreading (ticker) as (
+  not_chains (ticker) as (
     (
       -- Symbols that are given up twice, symbols on several paths, and the symbols of paths that are too long or have
       -- changes of several issuers.
       select old_ticker from changes where is_forked
-      union select ticker from visits group by ticker having min(first) < max(first)
+      union select ticker from path_symbols group by ticker having min(first) < max(first)
       union (
         with broken as (
-          select first from visits group by first having max(hops) > 12 or min(cik) < max(other_cik)
+          select first from path_symbols group by first having max(hops) > 12 or min(cik) < max(other_cik)
         )
-        select ticker from visits join broken using (first)
+        select ticker from path_symbols join broken using (first)
       )
     )
     union
     -- All other symbols of the same component.
-    select neighbour from spreading join neighbours using (ticker)
+    select neighbour from not_chains join neighbours using (ticker)
   ),
   -- The symbols are already distinct, but without `distinct` PostgreSQL would expect millions of rows and plan the next
   -- joins for them.
-  ambiguous as materialized (select distinct ticker from spreading),
-  -- The rows of `visits` that belong to chains.
-  clear as materialized (
-    select visits.* from visits where not exists (select from ambiguous where ambiguous.ticker = visits.ticker)
+  ambiguous as materialized (select distinct ticker from not_chains),
+  -- The rows of `path_symbols` that belong to chains.
+  chain_symbols as materialized (
+    select path_symbols.* from path_symbols
+    where not exists (select from ambiguous where ambiguous.ticker = path_symbols.ticker)
   ),
   -- The issuer and the name of the security of each chain: the last symbol, and the day on which it was adopted.
   chains as (
     select first, max(cik) as cik,
       (array_agg(new_ticker || '@' || to_char(day, 'YYYY-MM-DD') order by day desc))[1] as security
-    from clear group by first
+    from chain_symbols group by first
   ),
   -- The start of each period that belongs to a chain: the day on which the symbol was adopted or, for the first symbol
   -- of the chain (`hops = 1`), minus infinity.
   linked as (
     select security, chains.cik, ticker, case when ticker = new_ticker then day else '-infinity' end as starts
-    from chains join clear using (first) where ticker = new_ticker or hops = 1
+    from chains join chain_symbols using (first) where ticker = new_ticker or hops = 1
   ),
   -- All periods. Each begins where a change involves the symbol, and ends where the next one begins.
   periods as (
@@ -97,7 +98,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
       union select ticker, '-infinity' from neighbours
       union select old_ticker, day from changes
       union select new_ticker, day from changes
-    ) as cuts
+    ) as boundaries
   )
   select coalesce(security, periods.ticker || coalesce('@' || to_char(nullif(starts, '-infinity'), 'YYYY-MM-DD'), '')),
     periods.ticker, starts, ends, security is not null, ambiguous.ticker is not null, linked.cik
@@ -135,6 +136,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The ticker changes of chains that took place on another day, according to the bars of the 30 days before and after
   -- the recorded day. If bars under the two symbols overlap, another company uses one of the symbols, so they prove
   -- nothing. A change is moved by at most ten days, and never past another change of one of its symbols.
+  --
+  -- `day` is the recorded day of the change, and `shown` the day on which bars show the change: the first day with bars
+  -- under the new symbol (`first_new`), if that is earlier than recorded, or the day after the last day with bars under
+  -- the old symbol (`last_old`), if that is later. Each change has one row for each of its symbols (`ticker`).
   moved as materialized (
     select side.ticker, day, shown
     from (
@@ -177,7 +182,7 @@ returns table (security text, effective_date date, split_from numeric, split_to 
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
   -- The records of splits that have taken effect, each with the period of the symbol that contains its day.
-  listed as (
+  records as (
     select split.ticker, split.effective_date, split.split_from, split.split_to, split.filed_at, split.id,
       period.security, period.starts, period.ends, period.is_linked
     from periods as period join public.split_status as split on split.ticker = period.ticker
@@ -189,29 +194,29 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- recorded under a symbol that the security adopted later, or gave up a few days before. If bars or closes show that
   -- the symbol was traded around that day, the split belongs to the company that used the symbol then.
   moved as (
-    select distinct listed.id, chain.security
-    from listed join (select * from periods where is_linked) as chain on chain.ticker = listed.ticker
+    select distinct records.id, chain.security
+    from records join (select * from periods where is_linked) as chain on chain.ticker = records.ticker
     cross join lateral (
-      select greatest(listed.starts, listed.effective_date - 30) as first,
-        least(listed.ends - 1, listed.effective_date + 30) as last
+      select greatest(records.starts, records.effective_date - 30) as first,
+        least(records.ends - 1, records.effective_date + 30) as last
     ) as around
-    where not listed.is_linked
-      and (listed.effective_date < chain.starts or listed.effective_date between chain.ends and chain.ends + 5)
+    where not records.is_linked
+      and (records.effective_date < chain.starts or records.effective_date between chain.ends and chain.ends + 5)
       and not exists (
         select from public.price_periods as traded
-        where traded.ticker = listed.ticker and traded.date between first and last
+        where traded.ticker = records.ticker and traded.date between first and last
       )
       and not exists (
         select from public.daily_prices as traded
-        where traded.ticker = listed.ticker and traded.date between first and last
+        where traded.ticker = records.ticker and traded.date between first and last
       )
   ),
   -- The records with the security to which they belong. `ratio` is the factor by which the number of shares decreases
   -- and the price rises: 100 for a 1-for-100 split.
   owned as (
-    select coalesce(moved.security, listed.security) as security, listed.effective_date, listed.split_from,
-      listed.split_to, listed.filed_at, round(listed.split_from / listed.split_to, 12) as ratio
-    from listed left join moved using (id)
+    select coalesce(moved.security, records.security) as security, records.effective_date, records.split_from,
+      records.split_to, records.filed_at, round(records.split_from / records.split_to, 12) as ratio
+    from records left join moved using (id)
   ),
   -- One row for all records of a security and day.
   by_day as (
@@ -386,17 +391,85 @@ end $$;
 
 revoke execute on function note_share_count, forget_share_counts from public;
 
+-- Returns the splits of the securities that the companies' current symbols denote, oldest first, with the number of
+-- shares that one share became. `ratio` is null if it is unknown, or if sources disagree. `companies` is an array of
+-- objects with `cik`, the current symbol (`ticker`) and all symbols that the company has used (`symbols`).
+create function find_company_splits(companies jsonb, today date)
+returns table (cik text, day date, ratio numeric)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with used as materialized (
+    select company.cik, company.ticker as present, symbol
+    from jsonb_to_recordset(companies) as company (cik text, ticker text, symbols jsonb)
+      cross join lateral jsonb_array_elements_text(symbols) as symbol
+  ),
+  current_securities as materialized (
+    select used.cik, security
+    from used join public.security_periods(array(select distinct symbol from used), today) as period
+      on period.ticker = symbol
+    where symbol = present and ends = 'infinity' and not is_ambiguous and coalesce(period.cik, used.cik) = used.cik
+  )
+  select current_securities.cik, effective_date,
+    case when status = 'applied' then round(split_to / split_from, 12) end
+  from current_securities
+    join public.security_splits(array(select distinct symbol from used), today) as split using (security)
+  where status <> 'repeated' order by effective_date
+$$;
+
+-- Returns the newest stored number of ordinary shares per depositary receipt. The one in the row with the current count
+-- takes precedence over those of filings. Null if it is unknown.
+create function find_shares_per_receipt(company_cik text, present text, symbols text[]) returns float8
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select ads_ratio::float8 from (
+    select ads_ratio, 'infinity' as stated_on from public.float_outstanding where ticker = present
+    union all
+    select ads_ratio, coalesce(reported_date, filed_at) from public.historical_float_pro
+    where ticker = any (symbols) and cik = company_cik
+  ) as stated
+  where ads_ratio is not null order by stated_on desc limit 1
+$$;
+
+-- Returns the companies for which splits or the number of shares per receipt have changed since their share counts were
+-- assessed (`edgar_assessments`).
+create function find_outdated_assessments(today date) returns setof text
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with companies as materialized (
+    select assessment.*, primary_ticker as ticker,
+      array(select distinct period ->> 'ticker' from jsonb_array_elements(periods) as period) as symbols
+    from public.edgar_assessments as assessment join public.edgar_companies using (cik)
+  ),
+  -- Most companies have no splits.
+  splitting as materialized (
+    select * from companies
+    where splits <> '[]' or exists (select from public.split_status as split where split.ticker = any (symbols))
+  ),
+  known as materialized (
+    select cik, jsonb_agg(jsonb_build_object('day', to_char(day, 'YYYY-MM-DD'), 'ratio', ratio) order by day) as splits
+    from public.find_company_splits((
+        select coalesce(jsonb_agg(jsonb_build_object('cik', cik, 'ticker', ticker, 'symbols', symbols)), '[]')
+        from splitting
+      ), today)
+    group by cik
+  )
+  select splitting.cik from splitting left join known using (cik)
+  where splitting.splits <> coalesce(known.splits, '[]')
+  union
+  select cik from companies
+  where is_receipt and ads_ratio is distinct from public.find_shares_per_receipt(cik, ticker, symbols)
+$$;
+
 -- Returns the share counts from the symbols' rows in `screener` and `float_outstanding` (`dataset`, `ticker`), with the
 -- symbol of the shares that they count (`symbol`). If a count is the sum of several share classes, there is one row for
 -- each class. `shares` is null if there are, or may be, several classes that do not add up to the count: if an operator
 -- corrected the count, if the count was loaded or comes from a balance sheet, or if the cover page cannot be read.
--- `counted_on` is the date of the count. If `is_receipt` is true, `symbol` denotes depositary receipts, and each
+-- `counted_on` is the date of the count, and `filed_on` the day on which it was filed. `counted_splits` says for the days
+-- of splits whether the count is stated in the shares after them, as far as the ingest of filings has assessed it
+-- (`edgar_assessments`). If `is_receipt` is true, `symbol` denotes depositary receipts, and each
 -- receipt has represented `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all
 -- symbols of the security, because rows from filings keep the symbol of their date (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
-  dataset text, ticker text, symbol text, shares numeric, counted_on date, is_receipt boolean, ads_ratio numeric,
-  ratio_on date
+  dataset text, ticker text, symbol text, shares numeric, counted_on date, filed_on date, counted_splits jsonb,
+  is_receipt boolean, ads_ratio numeric, ratio_on date
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
@@ -419,16 +492,16 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select used.symbol, used.ticker = used.symbol and used.ends = 'infinity' as is_own, listed.dataset,
       listed.outstanding, listed.cik,
       bool_or(listed.is_adr) over (partition by used.symbol) as is_receipt,
-      max(listed.stated_on) over same_count as stated_on,
+      max(listed.stated_on) over same_count as stated_on, max(listed.filed_at) over same_count as filed_at,
       -- The SEC's company facts contain a count from a cover page only if the cover page does not divide it by class.
       bool_or(array_to_string(source, ' ') like '%#dei/EntityCommonStockSharesOutstanding/%') over same_count as is_whole
     from used join (
       select 'screener' as dataset, screener.ticker, outstanding, lpad(cik, 10, '0') as cik, is_adr,
-        null::date as stated_on, last_updated, source
+        null::date as stated_on, null::date as filed_at, last_updated, source
       from public.screener
       union all
       select 'float_outstanding', current.ticker, outstanding, null, is_adr, coalesce(reported_date, filed_at),
-        last_updated, source
+        filed_at, last_updated, source
       from public.float_outstanding as current
     ) as listed using (ticker)
     where coalesce(stated_on, last_updated::date) >= used.owned_from
@@ -437,7 +510,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   -- The rows under the requested symbols, with the symbols that the security has used collected in arrays.
   counted as materialized (
-    select dataset, symbol, outstanding, cik, is_receipt, stated_on, is_whole, tickers, starts, ends,
+    select dataset, symbol, outstanding, cik, is_receipt, stated_on, filed_at, is_whole, tickers, starts, ends,
       owned_from
     from present_rows join (
       select used.symbol, array_agg(used.ticker) as tickers, array_agg(used.starts) as starts,
@@ -482,13 +555,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     -- then the first day on which a row had the count.
     coalesce(
       covered.stated_on,
-      (
-        select max(coalesce(filing.reported_date, filing.filed_at))
-        from unnest(tickers, starts, ends) as period (ticker, starts, ends)
-          join public.historical_float_pro as filing using (ticker)
-        where filing.outstanding_shares = covered.outstanding
-          and filing.filed_at >= period.starts and filing.filed_at < period.ends
-      ),
+      filing.stated_on,
       (cover ->> 'date')::date,
       (
         select min(since)
@@ -497,8 +564,25 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         where known.outstanding = covered.outstanding and since >= period.owned_from and since < period.ends
       )
     ),
-    is_receipt, unit.ads_ratio, unit.stated_on
-  from covered left join lateral jsonb_array_elements(cover -> 'classes') as class
+    case when covered.stated_on is null then filing.filed_at else covered.filed_at end,
+    assessed.counted_splits, is_receipt, unit.ads_ratio, unit.stated_on
+  from covered left join lateral (
+      select coalesce(stated.reported_date, stated.filed_at) as stated_on, stated.filed_at
+      from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+        join public.historical_float_pro as stated using (ticker)
+      where covered.stated_on is null and stated.outstanding_shares = covered.outstanding
+        and stated.filed_at >= period.starts and stated.filed_at < period.ends
+      order by stated_on desc, stated.filed_at desc limit 1
+    ) as filing on true
+    left join lateral (
+      select assessment.counted_splits from public.edgar_assessments as assessment
+      where assessment.outstanding = covered.outstanding and assessment.cik in (
+          select covered.cik
+          union select known.cik from public.company_symbols as known where known.alias = covered.symbol
+        )
+      limit 1
+    ) as assessed on true
+    left join lateral jsonb_array_elements(cover -> 'classes') as class
       on jsonb_array_length(cover -> 'classes') > 1
     -- A class has the close of its symbol only if the company has this symbol (D32) and no other class states it.
     left join lateral (
@@ -575,18 +659,34 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
       using (symbol)
   ),
+  -- The splits between the count, the ratio of a receipt, and the close, or around the date of the count. `is_counted`
+  -- says whether the count is stated in the shares after the split. It is null if the split took place between the date
+  -- of the count and its filing, and the ingest of filings has not found out whether the filing restated the count.
+  crossed as (
+    select id, is_receipt, date, split.*, case
+        when counted_splits ? to_char(split.effective_date, 'YYYY-MM-DD')
+          then (counted_splits ->> to_char(split.effective_date, 'YYYY-MM-DD'))::boolean
+        when split.effective_date > counted_on and split.effective_date <= filed_on then null
+        else split.effective_date <= coalesce(counted_on, date)
+      end as is_counted
+    from priced join public.security_splits((select array_agg(distinct symbol) from counts), today) as split
+      using (security)
+    where status <> 'repeated' and (counted_splits ? to_char(split.effective_date, 'YYYY-MM-DD')
+      or split.effective_date > least(counted_on, ratio_on, date)
+      and split.effective_date <= greatest(counted_on, filed_on, ratio_on, date))
+  ),
   -- What is needed to restate the count as of the day of the close: the product of the ratios of the splits between the
   -- two days, or of the reverse ratios if the count is newer than the close.
   restated as (
-    select id, min(split.effective_date) filter (where is_receipt) as split_on,
-      min(split.effective_date) filter (where status = 'contradicted') as contradicted_on,
-      public.product(case when counted_on < date then split_to else split_from end) as multiplier,
-      public.product(case when counted_on < date then split_from else split_to end) as divisor
-    from priced join public.security_splits((select array_agg(distinct symbol) from counts), today) as split
-      using (security)
-    where status <> 'repeated' and split.effective_date > least(counted_on, ratio_on, date)
-      and split.effective_date <= greatest(counted_on, ratio_on, date)
-    group by id
+    select id, min(effective_date) filter (where is_receipt) as split_on,
+      min(effective_date) filter (where status = 'contradicted' and is_counted is distinct from effective_date <= date)
+        as contradicted_on,
+      min(effective_date) filter (where is_counted is null) as unclear_on,
+      public.product(case when is_counted then split_from else split_to end)
+        filter (where is_counted <> (effective_date <= date)) as multiplier,
+      public.product(case when is_counted then split_to else split_from end)
+        filter (where is_counted <> (effective_date <= date)) as divisor
+    from crossed group by id
   ),
   -- One row for each row of the datasets: the sum over its share classes, and the reason why it cannot be computed.
   capped as (
@@ -602,6 +702,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         -- The split can be one of the shares, or a change in the number of shares per receipt. Records do not tell
         -- which, so the number of shares per receipt is unknown.
         when min(split_on) is not null then 'a split of receipts on ' || to_char(min(split_on), 'YYYY-MM-DD')
+        when min(unclear_on) is not null
+          then 'a split on ' || to_char(min(unclear_on), 'YYYY-MM-DD') || ', which the share count may include already'
         when count(close) < count(*) or min(date) < max(date) - 30
           then 'a class of shares without a close'
       end as reason
@@ -655,8 +757,8 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     select distinct old_ticker, new_ticker, day, cik
     from (
       select *, bool_or(cik is not null) over (partition by old_ticker, new_ticker, day) as has_cik
-      from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
-    ) as given
+      from unnest(old_tickers, new_tickers, days, ciks) as input (old_ticker, new_ticker, day, cik)
+    ) as input
     where cik is not null or not has_cik
   ),
   periods as materialized (
@@ -683,7 +785,9 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
       select array_agg(cik || ' ' || old_ticker) as old_tickers, array_agg(cik || ' ' || new_ticker) as new_tickers,
         array_agg(day) as days
       from unclear where cik is not null having count(*) > 0
-    ) as own cross join lateral public.trace_securities('{}', own.old_tickers, own.new_tickers, own.days, null)
+    ) as prefixed cross join lateral public.trace_securities(
+      '{}', prefixed.old_tickers, prefixed.new_tickers, prefixed.days, null
+    )
       as period
   ),
   -- The symbols of components without candidates. A component has candidates only if all of its changes have an issuer,

@@ -222,10 +222,10 @@ return (octet_length(packed) - 1) / get_byte(packed, 0);
 -- The groups of requests in the batches, with one row per group and its numbers unpacked.
 create view usage_batch_groups as
 select account_id, moment, writer, sequence, part,
-  packed_number(group_kinds, place)::integer as kind_id, packed_number(group_keys, place) as key_id,
-  packed_number(group_requests, place) as requests, packed_number(group_bytes, place) as bytes,
-  packed_number(group_costs, place) as cost_microdollars
-from usage_batches cross join lateral generate_series(0, count_packed_numbers(group_requests) - 1) as place;
+  packed_number(group_kinds, group_index)::integer as kind_id, packed_number(group_keys, group_index) as key_id,
+  packed_number(group_requests, group_index) as requests, packed_number(group_bytes, group_index) as bytes,
+  packed_number(group_costs, group_index) as cost_microdollars
+from usage_batches cross join lateral generate_series(0, count_packed_numbers(group_requests) - 1) as group_index;
 
 -- The individual requests in batches. `place` is the order in which the requests ended. Requests of an erased account
 -- have no keys and no ids. `offset 0` keeps PostgreSQL from unpacking a number again wherever it is used.
@@ -304,9 +304,9 @@ begin
         usage_batches.span_ms, counted.requests
       from public.usage_batches cross join lateral (
         select case when kinds is null then usage_batches.requests else (
-          select coalesce(sum(public.packed_number(group_requests, place)), 0)
-          from generate_series(0, public.count_packed_numbers(group_requests) - 1) as place
-          where public.packed_number(group_kinds, place)::integer = any (kinds)
+          select coalesce(sum(public.packed_number(group_requests, group_index)), 0)
+          from generate_series(0, public.count_packed_numbers(group_requests) - 1) as group_index
+          where public.packed_number(group_kinds, group_index)::integer = any (kinds)
         ) end as requests
       ) as counted
       where account_id = account

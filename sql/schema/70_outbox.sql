@@ -287,7 +287,7 @@ create function replay_webhook_messages(
   out replayed int, out found int, out disabled bigint[]
 ) language sql security definer set search_path = pg_catalog, pg_temp as $$
   with found as (
-    select message_id, endpoint_id, row_number() over (partition by endpoint_id order by position) as place
+    select message_id, endpoint_id, row_number() over (partition by endpoint_id order by position) as number
     from public.webhook_messages
     where (status = 'dead' or (include_delivered and status = 'delivered'))
       and message_id = coalesce(message, message_id)
@@ -300,7 +300,7 @@ create function replay_webhook_messages(
     set status = 'pending', attempts_before = attempts, next_attempt_at = now(), finished_at = null
     from found left join waiting using (endpoint_id)
     where stored.message_id = found.message_id and stored.status <> 'pending'
-      and place <= 10000 - coalesce(waiting.messages, 0)
+      and number <= 10000 - coalesce(waiting.messages, 0)
     returning stored.endpoint_id
   ), counted as (select endpoint_id, count(*)::int as messages from queued group by endpoint_id), recorded as (
     select endpoint_id, messages, public.record_audit('webhook', endpoint_id::text, 'changed', null,

@@ -32,7 +32,14 @@ export const ErasureState = Schema.Struct({
 /** The decoded erasure state. */
 export type ErasureState = typeof ErasureState.Type
 
-/** Counts what erasing an account would change or, if it is already erased, what remains. Does not change anything. */
+/**
+ * Counts what erasing an account would change or, if it is already erased, what remains. Does not change anything.
+ *
+ * If the account is being erased, its row of `account_erasures` contains the progress: usage up to `usage_until` and
+ * batches up to `batches_until` have been erased, and everything has been erased if `finished_at` is set. Otherwise
+ * these columns are null. Usage is stored in batches of requests (`usage_batches`), and as counts of refused requests
+ * (`usage`).
+ */
 export const readErasureState = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(ErasureState)(sql`

@@ -165,7 +165,13 @@ interface AccountCredit {
 
 const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
 
-/** Adds a credit to an account's balance. Returns the new balance, and whether the credit made the account prepaid. */
+/**
+ * Adds a credit to an account's balance. Returns the new balance, and whether the credit made the account prepaid
+ * (`switched`). Fails if the account has already been credited for the same `reference`, such as a payment, or if the
+ * account is postpaid and `mayBecomePrepaid` is false.
+ *
+ * A postpaid account has no balance (null). `add_credit` returns null if the account was credited already.
+ */
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { mayBecomePrepaid, microdollars, name, reference } = newCredit

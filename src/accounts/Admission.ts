@@ -136,7 +136,12 @@ const refuseWithoutAccount = (error: AdmissionError): Admission => ({
   error,
 })
 
-/** Builds the function that admits or refuses requests. */
+/**
+ * Builds the function that admits or refuses requests. It checks the API key, the rate limit, the client's address, the
+ * account's access to the endpoint (`access`), and its balance if the endpoint has a price (`price`). An `Admission`
+ * contains the account and, if the request is refused, the error. Requests whose `purpose` is not `response` are
+ * estimates, which are neither recorded nor charged for.
+ */
 export const makeAdmit = Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { hasCapacity, requireCapacity } = yield* UsageMetering

@@ -67,9 +67,10 @@ export class RequestInProgress {
 
 /**
  * Builds two functions that create the state of a request: `beginAtRoute` for paths in the contract and the MCP server,
- * whose deprecation headers are cached, and `beginUnrouted` for all other paths.
+ * and `beginUnrouted` for all other paths. The deprecation headers and links are cached only by route: clients can send
+ * any number of unknown paths, which would fill the memory.
  */
-export const makeBeginRequest = Effect.gen(function* () {
+export const makeRequestFactory = Effect.gen(function* () {
   const directory = yield* EndpointDirectory
   const versionDeprecation = Option.map(yield* ApiVersionDeprecation, validateDeprecation)
   const announce = (path: string) => announceDeprecations(listDeprecations(directory, path, versionDeprecation))

@@ -14,7 +14,7 @@ import { makeEndpointPipeline } from "./EndpointPipeline.ts"
 import { type ApiFailure, toErrorResult } from "./ErrorResponses.ts"
 import { type BilledResult, makeResponseRecorder } from "./ResponseRecorder.ts"
 import { makeMcpSteps, mcpRules } from "./McpSteps.ts"
-import { makeBeginRequest, type RequestInProgress } from "./RequestInProgress.ts"
+import { makeRequestFactory, type RequestInProgress } from "./RequestInProgress.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 import { canGetResponse, makeResponseCache } from "./ResponseCache.ts"
@@ -65,7 +65,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const responseCache = yield* makeResponseCache
         const admit = yield* makeAdmit
         const match = yield* makeMatch(api, yield* handlers)
-        const { beginAtRoute, beginUnrouted } = yield* makeBeginRequest
+        const { beginAtRoute, beginUnrouted } = yield* makeRequestFactory
         const takeEndpointSteps = yield* makeEndpointPipeline(admit)
         const takeMcpSteps = yield* makeMcpSteps(admit)
         const { finish, recordFinished } = yield* makeResponseRecorder

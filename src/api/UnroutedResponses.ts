@@ -157,7 +157,13 @@ export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Dep
   links: deprecations.flatMap(Deprecation.makeDeprecationLinks),
 })
 
-/** Builds the function that describes the error response to a request that Node.js rejects before it can be routed. */
+/**
+ * Builds the function that turns a `Rejection`, a request that Node.js rejects before it can be routed, into the
+ * status, error code, message and headers of its error response. `NodeListener` calls that function.
+ *
+ * For a method unknown to Node.js, such as `BREW`, the response is the same as for a method that it knows but the path
+ * does not support: 405 with `Allow`, or 404 if there is no such path. All other rejections keep their status.
+ */
 export const makeProtocolErrorDescriber = Effect.gen(function* () {
   const base = yield* BaseUrl
   const { paths: pages } = yield* DocumentationPages
@@ -171,15 +177,17 @@ export const makeProtocolErrorDescriber = Effect.gen(function* () {
   }
 
   return ({ request, status }: Rejection): ProtocolError => {
+    // Both the request and its target are unknown if the bytes received contain no plausible request line.
     const target = request === undefined ? undefined : parseTarget(request.method, request.target)?.target
     const headers = target === undefined ? {} : makeDeprecationHeaders(decodePath(target))
     if (status === "unknown method" && request !== undefined && target !== undefined && isDecodableUrl(target)) {
       const { error, headers: allow } = refuseMethod(directory, request.method, target, pages)
       const { code, message } = error.error
-      const status = code === "not_found" ? 404 : 405
-      return { status, code, message: redactApiKeys(message), headers: { ...headers, ...allow } }
+      const methodErrorStatus = code === "not_found" ? 404 : 405
+      return { status: methodErrorStatus, code, message: redactApiKeys(message), headers: { ...headers, ...allow } }
     }
-    const known = status === "unknown method" ? 400 : status
-    return { status: known, code: "bad_request", message: protocolErrorMessages[known], headers }
+    // An unknown method whose URL cannot be read: no path to look up, so it counts as invalid HTTP.
+    const errorStatus = status === "unknown method" ? 400 : status
+    return { status: errorStatus, code: "bad_request", message: protocolErrorMessages[errorStatus], headers }
   }
 })

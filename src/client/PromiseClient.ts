@@ -127,8 +127,8 @@ async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: Ab
 
 /**
  * Creates the methods of an endpoint, which run the effects of `EndpointCaller` as promises. All endpoints get `get`
- * and
- * `getWithMetadata`. The change feed also gets `follow`, and lists with pages also get `pages`, `rows` and `download`.
+ * and `getWithMetadata`. The change feed also gets `follow`, and lists with pages also get `pages`, `rows` and
+ * `download`.
  */
 const makeResource = (
   endpoint: EndpointDecoder,
@@ -170,6 +170,11 @@ const makeResource = (
   async function* rows(query?: AnyQuery, options?: CallOptions) {
     for await (const page of pages(query, options)) yield* page.results
   }
+  /**
+   * Iterates over the changes after `query.after` without end. `via` selects the event stream or repeated requests;
+   * `intervalMs` is the delay between those requests. `followChanges` opens the connections and reconnects, and the
+   * reader decodes what arrives and converts errors to `TickerlineError`. Nothing is sent until the caller iterates.
+   */
   const follow = (query: AnyQuery = {}, { intervalMs, signal, via }: FollowOptions = {}) =>
     readChanges(
       followChanges(
@@ -181,6 +186,7 @@ const makeResource = (
       ),
       signal,
     )
+  // Only the change feed has a decoder for single changes.
   if (endpoint.decodeChange !== undefined) return { get, getWithMetadata, follow }
   return endpoint.hasPages ? { get, getWithMetadata, pages, rows, download } : { get, getWithMetadata }
 }

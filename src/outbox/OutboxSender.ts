@@ -1,7 +1,7 @@
 /**
  * Sends the messages that are queued in a table of the database (an outbox), either emails or webhooks: claims the next
- * message, tries to deliver it, and stores either the result or the time of the next attempt. A `Channel` defines how
- * emails and webhooks differ.
+ * message, tries to deliver it, and stores either the result or the time of the next attempt. An `OutboxChannel`
+ * defines how emails and webhooks differ.
  */
 import { Duration, Effect, Fiber, Metric, Result, Schedule } from "effect"
 import type { JobLease } from "../postgres/jobs/Job.ts"
@@ -13,7 +13,7 @@ import { initializeCounters, registerGauge } from "../postgres/metrics/CallbackM
 const shutdownTimeout = Duration.seconds(8)
 
 /** The state of a fiber that sends messages. */
-export interface Sending {
+export interface SendingState {
   /**
    * Whether a process that is shutting down waits for this fiber. If not, the fiber is interrupted. That is safe,
    * because the recipient cannot have received the message yet.
@@ -25,14 +25,14 @@ export interface Sending {
  * The functions with which emails, or webhooks, are claimed, delivered and recorded. A receiver has its own queue of
  * messages.
  */
-export interface Channel<Receiver, Message, Delivered, Failure, E> {
+export interface OutboxChannel<Receiver, Message, Delivered, Failure, E> {
   /**
    * Claims a receiver's next message if the message is due and this process holds the lease of the sending job. Returns
    * no message otherwise.
    */
   readonly claimNext: (receiver: Receiver) => Effect.Effect<ReadonlyArray<Message>, E>
   /** Makes one attempt to deliver the message. */
-  readonly deliver: (message: Message, sending: Sending) => Effect.Effect<Delivered, Failure>
+  readonly deliver: (message: Message, sending: SendingState) => Effect.Effect<Delivered, Failure>
   readonly markDelivered: (message: Message, delivered: Delivered) => Effect.Effect<unknown, E>
   /** Returns the delay before the next attempt, or undefined if there will be none. */
   readonly computeDelay: (message: Message, failure: Failure) => Effect.Effect<Duration.Duration | undefined>
@@ -66,12 +66,12 @@ export interface Channel<Receiver, Message, Delivered, Failure, E> {
  * up to `shutdownTimeout`, and then interrupts them.
  */
 export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, Delivered, Failure, E>(
-  channel: Channel<Receiver, Message, Delivered, Failure, E>,
+  channel: OutboxChannel<Receiver, Message, Delivered, Failure, E>,
   { isHeld }: Pick<JobLease, "isHeld">,
 ) {
   yield* initializeCounters(...channel.counters)
   for (const gauge of channel.gauges) yield* registerGauge({ ...gauge, read: () => isHeld() ? gauge.read() : 0 })
-  const running = new Map<Fiber.Fiber<unknown, unknown>, Sending>()
+  const running = new Map<Fiber.Fiber<unknown, unknown>, SendingState>()
   let isStopping = false
 
   /** Stores the result of an attempt, and retries until it is stored, because no other process knows the result. */
@@ -113,7 +113,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
      * Sends the receiver's next message if one is due. Returns `NoneDue`, `Delivered`, or `Failed` with the failure and
      * the delay before the next attempt.
      */
-    sendNext: Effect.fnUntraced(function* (receiver: Receiver, sending: Sending) {
+    sendNext: Effect.fnUntraced(function* (receiver: Receiver, sending: SendingState) {
       const [message] = yield* channel.claimNext(receiver)
       if (message === undefined) return { _tag: "NoneDue" as const }
       const result = yield* Effect.result(channel.deliver(message, sending))
@@ -127,7 +127,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
      * Runs an effect that sends messages in a separate fiber, and returns the fiber. Neither the end of the job's run
      * nor the end of its lease interrupts the fiber.
      */
-    begin: <A, E2, R>(isAwaited: boolean, send: (sending: Sending) => Effect.Effect<A, E2, R>) =>
+    begin: <A, E2, R>(isAwaited: boolean, send: (sending: SendingState) => Effect.Effect<A, E2, R>) =>
       Effect.uninterruptible(Effect.gen(function* () {
         const sending = { isAwaited }
         const fiber = yield* Effect.forkDetach(send(sending))

@@ -111,7 +111,7 @@ const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
  * Returns at most `limit` audit log entries that match the filter. `after` and `before` are entry ids, and restrict the
  * result to higher or lower ids. With `after`, the entries are ordered oldest first; without it, newest first.
  */
-export const readChanges = Effect.fnUntraced(
+export const readAuditEntries = Effect.fnUntraced(
   function* (
     filter: AuditFilter,
     { after, before, limit }: { readonly after?: number; readonly before?: number | undefined; readonly limit: number },
@@ -140,11 +140,11 @@ export const readChanges = Effect.fnUntraced(
 
 const pageSize = 1_000
 
-/** Streams all matching changes, oldest first. */
-export const streamChanges = (filter: AuditFilter) =>
+/** Streams all audit log entries that match the filter, oldest first. */
+export const streamAuditEntries = (filter: AuditFilter) =>
   Stream.paginate(0, (after) =>
     Effect.map(
-      readPage(pageSize, (limit) => readChanges(filter, { after, limit })),
+      readPage(pageSize, (limit) => readAuditEntries(filter, { after, limit })),
       ({ last, rows }) => [rows, Option.map(Option.fromUndefinedOr(last), ({ audit_id }) => audit_id)] as const,
     ))
 
@@ -160,7 +160,7 @@ export interface AuditEvent extends Pick<AuditRow, "change" | "subject" | "subje
 }
 
 /** Records an event. Does nothing on a standby, or if the database schema predates the audit log. */
-export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject, subject_type }: AuditEvent) {
+export const recordAuditEvent = Effect.fnUntraced(function* ({ after, change, subject, subject_type }: AuditEvent) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`
     select where to_regclass('public.audit') is not null and not pg_is_in_recovery()
@@ -175,7 +175,7 @@ export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject
  * Records the settings that affect customers, such as prices, in the audit log if they differ from the last recorded
  * settings.
  */
-export const recordSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
+export const recordAuditedSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select record_settings(${JSON.stringify(settings)}::text::jsonb)`
 })

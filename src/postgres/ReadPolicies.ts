@@ -109,6 +109,9 @@ const maxRetryAgeMillis = Duration.toMillis(maxConnectionRetryAge)
  * Creates the function that retries a failed read (the effect `attempt`) and converts its errors to API errors. A read
  * that loses its connection is retried up to three times, and a read that fails because of a lock once, two seconds
  * later. After the lock retry, a lost connection is retried again. Other errors are not retried.
+ *
+ * `withRetry` runs an effect again after the errors that `when` accepts, with the delays of `schedule`. `startWith`
+ * returns an effect that is `first` when it runs for the first time, and `others` whenever it is run again.
  */
 export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
   const retryLostConnection = <A, E, R>(startedAt: number, attempt: Effect.Effect<A, E, R>) =>

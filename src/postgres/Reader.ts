@@ -77,6 +77,11 @@ const registerPoolMetrics = Effect.fnUntraced(function* (
   })
 })
 
+/**
+ * Creates the functions with which requests read from PostgreSQL. `read` runs one compiled statement, on the primary, a
+ * replica, or past data. `query` runs `SqlClient` statements on the primary. `partition` names the share of the
+ * connection pool that the read may use, so that one kind of request cannot take all connections.
+ */
 const makeReader = Effect.gen(function* () {
   yield* initializeCounters(...retryCounters)
   const sql = yield* SqlClient.SqlClient
@@ -86,7 +91,10 @@ const makeReader = Effect.gen(function* () {
   const withReadPolicies = yield* makeReadPolicies
   yield* registerPoolMetrics(pool, shared)
 
-  /** Makes `SqlClient` use the given connection, as if a transaction were open on it. */
+  /**
+   * Makes `SqlClient` use the given connection, as if a transaction were open on it. 0 is the nesting depth of that
+   * transaction.
+   */
   const runOnConnection = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>): SessionQuery<A, R> => (connection) =>
     Effect.provideService(query, sql.transactionService, [toSqlConnection(connection), 0])
 

@@ -5,7 +5,7 @@ import { Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { hostname, userInfo } from "node:os"
-import { auditSubjectTypes, recordSettings } from "../../src/postgres/AuditLog.ts"
+import { auditSubjectTypes, recordAuditedSettings } from "../../src/postgres/AuditLog.ts"
 import { decodeRows } from "../../src/postgres/DecodeRows.ts"
 import { grantRolePrivileges } from "../../src/postgres/migrations/ServiceRole.ts"
 import { describeFailure } from "../../src/postgres/FailureText.ts"
@@ -224,7 +224,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [first, second] = [{ price: 1, limits: { basic: 200 } }, { price: 2, limits: { basic: 200 } }]
-      yield* Effect.forEach([first, first, second], recordSettings, { discard: true })
+      yield* Effect.forEach([first, first, second], recordAuditedSettings, { discard: true })
       const rows = yield* decodeRows(Recorded)(sql`
         select change, before, after from audit where subject_type = 'settings' order by audit_id
       `)

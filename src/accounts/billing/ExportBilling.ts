@@ -16,6 +16,11 @@ type Account = typeof CurrentAccount.Service
 
 type Attempt = Effect.Success<ReturnType<BalanceReservation["reserve"]>>
 
+/**
+ * The error for an export that costs `cost` microdollars, which is more than the account can spend. `remaining` is what
+ * it can spend without the amounts reserved by its other exports, and `reserved` is the sum of these. The message names
+ * the limit that is reached: the monthly budget or the prepaid balance.
+ */
 const makeExportCostError = (
   { is_limited_by_budget }: Account,
   cost: number,
@@ -82,7 +87,8 @@ export const makeExportBilling = Effect.gen(function* () {
   })
 
   /**
-   * Returns the reason to abort an export that costs more than its reservation. Tries to enlarge the reservation first.
+   * Returns the reason to abort an export of which `bytes` bytes will have been sent, if these cost more than its
+   * reservation and the reservation cannot be enlarged. Returns undefined if the export may continue.
    */
   const checkReservation = (
     reservation: BalanceReservation,

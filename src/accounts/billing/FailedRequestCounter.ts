@@ -21,7 +21,10 @@ interface FailedRequests {
   requests: number
 }
 
-/** Builds the function that counts failed requests. The counts are written once a second, in the background. */
+/**
+ * Builds the function that counts failed requests by minute, status and endpoint, for the operators' console. The
+ * counts are written once a second, in the background. While they cannot be written, they stay in memory.
+ */
 export const makeFailedRequestCounter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   /**
@@ -60,6 +63,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
   const writeWaiting = Effect.suspend(() => {
     if (waiting.size === 0) return Effect.void
     const taken = [...waiting.values()]
+    // Requests that fail during the write are counted in a new map.
     waiting = new Map()
     const keepForNextAttempt = Effect.sync(() => {
       const oldest = Math.max(...taken.map(({ minute }) => minute)) - keptMinutes

@@ -18,7 +18,9 @@ class NoSuchInvoice extends Data.TaggedError("NoSuchInvoice")<{ readonly message
 const InvoicedAccount = Schema.Struct({
   account_id: Schema.Int,
   name: Schema.String,
+  /** Whether the account already has an invoice for the month. */
   is_closed: Schema.Boolean,
+  /** The month of the account's latest invoice. */
   latest: Schema.NullOr(CalendarMonth),
   /** Whether the account has no invoice yet, but has usage from before the month to close. */
   has_earlier_usage: Schema.Boolean,
@@ -33,8 +35,8 @@ const Period = Schema.Struct({
 })
 
 /**
- * Reads the first day of a month, the first day of the next month, and whether the month is over in New York. The
- * current time is taken from PostgreSQL's clock.
+ * Reads the first day of a month, the first day of the next month, the month before it (such as `2026-02`), and whether
+ * the month is over in New York. The current time is taken from PostgreSQL's clock.
  */
 const readPeriod = Effect.fnUntraced(function* (month: string) {
   const sql = yield* SqlClient.SqlClient
@@ -43,13 +45,19 @@ const readPeriod = Effect.fnUntraced(function* (month: string) {
       next_month <= (clock_timestamp() at time zone 'America/New_York')::date as is_over
     from (
       select day as first_day, (day + interval '1 month')::date as next_month
-      from (values (${`${month}-01`}::text::date)) as given (day)
+      from (values (${`${month}-01`}::text::date)) as requested (day)
     ) as period
   `)
   return yield* Effect.orDie(Effect.fromNullishOr(period))
 })
 
-/** Returns the accounts that existed in the month, or only the one with the given name. */
+/**
+ * Returns the accounts that existed in the month, or only the one with the given name. `is_closed` is whether the
+ * account has an invoice for the month, and `latest` the month of its latest invoice (null if it has none).
+ *
+ * `has_earlier_usage` is true for an account that has no invoice at all, but was created and used before the month. All
+ * of its earlier usage would go on its first invoice, so the operator must decide whether it should.
+ */
 const findAccounts = Effect.fnUntraced(function* (month: string, name: string | null) {
   const sql = yield* SqlClient.SqlClient
   const { first_day, next_month } = yield* readPeriod(month)
@@ -140,9 +148,9 @@ const closeInvoices = Effect.fnUntraced(function* (
 })
 
 /**
- * Closes a month. Every account that existed in the month and has no invoice for it gets one, each in a separate
- * transaction. Returns how many invoices were created, how many already existed, and how many accounts got none because
- * they have an invoice for a later month.
+ * Closes a month (such as `2026-03`) for one account, or for all (null). Every account that existed in the month and
+ * has no invoice for it gets one, each in a separate transaction. Returns how many invoices were created, how many
+ * already existed, and how many accounts got none because they have an invoice for a later month.
  */
 export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const sql = yield* SqlClient.SqlClient
@@ -160,12 +168,12 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   }
   // When a month is closed for all accounts, an account without an invoice for that month is skipped if it has an
   // invoice for a later month.
-  const isLater = ({ is_closed, latest }: InvoicedAccount) => account === null && !is_closed && isAfter(latest, month)
-  const open = accounts.filter((found) => !found.is_closed && !isLater(found))
+  const isSkipped = ({ is_closed, latest }: InvoicedAccount) => account === null && !is_closed && isAfter(latest, month)
+  const open = accounts.filter((found) => !found.is_closed && !isSkipped(found))
   const obstacle = findObstacle(closing, previous, open)
   if (obstacle !== undefined) return yield* refuse(obstacle)
   const created = yield* closeInvoices(open, month, first_day)
-  const later = accounts.filter(isLater).length
+  const later = accounts.filter(isSkipped).length
   return { created, existing: accounts.length - later - created, later }
 })
 
@@ -187,7 +195,10 @@ export const Invoice = Schema.Struct({
 /** The decoded invoice. */
 export type Invoice = typeof Invoice.Type
 
-/** Returns the invoices of one account or of all accounts, newest first. */
+/**
+ * Returns the invoices of one account or of all accounts (null), for one month or for all months (null), newest first.
+ * Fails if the account does not exist.
+ */
 export const listInvoices = Effect.fnUntraced(function* (account: string | null, month: string | null = null) {
   const sql = yield* SqlClient.SqlClient
   const invoices = yield* decodeRows(Invoice)(sql`
@@ -215,7 +226,10 @@ const InvoiceLine = Schema.Struct({
   cost_microdollars: Schema.Int,
 })
 
-/** Returns an invoice with its lines, both as rows and as CSV. `digest` is the SHA-256 of the CSV. */
+/**
+ * Returns an account's invoice for a month, and the invoice's lines, both as rows (`lines`) and as CSV (`csv`).
+ * `invoice.digest` is the SHA-256 of the CSV.
+ */
 export const readInvoice = Effect.fnUntraced(function* (account: string, month: string) {
   const sql = yield* SqlClient.SqlClient
   const [invoice] = yield* listInvoices(account, month)

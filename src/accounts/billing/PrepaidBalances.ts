@@ -130,7 +130,12 @@ const decodeIds = decodeRows(Schema.Struct({ reservation_id: Schema.String }))
 
 /**
  * Creates an in-memory ledger of what accounts with a spending limit can still spend, as far as this process knows.
- * Balances come from the database. Costs and reservations that are not in the database yet are tracked separately.
+ * Balances come from the database. Costs and reservations that are not in the database yet are tracked separately: an
+ * account can spend its balance, without the amounts reserved by exports and without its unwritten costs. All amounts
+ * are in microdollars. `Infinity` means that there is no limit.
+ *
+ * When an export ends, its cost becomes unwritten, and its reservation is `givenBack`: it no longer counts, although
+ * the database still contains it until the cost is written.
  */
 const makeBalanceLedger = (now: () => number) => {
   const balances = new Map<number, Balance>()
@@ -219,7 +224,10 @@ const makeReservationStatements = Effect.gen(function* () {
      * Sets the amount of the reservation `id`: to `wanted` or, if less is available, to what is available, provided
      * that it is at least `needed`. `unwrittenCost` is what the account has spent but the database does not include
      * yet. It contains the costs of the exports whose reservations are listed in `ended`, so those reservations are not
-     * counted as well.
+     * counted as well: their amounts (`given_back`) are subtracted from it.
+     *
+     * Returns one row from the database function `reserve_balance`: the new amount of the reservation (`granted`), the
+     * amount that the account can spend (`balance`), and the sum of its other reservations (`reserved_elsewhere`).
      */
     reserve: (
       { account_id, ended, id, needed, unwrittenCost, wanted }: {

@@ -29,8 +29,10 @@ interface MinuteCount {
 const zero = { requests: 0, bytes: 0 }
 
 /**
- * Creates a process's counter of throttled requests. `maxWaiting` is the number of waiting rows from which new rows are
- * avoided.
+ * Creates a process's counter of throttled requests. It counts them in one row per account, endpoint and minute. A row
+ * has the details of the first request (`row`), the counts so far (`requests`, `bytes`), and the counts that have been
+ * written to the database (`writtenCounts`). If at least `maxWaiting` rows wait to be written, an account's row is
+ * continued in the next minute instead of starting a new one, so that memory use stays limited.
  */
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   /** The newest row of each account and endpoint, keyed by both. */
@@ -40,12 +42,12 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   let latestMinute = -Infinity
 
   const deleteWrittenRows = () => {
-    for (const [name, count] of current) if (!waiting.has(count)) current.delete(name)
+    for (const [key, count] of current) if (!waiting.has(count)) current.delete(key)
   }
 
-  const makeMinuteCount = (name: string, row: UsageRecord, minute: number): MinuteCount => {
+  const makeMinuteCount = (key: string, row: UsageRecord, minute: number): MinuteCount => {
     const count = { id: SecureRandom.uuidV7Unsafe(), row, minute, ...zero, writtenCounts: zero }
-    current.set(name, count)
+    current.set(key, count)
     return count
   }
 
@@ -56,10 +58,10 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
       latestMinute = minute
       deleteWrittenRows()
     }
-    const name = `${row.account_id} ${row.endpoint}`
-    const known = current.get(name)
+    const key = `${row.account_id} ${row.endpoint}`
+    const known = current.get(key)
     const isNextMinute = known !== undefined && minute > known.minute && waiting.size < maxWaiting
-    const count = known === undefined || isNextMinute ? makeMinuteCount(name, row, minute) : known
+    const count = known === undefined || isNextMinute ? makeMinuteCount(key, row, minute) : known
     count.requests += 1
     count.bytes += row.bytes
     waiting.add(count)

@@ -56,7 +56,7 @@ const zerosOnly = Uint8Array.of(0)
  * Packs `count` integers from 0 to 2^53. The first byte of the result is the width of each number in bytes; the numbers
  * follow in big-endian order. `read` returns the number at an index, which avoids building an array first.
  */
-export const encodeNumbers = (count: number, read: (index: number) => number): Uint8Array => {
+export const packNumbers = (count: number, read: (index: number) => number): Uint8Array => {
   let max = 0
   for (let index = 0; index < count; index++) max = Math.max(max, read(index))
   if (max === 0) return zerosOnly
@@ -91,9 +91,11 @@ interface Group {
 }
 
 /**
- * Groups the requests of a row by kind and API key. `indexes` are the requests' indexes in `columns`, and `kindIds` are
- * the database ids of `columns.kinds`. Returns the groups in the order of their first requests, and the index of each
- * request's group. For example, three requests with the keys 7, 9 and 7 form two groups, and `groupIndexes` is 0, 1, 0.
+ * Groups the requests of a row by kind and API key. A kind is what requests have in common, such as the endpoint and
+ * the status; the database stores each kind only once. `indexes` are the requests' indexes in `columns`, and `kindIds`
+ * are the database ids of `columns.kinds`. Returns the groups in the order of their first requests, and the index of
+ * each request's group. For example, three requests with the keys 7, 9 and 7 form two groups, and `groupIndexes` is 0,
+ * 1, 0.
  */
 const groupRequests = (columns: UsageColumns, indexes: ReadonlyArray<number>, kindIds: ReadonlyArray<number>) => {
   const groups: Array<Group> = []
@@ -134,9 +136,9 @@ const encodeRow = (
   const times = indexes.map((index) => columns.times[index] ?? 0)
   const [oldest, newest] = [Math.min(...times), Math.max(...times)]
   const packGroups = (name: Exclude<keyof Group, "index">) =>
-    encodeNumbers(groups.length, (group) => groups[group]?.[name] ?? 0)
+    packNumbers(groups.length, (group) => groups[group]?.[name] ?? 0)
   const packRequests = (column: Float64Array) =>
-    encodeNumbers(indexes.length, (request) => column[indexes[request] ?? 0] ?? 0)
+    packNumbers(indexes.length, (request) => column[indexes[request] ?? 0] ?? 0)
   return {
     ...rowId,
     moment: newest,
@@ -147,8 +149,8 @@ const encodeRow = (
     group_requests: packGroups("requests"),
     group_bytes: packGroups("bytes"),
     group_costs: packGroups("cost"),
-    groups: encodeNumbers(groupIndexes.length, (request) => groupIndexes[request] ?? 0),
-    ages: encodeNumbers(indexes.length, (request) => newest - (times[request] ?? 0)),
+    groups: packNumbers(groupIndexes.length, (request) => groupIndexes[request] ?? 0),
+    ages: packNumbers(indexes.length, (request) => newest - (times[request] ?? 0)),
     records: packRequests(columns.records),
     bytes: packRequests(columns.bytes),
     costs: packRequests(columns.costs),

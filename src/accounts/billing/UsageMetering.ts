@@ -182,14 +182,20 @@ interface UnwrittenUsage {
 }
 
 /**
- * Builds a query for one row with the sums of an account's unwritten usage. The database may contain some of it without
- * this process knowing that the write succeeded. The query sees whether it does, and leaves that out.
+ * Builds a query for one row with the sums of an account's unwritten usage: the number of requests today
+ * (`requests_today`), their cost today, this month and in total, and the time of the newest request that cost anything
+ * (`charged_at`).
+ *
+ * The sums of each part are sent as a row of `unwritten`. The database may contain the batch being written, and earlier
+ * counts of throttled requests, without this process knowing that the write succeeded. The query sees whether it does,
+ * and leaves that out.
  */
 const buildUnwrittenQuery = (
   sql: SqlClient.SqlClient,
   { account_id, parts, throttled, writer }: UnwrittenUsage,
 ): Statement.Fragment => {
   const throttledRequests = throttled.reduce((total, { requests }) => total + requests, 0)
+  // `written` is the last sequence number that the database has recorded for this process.
   return sql`
         select
           -- Rows for throttled requests may already be in the database with an earlier count, which is subtracted.
@@ -215,17 +221,14 @@ const buildUnwrittenQuery = (
 }
 
 /**
- * Builds the functions that record requests, refuse them if they cannot be recorded, and report an account's unwritten
- * usage. Requests are stored in memory and written by two background loops: one for requests, and one for counts of
- * requests refused with 429. `PrepaidBalances` learns of every request and of every completed write.
+ * Creates the buffer of requests that are not in the database yet, divided into batches. One batch at a time is
+ * written: the write loop gets it from `takeBatch`, and calls `remove` after the write. `PrepaidBalances` learns of
+ * every request and of every completed write, so that the requests are charged for exactly once.
  */
-const makeUsageMetering = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const maxWaiting = yield* UsageBufferSizeConfig
-  const usageWriter = yield* makeUsageWriter
-  const writeThrottledCounts = yield* makeThrottledRequestCountWriter
-  const balances = yield* PrepaidBalances
-  yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
+const makeUsageBuffer = (
+  usageWriter: Effect.Success<typeof makeUsageWriter>,
+  balances: PrepaidBalances["Service"],
+) => {
   /**
    * Batches that are not written yet, oldest first. A new request goes into the last batch unless that batch is already
    * being written or is full.
@@ -234,29 +237,9 @@ const makeUsageMetering = Effect.gen(function* () {
   let waitingRows = 0
   /** Empty batches for reuse. */
   const reusable: Array<UsageColumns> = []
-  const throttled = makeThrottledRequestCounter()
-  yield* registerGauge({
-    name: "tickerline_usage_rows_waiting",
-    description: "Rows of usage not written yet.",
-    read: () => waitingRows + throttled.countWaitingRows(),
-  })
-  const now = yield* makeMonotonicClock
-  /** Whether a request has been refused since the last write. Only the first refusal is logged. */
-  let isRefusing = false
   /** The batch being written, which is the first one in `waiting`. */
   let sending: UsageBatch | undefined
   let writtenBatches = 0
-
-  /** Counts and logs a failed write. */
-  const reportFailure = (error: unknown) =>
-    Effect.andThen(
-      Metric.update(writesFailedTotal, 1),
-      Effect.logWarning(
-        `Usage was not recorded and will be retried; ${waitingRows + throttled.countWaitingRows()} rows wait: ${
-          describeFailure(error)
-        }`,
-      ),
-    )
 
   const addColumns = () => {
     const columns = reusable.pop() ?? new UsageColumns()
@@ -264,18 +247,22 @@ const makeUsageMetering = Effect.gen(function* () {
     return columns
   }
 
-  const writeInLoop = <Batch>(rows: WaitingRows<Batch>) => makeWriteLoop(rows, now, reportFailure)
-
-  const usageLoop = writeInLoop({
-    count: () => waitingRows,
-    delay: usageDelay,
+  return {
+    /** Adds a completed request. */
+    add: (row: UsageRecord) => {
+      const last = waiting.at(-1)
+      if (last === undefined || last === sending?.rows || !last.add(row)) addColumns().add(row)
+      waitingRows += 1
+      balances.addCharge(row)
+    },
+    /** Returns the next batch to write. Its requests stay in the buffer until `remove` is called. */
     takeBatch: () => {
       sending = usageWriter.makeBatch(waiting[0] ?? addColumns())
       balances.beginWrite(sending, usageWriter.getWriter)
       return sending
     },
-    write: usageWriter.write,
-    remove: ({ rows }) => {
+    /** Removes the batch that has been written. Returns how many requests it contained. */
+    remove: ({ rows }: UsageBatch) => {
       const { length } = rows
       sending = undefined
       writtenBatches += 1
@@ -284,8 +271,65 @@ const makeUsageMetering = Effect.gen(function* () {
       balances.completeCharges(rows)
       rows.clear()
       if (reusable.length < maxReusableBatches) reusable.push(rows)
-      isRefusing = false
       return length
+    },
+    countRows: () => waitingRows,
+    /** Returns how many batches have been written since the process started. */
+    countWrittenBatches: () => writtenBatches,
+    /** Returns the batch being written, if any, and the columns of all other batches. */
+    listBatches: () => ({ sending, others: waiting.slice(sending === undefined ? 0 : 1) }),
+    /** Returns the total cost of the requests in the buffer, in microdollars. */
+    sumCosts: () => {
+      const costs = waiting.flatMap((rows) => Array.from(rows.costs.subarray(0, rows.length)))
+      return costs.reduce((sum, cost) => sum + cost, 0)
+    },
+  }
+}
+
+/**
+ * Builds the functions that record requests, refuse them if they cannot be recorded, and report an account's unwritten
+ * usage. Requests are stored in memory and written by two background loops: one for requests, and one for counts of
+ * requests refused with 429. During a shutdown, both loops write what is left.
+ */
+const makeUsageMetering = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const maxWaiting = yield* UsageBufferSizeConfig
+  const usageWriter = yield* makeUsageWriter
+  const writeThrottledCounts = yield* makeThrottledRequestCountWriter
+  const balances = yield* PrepaidBalances
+  yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
+  const buffer = makeUsageBuffer(usageWriter, balances)
+  const throttled = makeThrottledRequestCounter()
+  yield* registerGauge({
+    name: "tickerline_usage_rows_waiting",
+    description: "Rows of usage not written yet.",
+    read: () => buffer.countRows() + throttled.countWaitingRows(),
+  })
+  const now = yield* makeMonotonicClock
+  /** Whether a request has been refused since the last write. Only the first refusal is logged. */
+  let isRefusing = false
+
+  /** Counts and logs a failed write. */
+  const reportFailure = (error: unknown) =>
+    Effect.andThen(
+      Metric.update(writesFailedTotal, 1),
+      Effect.logWarning(
+        `Usage was not recorded and will be retried; ${buffer.countRows() + throttled.countWaitingRows()} rows wait: ${
+          describeFailure(error)
+        }`,
+      ),
+    )
+
+  const writeInLoop = <Batch>(rows: WaitingRows<Batch>) => makeWriteLoop(rows, now, reportFailure)
+
+  const usageLoop = writeInLoop({
+    count: buffer.countRows,
+    delay: usageDelay,
+    takeBatch: buffer.takeBatch,
+    write: usageWriter.write,
+    remove: (batch) => {
+      isRefusing = false
+      return buffer.remove(batch)
     },
   })
   // Throttled requests are written by a separate loop, so that they never delay the recording of billed requests.
@@ -317,26 +361,25 @@ const makeUsageMetering = Effect.gen(function* () {
       throttled.add(row)
     } else {
       usageLoop.wake()
-      const last = waiting.at(-1)
-      if (last === undefined || last === sending?.rows || !last.add(row)) addColumns().add(row)
-      waitingRows += 1
-      balances.addCharge(row)
+      buffer.add(row)
     }
   }
 
   /**
    * Returns a subquery for the account's usage that the surrounding statement cannot see yet, because it is still in
-   * this process's memory. It selects one row of sums. If `isCurrent` returns false after the statement, usage was
-   * written in the meantime, and the statement must be run again.
+   * this process's memory. It selects one row of sums (`buildUnwrittenQuery`). `today` is the current date in New York.
+   * If `isCurrent` returns false after the statement, usage was written in the meantime, and the statement must be run
+   * again.
    */
   const makeUnwrittenSql = (account_id: number, today: string) => {
+    const { others: otherBatches, sending } = buffer.listBatches()
     const sent = {
       ...summarize(sending === undefined ? [] : [sending.rows], account_id, today),
       last: sending?.last ?? null,
     }
-    // The batch being written is the first one in `waiting`.
-    const others = { ...summarize(waiting.slice(sending === undefined ? 0 : 1), account_id, today), last: null }
-    // The remaining unwritten costs belong to open streams, which are recorded once a minute.
+    const others = { ...summarize(otherBatches, account_id, today), last: null }
+    // The remaining unwritten costs belong to open streams, which are recorded once a minute. They are not requests, so
+    // all other sums of `streams` are those of no requests.
     const streamCost = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
     const streams = {
       ...summarize([], account_id, today),
@@ -345,7 +388,7 @@ const makeUsageMetering = Effect.gen(function* () {
       cost: streamCost,
       last: null,
     }
-    const writtenBefore = writtenBatches
+    const writtenBefore = buffer.countWrittenBatches()
     return {
       query: buildUnwrittenQuery(sql, {
         account_id,
@@ -354,19 +397,19 @@ const makeUsageMetering = Effect.gen(function* () {
           .filter(({ row }) => getDateInNewYork(row.requested_at) === today),
         writer: usageWriter.getWriter(),
       }),
-      isCurrent: () => writtenBatches === writtenBefore,
+      isCurrent: () => buffer.countWrittenBatches() === writtenBefore,
     }
   }
 
   /** Returns whether another request can be recorded. Unlike `requireCapacity`, it does not count or log refusals. */
-  const hasCapacity = () => waitingRows < maxWaiting
+  const hasCapacity = () => buffer.countRows() < maxWaiting
 
   /** Fails with 503 while too many requests wait to be recorded. */
   const requireCapacity = Effect.suspend(() => {
     if (hasCapacity()) return Effect.void
     const isNew = !isRefusing
     isRefusing = true
-    const message = `Requests are refused because ${waitingRows} requests wait to be recorded.`
+    const message = `Requests are refused because ${buffer.countRows()} requests wait to be recorded.`
     return Metric.update(usageBufferRefusalsTotal, 1).pipe(
       Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
       Effect.andThen(Effect.fail(bufferFull)),
@@ -375,9 +418,8 @@ const makeUsageMetering = Effect.gen(function* () {
 
   /** Counts and logs the requests that are lost when the process ends. */
   const reportLoss = Effect.suspend(() => {
-    const requests = waitingRows + throttled.countWaitingRequests()
-    const costs = waiting.flatMap((rows) => Array.from(rows.costs.subarray(0, rows.length)))
-    const cost = costs.reduce((sum, one) => sum + one, 0)
+    const requests = buffer.countRows() + throttled.countWaitingRequests()
+    const cost = buffer.sumCosts()
     return Effect.andThen(
       Metric.update(usageRecordsLostTotal, requests),
       Effect.logError(

@@ -50,8 +50,9 @@ const maxWork = 500
 const rowWork = 4
 
 /**
- * Builds a function that creates the missing partitions for the given times and then runs a write. If the write fails
- * because a partition has been dropped in the meantime, creates it again and repeats the write.
+ * Builds a function that creates the missing partitions of the usage tables for the given times (Unix times in
+ * milliseconds) and then runs a write. If the write fails because a partition has been dropped in the meantime, creates
+ * it again and repeats the write. PostgreSQL reports a missing partition as a check violation.
  */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -101,8 +102,13 @@ class WriterLost extends Data.TaggedError("WriterLost")<{
 const makeReadKindsSql = (sql: SqlClient.SqlClient, kinds: ReadonlyArray<object>) =>
   sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
 
-/** Builds functions that store request kinds in `usage_request_kinds` and look up their ids. */
-export const loadRequestKindIds = Effect.gen(function* () {
+/**
+ * Builds functions that store request kinds in `usage_request_kinds` and look up their ids. A request kind is what many
+ * requests have in common: the endpoint, the status, the price, whether the response was cached or deprecated, and
+ * whether the request came through `/mcp`. `store` adds the kinds that the database lacks, and `find` then returns a
+ * kind with its id.
+ */
+const makeRequestKindStore = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   /** All stored kinds that this process has loaded, grouped by endpoint. */
   let kinds = new Map<string, Array<typeof StoredKind.Type>>()
@@ -128,6 +134,7 @@ export const loadRequestKindIds = Effect.gen(function* () {
     kinds = Map.groupBy(stored, ({ endpoint }) => endpoint)
   })
 
+  /** Makes the next `store` load all kinds again. Called if the database has lost one of them. */
   const forgetAll = () => {
     kinds = new Map()
   }
@@ -135,7 +142,8 @@ export const loadRequestKindIds = Effect.gen(function* () {
 })
 
 /**
- * Returns a query that selects rows for `usage_batches`, without the writer number. Each column is sent as one array.
+ * Returns a query that selects rows for `usage_batches`, without the writer number. Each row contains several requests
+ * of one account (`EncodedUsage`). Each column is sent as one array, and PostgreSQL turns the arrays into rows.
  */
 export const makePackedRowsSql = (sql: SqlClient.SqlClient, packed: ReadonlyArray<EncodedUsage>) => {
   const column = <Name extends keyof EncodedUsage>(name: Name, type: number) =>
@@ -188,18 +196,72 @@ const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: numb
   return packed
 })
 
+interface BatchInsertion {
+  readonly batch: UsageBatch
+  /** This process's number in `usage_writers`. */
+  readonly writer: number
+  /** The stored kinds of the batch's requests, as this process knows them. */
+  readonly kinds: ReadonlyArray<typeof StoredKind.Type>
+  /** The query for the batch's rows, from `makePackedRowsSql`. */
+  readonly packedSql: Statement.Fragment
+}
+
+/**
+ * Returns the statement that writes a batch, unless it has already been written. It does all of this at once: it stores
+ * in `usage_writers` that the batch is written, adds the rows to `usage_batches` and to the list of unsettled usage,
+ * and deletes the reservations of the exports in the batch.
+ *
+ * The result has one row: whether the batch is written now (`is_written`). It is false if the database has lost a
+ * request kind. There is no row if the database has lost this process's row in `usage_writers`.
+ */
+const makeWriteBatchSql = (sql: SqlClient.SqlClient, { batch, kinds, packedSql, writer }: BatchInsertion) => {
+  const { last, rows } = batch
+  const reservations = Array.from(rows.reservations.values())
+  const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
+        delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
+          and exists (select from numbered)
+      )`
+  return sql`
+      with locked as materialized (
+        -- The lock waits for an earlier attempt to end, so written is up to date. has_kinds is false if a kind was lost
+        -- in a failover, in which case its id may belong to another kind.
+        select written, (
+          select count(*) from ${makeReadKindsSql(sql, kinds)}
+          join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
+        ) = ${rows.kinds.length}::int as has_kinds
+        from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
+      ), numbered as (
+        -- Empty if the batch has already been written or cannot be written. The following parts then change nothing.
+        update usage_writers set written = ${last}::int from locked
+        where writer = ${writer}::int and locked.written < ${last}::int and has_kinds
+        returning writer
+      ), packed as materialized (
+        ${packedSql}
+      ), recorded as (
+        ${makeInsertBatchesSql(sql)}
+      ), unsettled as (
+        insert into unsettled_usage (writer, sequence, first_at, last_at, account_ids)
+        select writer, sequence, min(moment), max(moment), array_agg(distinct account_id)
+        from packed cross join numbered group by writer, sequence
+      )${givenBack}
+      select written >= ${last}::int or has_kinds as is_written from locked
+    `
+}
+
 /**
  * Builds functions that assign sequence numbers to a batch and write it. Writes are idempotent, even if an earlier
  * attempt succeeded without this process learning of it. Batches must be written one at a time, in ascending order of
- * their sequence numbers.
+ * their sequence numbers: the database stores only the last number written by each process, and skips batches up to
+ * that number.
  */
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
-  const kinds = yield* loadRequestKindIds
+  const kinds = yield* makeRequestKindStore
   let writer: number | undefined
   let sequence = 0
 
+  /** Assigns the next sequence numbers to these rows. */
   const makeBatch = (rows: UsageColumns): UsageBatch => {
     const after = sequence
     sequence += countWindows(rows)
@@ -223,7 +285,8 @@ export const makeUsageWriter = Effect.gen(function* () {
    * Packs a batch and writes it with one statement. Fails with `WriterLost` if the database has lost the writer row or
    * a request kind.
    */
-  const insert = Effect.fnUntraced(function* ({ after, last, rows }: UsageBatch) {
+  const insert = Effect.fnUntraced(function* (batch: UsageBatch) {
+    const { after, rows } = batch
     const writer = yield* findWriter
     yield* kinds.store(rows.kinds)
     const used = rows.kinds.flatMap((kind) => kinds.find(kind) ?? [])
@@ -231,36 +294,9 @@ export const makeUsageWriter = Effect.gen(function* () {
     const packedSql = makePackedRowsSql(sql, packed)
     // Encoding the statement's parameters takes as long as packing the requests, so let other fibers run first.
     yield* Effect.yieldNow
-    const reservations = Array.from(rows.reservations.values())
-    const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
-        delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
-          and exists (select from numbered)
-      )`
-    const [written] = yield* decodeRows(WrittenBatch)(sql`
-      with locked as materialized (
-        -- The lock waits for an earlier attempt to end, so written is up to date. has_kinds is false if a kind was lost
-        -- in a failover, in which case its id may belong to another kind.
-        select written, (
-          select count(*) from ${makeReadKindsSql(sql, used)}
-          join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
-        ) = ${rows.kinds.length}::int as has_kinds
-        from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
-      ), numbered as (
-        -- Empty if the batch has already been written or cannot be written. The following parts then change nothing.
-        update usage_writers set written = ${last}::int from locked
-        where writer = ${writer}::int and locked.written < ${last}::int and has_kinds
-        returning writer
-      ), packed as materialized (
-        ${packedSql}
-      ), recorded as (
-        ${makeInsertBatchesSql(sql)}
-      ), unsettled as (
-        insert into unsettled_usage (writer, sequence, first_at, last_at, account_ids)
-        select writer, sequence, min(moment), max(moment), array_agg(distinct account_id)
-        from packed cross join numbered group by writer, sequence
-      )${givenBack}
-      select written >= ${last}::int or has_kinds as is_written from locked
-    `)
+    const [written] = yield* decodeRows(WrittenBatch)(
+      makeWriteBatchSql(sql, { batch, writer, kinds: used, packedSql }),
+    )
     if (written?.is_written === true) return
     kinds.forgetAll()
     return yield* new WriterLost({
@@ -269,6 +305,9 @@ export const makeUsageWriter = Effect.gen(function* () {
     })
   })
 
+  /**
+   * Writes a batch. If the database has lost the writer row or a kind, stores them again and repeats the write once.
+   */
   const write = (batch: UsageBatch) =>
     Effect.catchTag(insert(batch), "WriterLost", (lost) => {
       writer = lost.writer
@@ -282,7 +321,11 @@ export const makeUsageWriter = Effect.gen(function* () {
   }
 })
 
-/** Builds a function that writes counts of throttled requests. Its writes are idempotent. */
+/**
+ * Builds a function that writes counts of throttled requests: it inserts or updates one row of `usage` per count, and
+ * adds the additional requests to the daily sums. Its writes are idempotent. The requests cost nothing and return no
+ * records, so those columns are 0.
+ */
 export const makeThrottledRequestCountWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter

@@ -126,6 +126,7 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
   const key = yield* generateApiKey
   const digest = yield* hash(key)
   const graceMillis = Duration.toMillis(grace)
+  // `old` is empty if the key must not be rotated. The other two parts then change nothing, and the result is empty.
   const [created] = yield* decodeCreated(sql`
     with old as (
       select * from api_keys
@@ -205,6 +206,10 @@ export interface ApiKeyFilter {
   readonly unusedFor: Duration.Duration | null
 }
 
+/**
+ * Reads the keys that match the filter, newest first. A page has at most `limit` keys, and begins after the key with
+ * the id `after`. `id` selects a single key. If `isLocked` is true, locks the rows until the transaction ends.
+ */
 const readApiKeys = Effect.fnUntraced(function* (
   { account, unusedFor }: ApiKeyFilter,
   { after, id, isLocked = false, limit }: PageRange & { readonly id?: number; readonly isLocked?: boolean } = {},
@@ -217,8 +222,8 @@ const readApiKeys = Effect.fnUntraced(function* (
       ${sql.literal(formatTimeSql("api_keys.created_at"))} as created_at,
       ${sql.literal(["expires_at", "last_used_at"].map(makeTimeSql).join(", "))},
       host(last_used_address) as last_used_address, endpoints,
-      (select array_agg(format('%s', network::inet) order by at)
-      from unnest(networks) with ordinality as listed(network, at)) as networks
+      (select array_agg(format('%s', network::inet) order by number)
+      from unnest(networks) with ordinality as allowed (network, number)) as networks
     from api_keys join accounts using (account_id)
     where accounts.name = coalesce(${account}::text, accounts.name) and (
       ${unusedSeconds}::float8 is null

@@ -23,7 +23,9 @@ const bearer = /^bearer(?: +(.*))?$/i
  */
 export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
   let key = ""
+  // The first credential found, which may be that of an `Authorization` header without a key.
   let first = ""
+  // Raw headers alternate between names and values.
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ""
     // Skip most other headers quickly: "X-API-Key" has 9 characters, and "Authorization" has 13.
@@ -35,6 +37,7 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
       sent = value
       key ||= sent
     } else if (header === "authorization") {
+      // `bearer` matches the scheme Bearer, followed by the key.
       const found = bearer.exec(value)
       sent = found === null ? value : found[1] ?? ""
       if (found !== null) key ||= sent
@@ -79,6 +82,7 @@ export const makeRecentKeys = Effect.gen(function* () {
 
   const isCurrent = ({ asOf }: ApiKeyLookupResult) => getMonotonicMillis(clock) - asOf < apiKeyCacheTtlMillis
 
+  /** The number of allowed networks of all cached keys. A key may have many, so they limit the cache too. */
   let networkCount = 0
   const countNetworks = (key: ApiKeyLookupResult | undefined) => key?.account.networks?.size ?? 0
   const remove = (digest: string) => {

@@ -58,7 +58,10 @@ const disabledKey = new ApiKeyDisabled({
 /** The connection pool partition reserved for key lookups, so that they never queue behind reads of a locked table. */
 const poolPartition = "keys"
 
-/** Builds functions that read keys, convert them to accounts, and record their use. */
+/**
+ * Builds functions that read keys from the database (`readKeys`), convert a key's row to the account that it gives
+ * access to (`toAccount`), and record the use of a key (`recordUse`).
+ */
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
@@ -103,7 +106,10 @@ const makeKeyReader = Effect.gen(function* () {
 
   /**
    * Reads the rows of the keys that match the SQL condition, and stores in `PrepaidBalances` what each key's account
-   * can still spend.
+   * can still spend. `spendable_microdollars` is null for an account without a spending limit.
+   *
+   * `beginRead` must be called before the statement. `writtenSql` selects what the database has recorded of this
+   * process's usage, so that `store` does not subtract the same costs twice: in the database and in memory.
    */
   const readKeys = Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const { store, writtenSql } = balances.beginRead()

@@ -17,7 +17,10 @@ interface WatchedKey {
   readonly onCheck: (current: Account | undefined) => void
 }
 
-/** Builds the watcher. It checks all watched keys twice a second. */
+/**
+ * Builds the watcher of the keys with which streams and exports were opened. Twice a second, it reads all of these keys
+ * with one statement, and tells each stream and export the current state of its account (`onCheck`).
+ */
 const makeKeyWatcher = Effect.gen(function* () {
   const readKeysInUse = yield* makeAccountsByKeyReader
   const watched = new Set<WatchedKey>()

@@ -63,8 +63,9 @@ const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): Ra
 }
 
 /**
- * Counts requests with the token buckets that all processes share. While they are unavailable, requests are counted by
- * this process alone.
+ * Creates the rate limiter. It counts requests with the token buckets that all processes share. A process takes several
+ * tokens at once from such a bucket and holds them for later requests (`consumeHeld`). While the shared buckets are
+ * unavailable, requests are counted by this process alone. An account's limit depends on its tier.
  */
 const makeAccountRateLimiter = Effect.gen(function* () {
   const limits = yield* RateLimitsByTierConfig
@@ -80,6 +81,8 @@ const makeAccountRateLimiter = Effect.gen(function* () {
       memory.tokenBucket({ key: String(account_id), tokens: 1, limit, refillRate, allowOverflow: false }),
     )
     const isAllowed = remaining >= 0
+    // The tokens left, including the fraction of a token that has been refilled since the last whole one. A refused
+    // request has taken no token, although it was subtracted from `remaining`.
     const tokens = remaining + elapsedMillis / Duration.toMillis(refillRate) + (isAllowed ? 0 : 1)
     return { isAllowed, tokens }
   })

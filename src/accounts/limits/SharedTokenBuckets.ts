@@ -113,8 +113,11 @@ const applyGrant = (share: Share, { granted, used }: TokenBucketGrant, now: numb
 }
 
 /**
- * Builds functions that take tokens from accounts' buckets. While PostgreSQL does not respond, `consume` fails
- * immediately, so that the caller counts requests on its own.
+ * Builds functions that take tokens from accounts' buckets, which PostgreSQL stores. For each account that has sent
+ * requests recently, this process has a share: tokens that it has taken from the bucket in advance. One background loop
+ * (`worker`) synchronizes shares with PostgreSQL, many at a time: it requests missing tokens and returns excess ones.
+ *
+ * While PostgreSQL does not respond, `consume` fails immediately, so that the caller counts requests on its own.
  */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const timeouts = yield* TokenBucketStoreTimeouts
@@ -126,6 +129,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   /** Shares whose last synchronization failed. */
   let failed: ReadonlyArray<Share> = []
 
+  /** Queues a share for the next synchronization, and returns what completes when that has ended. */
   const requestSync = (share: Share) => {
     if (share.nextSync !== undefined) return share.nextSync
     share.nextSync = Deferred.makeUnsafe<void, TokenStoreUnavailable>()
@@ -133,6 +137,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return share.nextSync
   }
 
+  /** Tells the requests that wait for these shares that the synchronization has ended. */
   const completeSync = (batch: ReadonlyArray<Share>, outcome: Effect.Effect<void, TokenStoreUnavailable>) => {
     for (const share of batch) {
       const { nextSync } = share
@@ -248,6 +253,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
           orElse: () => Effect.flip(markUnavailable("no answer in time")),
         }),
         Effect.ensuring(Effect.sync(() => share.waiting -= 1)),
+        // The share now has tokens, or knows that the bucket is empty. If other requests were faster, waits again.
         Effect.andThen(consume(account_id, limit)),
       )
     })

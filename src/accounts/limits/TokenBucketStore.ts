@@ -37,7 +37,12 @@ const decode = decodeRows(TokenBucketGrant)
 /**
  * Builds a function that requests tokens for several accounts with one statement. It uses a separate connection, so it
  * never queues behind reads. The statement locks the buckets in account order, which prevents deadlocks, and refills
- * them by PostgreSQL's clock.
+ * them by PostgreSQL's clock. It returns one `TokenBucketGrant` per request.
+ *
+ * A row of `rate_limit_buckets` stores how many tokens the account's bucket lacks (`used`) as of the time
+ * `refilled_at`, and how many tokens the latest request got (`granted`). A full bucket has `capacity` tokens, and an
+ * empty one is full again after one minute. A grant is the larger of `needed` and the part of `prefetch` that is at
+ * most one sixteenth of the tokens in the bucket, but never more than the bucket has.
  */
 export const makeTokenBucketRequester = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient

@@ -148,7 +148,7 @@ export const changesHandlers = Effect.gen(function* () {
         request,
         usage: makeStreamUsageRecorder(),
         filter: { datasets, tickers: ticker, kinds: kind },
-        place,
+        start: place,
         hasSameAccess: (current) =>
           canKeyUseAddress(current, request.address) && canAccountUseEndpoint(current, streamAccess) &&
           isEqual(listUsableDatasets(current, dataset), datasets),

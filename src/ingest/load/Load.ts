@@ -66,6 +66,8 @@ export interface ValidatedRows {
   readonly dataset: LoadableDataset
   readonly validator: RowValidator
   readonly rows: ReadonlyArray<RowCells>
+  /** Whether the rows are all rows of their documents, so that former rows of these documents are deleted. */
+  readonly replacesDocuments: boolean
 }
 
 /**
@@ -516,18 +518,23 @@ const confirmReplacement = Effect.fnUntraced(
 
 /**
  * Merges the staged rows into the dataset's table, within a savepoint. A replacement also deletes all other rows. It
- * fails if they are more than `confirmedRemovals` and their number needs confirmation. Returns the row counts
- * (`merged`), and how many rows the merge has added, updated or removed (`changes`).
+ * fails if they are more than `confirmedRemovals` and their number needs confirmation. Rows in memory may replace the
+ * former rows of their documents. Returns the row counts (`merged`), and how many rows the merge has added, updated or
+ * removed (`changes`).
  */
 const mergeFile = Effect.fnUntraced(
-  function* (staged: Staging.StagedRows, stagedFile: StagedFile, confirmedRemovals: number, task: LoadTask) {
+  function* (staged: Staging.StagedRows, stagedFile: StagedFile, confirmedRemovals: number, task: FileOrRows) {
     const sql = yield* SqlClient.SqlClient
     const { hidden, omitted, spellings } = stagedFile
     const merge = Effect.gen(function* () {
       // If another program has stored other spellings in the meantime, the staged rows must have them before the merge.
       yield* keepSpellings(staged, spellings)
       if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
-      const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
+      const removed = !task.append
+        ? yield* Staging.deleteRemovedRows(staged)
+        : task.validated?.replacesDocuments === true
+        ? yield* Staging.deleteFormerRows(staged, omitted)
+        : 0
       if (removed > confirmedRemovals) yield* refuseUnconfirmedRemoval(staged, removed, task)
       const counts = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
       const merged = task.append ? counts : { ...counts, removed }

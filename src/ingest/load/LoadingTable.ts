@@ -860,6 +860,21 @@ export const deleteRemovedRows = Effect.fnUntraced(
   },
 )
 
+/**
+ * Deletes the rows of `target` that were ingested from one of the documents of the staged rows but are not among these,
+ * because the document was read differently then. Rows with a value in a column of `omitted` stay, since another source
+ * has supplied it. Returns the number of deleted rows. The dataset has a column `document_url`.
+ */
+export const deleteFormerRows = (staged: StagedRows, omitted: ReadonlyArray<string>) =>
+  readCount(`with deleted as (
+      delete from ${staged.target} as existing
+      where (existing.ticker, existing.document_url) in (select ticker, document_url from ${staged.source})
+        and array_to_string(existing.source, ' ') like '%://%.sec.gov/%'
+        and num_nonnulls(null, ${qualifyColumns("existing", omitted) || "null"}) = 0
+        and not exists (select from ${staged.source} as incoming where ${makeKeyCondition(staged)})
+      returning 1
+    ) select count(*)::int as count from deleted`)
+
 /** The result of removing the rows of a file from a dataset's table. */
 export interface RemovedRowCounts {
   readonly removed: number

@@ -11,7 +11,7 @@ import * as Accounts from "../../accounts/Accounts.ts"
 import { setBudget } from "../../accounts/billing/Budgets.ts"
 import { listInvoices } from "../../accounts/billing/Invoices.ts"
 import * as Keys from "../../accounts/keys/ApiKeyManagement.ts"
-import { readChanges } from "../../postgres/AuditLog.ts"
+import { readAuditEntries } from "../../postgres/AuditLog.ts"
 import { endpointsByDataset } from "../../api/catalogue/DatasetEndpoints.ts"
 import { customerSettings } from "../../api/catalogue/PriceList.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -318,7 +318,7 @@ const readAuditPage = ({ after, before, limit, ...filter }: Schema.Struct.Type<t
   const isForwards = before === undefined && (after !== undefined || filter.since !== undefined)
   const range = isForwards ? { after: after ?? 0 } : { before }
   return Effect.map(
-    listPage("audit_id", limit, (limit) => readChanges(filter, { ...range, limit })),
+    listPage("audit_id", limit, (limit) => readAuditEntries(filter, { ...range, limit })),
     ({ count, next, results }) =>
       isForwards
         ? { count, results, next, previous: null }
@@ -368,7 +368,7 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
 const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit = defaultPageSize } }) =>
-      readChanges({ subject_type: "dataset" }, { limit }).pipe(Effect.map(toList), withAdminErrors),
+      readAuditEntries({ subject_type: "dataset" }, { limit }).pipe(Effect.map(toList), withAdminErrors),
     changes: ({ params: { dataset }, query: { limit = defaultPageSize } }) =>
       listRecentChanges(dataset, limit).pipe(Effect.map(toList), withAdminErrors),
   }))

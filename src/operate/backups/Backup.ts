@@ -6,7 +6,7 @@ import { Clock, Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { resolve } from "node:path"
 import packageJson from "../../../package.json" with { type: "json" }
-import { recordEvent } from "../../postgres/AuditLog.ts"
+import { recordAuditEvent } from "../../postgres/AuditLog.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { migrationsTableName } from "../../postgres/migrations/Migrations.ts"
 import { makeFolderError } from "../../ingest/load/FileErrors.ts"
@@ -172,7 +172,7 @@ const requireDump = Effect.fnUntraced(function* (folder: string) {
 
 /** Records in the audit log that the data was copied. The backup remains valid even if recording fails. */
 const recordBackup = ({ folder }: BackupTask, { created_at }: Manifest) =>
-  recordEvent({ subject_type: "backup", subject: resolve(folder), change: "created", after: { created_at } }).pipe(
+  recordAuditEvent({ subject_type: "backup", subject: resolve(folder), change: "created", after: { created_at } }).pipe(
     Effect.catch((error) => Effect.logWarning(`The audit log does not contain this backup: ${describeFailure(error)}`)),
   )
 

@@ -6,7 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { describeSqlError } from "../../postgres/FailureText.ts"
-import { recordEvent } from "../../postgres/AuditLog.ts"
+import { recordAuditEvent } from "../../postgres/AuditLog.ts"
 import { DirectConnectionConfig, quoteIdentifier } from "../../postgres/pool/ConnectionSettings.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { listMigrationScripts } from "../../postgres/migrations/MigrationScripts.ts"
@@ -290,7 +290,7 @@ const prepareForService = Effect.fnUntraced(function* (database: string, { creat
   const progress = yield* OperationProgress
   const applied = yield* runMigrations
   yield* renewRolePrivileges
-  yield* recordEvent({
+  yield* recordAuditEvent({
     subject_type: "database",
     subject: database,
     change: "created",

@@ -2,7 +2,13 @@
 import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
-import { type AuditRow, auditSubjectTypes, AuditTime, readChanges, streamChanges } from "../../postgres/AuditLog.ts"
+import {
+  type AuditRow,
+  auditSubjectTypes,
+  AuditTime,
+  readAuditEntries,
+  streamAuditEntries,
+} from "../../postgres/AuditLog.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { makeBooleanFlag, makeFlag, withSilentExamples } from "./CommandParts.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
@@ -58,8 +64,8 @@ export const auditCommand = Command.make(
     const filter = Object.fromEntries(
       Object.entries(flags).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : []),
     )
-    const newest = Option.isNone(flags.since) ? yield* readChanges(filter, { limit }) : undefined
-    const rows = newest === undefined ? streamChanges(filter) : Stream.fromIterable(newest.toReversed())
+    const newest = Option.isNone(flags.since) ? yield* readAuditEntries(filter, { limit }) : undefined
+    const rows = newest === undefined ? streamAuditEntries(filter) : Stream.fromIterable(newest.toReversed())
     if (json) return yield* Stream.runForEach(rows, (row) => Console.log(JSON.stringify(row)))
     yield* printTable(yield* Stream.runCollect(rows))
   }),

@@ -55,7 +55,7 @@ const reportDecision = (
       ...(decision === null ? [] : [`This replaces an earlier decision (${decision}): ${decided ?? "unknown"}.`]),
       `${dataset}.${field} is ${value ?? "unknown"}, whenever the document is read again. Rows changed: ${rows}.`,
       ...(others.length === 0 ? [] : [
-        `The document states only a part of what the holder owns, so the whole holder is ${
+        `The document may state only a part of what the holder owns, so the whole holder is ${
           value === null ? "hidden" : "shown"
         }. Decided with it: ${others.join(", ")}.`,
       ]),

@@ -18,7 +18,7 @@ import {
   parseTickers,
 } from "../../ingest/edgar/schedule/IngestOptions.ts"
 import { scheduledRunFlag, untilServiceEnds } from "../../ingest/edgar/schedule/IngestProcess.ts"
-import { IngestReport } from "../../ingest/edgar/schedule/IngestReport.ts"
+import { IngestReport, maxExamples } from "../../ingest/edgar/schedule/IngestReport.ts"
 import { listWork } from "../../ingest/edgar/store/IngestWork.ts"
 import { PastDate } from "../../contract/rules/Dates.ts"
 import {
@@ -62,15 +62,15 @@ const formatRejections = ({ examples, rejections }: IngestReport, isStored: bool
   ]
 
 /** Describes the values of SEC filings that look wrong, or that an operator must confirm before they are published. */
-const formatDoubts = ({ doubtExamples, doubts }: IngestReport, isStored: boolean) =>
-  doubts === 0 ? [] : [
-    `Not believed, or not without confirmation (${formatCountWithNoun(doubts, "value")}):`,
-    ...doubtExamples.map(({ column, published, read, reason, table, url }) =>
+const formatDoubts = ({ doubts }: IngestReport, isStored: boolean) =>
+  doubts.size === 0 ? [] : [
+    `Not believed, or not without confirmation (${formatCountWithNoun(doubts.size, "value")}):`,
+    ...Array.from(doubts.values()).slice(0, maxExamples).map(({ column, published, read, reason, table, url }) =>
       `  ${url}: ${table}.${column} ${[read, reason].filter((text) => text !== "").join(" ")}; the row has ${
         published ?? "no value"
       }`
     ),
-    ...(doubts > doubtExamples.length ? [`  … only the first ${doubtExamples.length} are shown`] : []),
+    ...(doubts.size > maxExamples ? [`  … only the first ${maxExamples} are shown`] : []),
     ...(isStored ? ["To list all of them, and to confirm or correct them, run: tickerline ingest doubts"] : []),
   ]
 
@@ -82,7 +82,7 @@ const formatSummary = (report: IngestReport, target: IngestOptions["target"], se
     ...report.notes,
     ...formatTables(report, target),
     `${companies}, ${documents}, ${report.rejections} set aside, in ${formatElapsedTime(seconds)}`,
-    ...(report.doubts === 0 ? [] : [`${formatCountWithNoun(report.doubts, "value")} in doubt`]),
+    ...(report.doubts.size === 0 ? [] : [`${formatCountWithNoun(report.doubts.size, "value")} in doubt`]),
     ...(unlisted === 0 ? [] : [`${formatCountWithNoun(unlisted, "symbol")} not found`]),
     ...(target === "dry-run" ? ["Nothing was loaded."] : []),
   ].join("\n")
@@ -122,7 +122,7 @@ const runScheduledIngest = Effect.gen(function* () {
   )
   yield* Effect.logInfo(
     `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ` +
-      `${report.rejections} set aside, ${formatCountWithNoun(report.doubts, "value")} in doubt.`,
+      `${report.rejections} set aside, ${formatCountWithNoun(report.doubts.size, "value")} in doubt.`,
   )
   if (incompleteness === null) return
   return yield* new CommandFailed({

@@ -8,7 +8,7 @@ import process from "node:process"
 import { AdminHostConfig, AdminOriginConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { adminServerLayer } from "../console/AdminServer.ts"
 import { homePath } from "../console/ConsolePaths.ts"
-import { recordSettings } from "../../postgres/AuditLog.ts"
+import { recordAuditedSettings } from "../../postgres/AuditLog.ts"
 import { customerSettings } from "../../api/catalogue/PriceList.ts"
 import { ChangeStream } from "../../query/history/ChangeStream.ts"
 import { BaseUrl } from "../../api/BaseUrl.ts"
@@ -144,7 +144,7 @@ const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: Greetin
 const prepareDatabase = Effect.gen(function* () {
   yield* requireSynchronizedClock
   yield* withDirectConnection(Migrations.runMigrations)
-  yield* recordSettings(yield* customerSettings)
+  yield* recordAuditedSettings(yield* customerSettings)
   const { folder } = yield* EmbeddedHomeDirectory
   return Option.isSome(folder) ? yield* FirstStart.prepareFirstStart(folder.value) : Option.none<string>()
 })

@@ -100,7 +100,10 @@ const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.R
   return admin
 })
 
-/** The routes of the sign-in pages. */
+/**
+ * Adds the routes of the sign-in pages: sign in with an admin token, with an invitation, or, if an identity provider is
+ * configured, with OpenID Connect. `to` is always the console path to open after the sign-in.
+ */
 export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest | SecureRandom.SecureRandom>()
   const provider = yield* OpenIdConnect
@@ -119,10 +122,15 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     },
   )
 
+  /** Returns the handler of an error: it shows the sign-in form with the error's message and the given HTTP status. */
   const showError = (to: string, status: number) => ({ message }: { readonly message: string }) =>
     Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, error: message }), status))
 
-  /** If the response fails, shows the sign-in form again with the error message. */
+  /**
+   * If the response fails, shows the sign-in form again with the error message. Signing in from that form opens `to`.
+   * Handlers of submitted forms that contain `to` apply it twice: inside with that path, and outside with the home path
+   * for errors in reading the form, when the path is not known yet.
+   */
   const withForm = (to: string) =>
   <R>(
     response: Effect.Effect<
@@ -196,6 +204,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       withForm(homePath),
     ))
 
+  // Without an identity provider, the two routes for OpenID Connect below do not exist.
   if (Option.isNone(provider)) return
   // Redirects the browser to the identity provider. A cookie stores the values that the provider's response is checked
   // against.

@@ -30,44 +30,48 @@ interface EntrySelection {
   readonly version: string
 }
 
+/** The entries in the changelog whose date is not after `today`, such as `2026-03-01`, oldest first. */
+const listPastEntries = (today: string) => changelogEntries.filter(({ date }) => date <= today).toReversed()
+
+/**
+ * Returns the changelog entry with the given id. Fails if it does not exist, is dated after `today`, or belongs to a
+ * later release than `version`, the version of this program.
+ */
+const findAnnounceableEntry = (id: string, version: string, today: string) => {
+  const entry = changelogEntries.find((one) => one.id === id)
+  if (entry === undefined) {
+    const ids = listPastEntries(today).filter(isReleasedIn(version)).map((one) => one.id)
+    return new UnannounceableEntry({ message: `The changelog has no entry ${id}. It has: ${ids.join(", ")}` })
+  }
+  if (entry.date > today) {
+    return new UnannounceableEntry({ message: `The date of ${id} is in the future. Nothing was queued.` })
+  }
+  if (!isReleasedIn(version)(entry)) {
+    return new UnannounceableEntry({
+      message: `${id} belongs to release ${entry.release}, but this program is version ${version}. Nothing was ` +
+        `queued. Announce it with the program of that release, after the deployment.`,
+    })
+  }
+  return Effect.succeed(entry)
+}
+
 /**
  * Returns the changelog entries with the given ids. Fails if any of them cannot be announced. Without ids, returns all
- * released entries that are announced by email and are not dated in the future, oldest first.
+ * released entries that are announced by email and are not dated in the future, oldest first. Entries that belong to a
+ * later release than this program are left out, and their releases are logged.
  */
 const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: EntrySelection) {
   const today = yield* todayInNewYork
+  if (entryIds.length > 0) return yield* Effect.forEach(entryIds, (id) => findAnnounceableEntry(id, version, today))
   const isReleased = isReleasedIn(version)
-  const past = changelogEntries.filter(({ date }) => date <= today).toReversed()
-  const due = past.filter(isReleased)
-  if (entryIds.length === 0) {
-    const unreleased = new Set(
-      past.filter((entry) => isEntryAnnouncedByEmail(entry) && !isReleased(entry)).map(({ release }) => release),
+  const announced = listPastEntries(today).filter(isEntryAnnouncedByEmail)
+  const unreleased = new Set(announced.filter((entry) => !isReleased(entry)).map(({ release }) => release))
+  if (unreleased.size > 0) {
+    yield* Effect.logWarning(
+      `Not announced, because this program is version ${version}: release ${[...unreleased].join(", ")}`,
     )
-    if (unreleased.size > 0) {
-      yield* Effect.logWarning(
-        `Not announced, because this program is version ${version}: release ${[...unreleased].join(", ")}`,
-      )
-    }
-    return due.filter(isEntryAnnouncedByEmail)
   }
-  return yield* Effect.forEach(entryIds, (id) => {
-    const entry = changelogEntries.find((one) => one.id === id)
-    if (entry === undefined) {
-      return new UnannounceableEntry({
-        message: `The changelog has no entry ${id}. It has: ${due.map((one) => one.id).join(", ")}`,
-      })
-    }
-    if (entry.date > today) {
-      return new UnannounceableEntry({ message: `The date of ${id} is in the future. Nothing was queued.` })
-    }
-    if (!isReleased(entry)) {
-      return new UnannounceableEntry({
-        message: `${id} belongs to release ${entry.release}, but this program is version ${version}. Nothing was ` +
-          `queued. Announce it with the program of that release, after the deployment.`,
-      })
-    }
-    return Effect.succeed(entry)
-  })
+  return announced.filter(isReleased)
 })
 
 const Contact = Schema.Struct({
@@ -80,9 +84,12 @@ const Contact = Schema.Struct({
 const AddressCount = Schema.Struct({ missing: Schema.Int })
 
 /**
- * Returns the email addresses of all accounts. For each of them, `news` is whether it receives news, `queued` whether
- * the entry has already been queued for it, and `is_new` whether all of its accounts are newer than the entry. Accounts
- * that share an address get a single email. If one of them has unsubscribed, the address gets no news.
+ * Returns the email addresses of all accounts, one row per address. `recipient` is the address, `news` whether it
+ * receives news, `queued` whether the changelog entry has already been queued for it, and `is_new` whether all of its
+ * accounts are newer than the entry. If `includeNewAccounts` is true, no account counts as newer.
+ *
+ * Accounts that share an address get a single email. If one of them, other than newer accounts, has unsubscribed, the
+ * address gets no news. `first` is the id of the address's oldest account, by which the addresses are sorted.
  */
 const findContacts = Effect.fnUntraced(function* (entry: ChangelogEntry, includeNewAccounts: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -118,12 +125,14 @@ const countAccountsWithoutAddress = Effect.gen(function* () {
 
 /**
  * Selects the recipients of a changelog entry and renders the email. By default, accounts created after the day of the
- * entry are excluded, because they have never used the API as it was before the change. Returns the rendered email, and
- * the recipients with the numbers of addresses that are skipped, by reason.
+ * entry are excluded, because they have never used the API as it was before the change. Addresses that have
+ * unsubscribed from news get only emails about changes that may break their programs (`email.operational`). Returns the
+ * rendered email, and the recipients with the numbers of addresses that are skipped, by reason.
  */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const contacts = yield* findContacts(entry, options.includeNewAccounts)
   const email = renderChangelogEmail(entry, options)
+  // Each step leaves out the addresses of one reason: `contacts` ⊇ `unqueued` ⊇ `valid` ⊇ `subscribed`.
   const unqueued = contacts.filter(({ is_new, queued }) => !queued && !is_new)
   const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
   const subscribed = valid.filter(({ news }) => news || email.operational)
@@ -219,7 +228,11 @@ export const UndeliveredEmail = Schema.Struct({
 
 const isUndeliveredSql = "last_error is not null and status <> 'sent'"
 
-/** Returns the emails whose last attempt failed, with the reason, newest first. */
+/**
+ * Returns the emails whose last attempt failed, with the reason, newest first. A page has at most `limit` emails, and
+ * begins after the email with the id `after`. Fails if that email no longer exists, because its position is then
+ * unknown.
+ */
 export const readUndeliveredEmails = Effect.fnUntraced(
   function* ({ after, limit }: PageRange<string> = {}) {
     const sql = yield* SqlClient.SqlClient

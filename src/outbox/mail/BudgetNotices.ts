@@ -27,8 +27,11 @@ const describeConsequence = ({ percent, stops }: typeof BudgetAlert.Type) => {
   return percent === 100 ? `From now on, ${refusal}` : `When the budget is used up, ${refusal}`
 }
 
-/** Creates the email for a budget alert. */
-const makeNotice = (alert: typeof BudgetAlert.Type) => {
+/**
+ * Creates the email for a budget alert: the account has spent at least `percent` percent of its budget for `month`.
+ * `notice_id` identifies the alert, so that its email is queued only once.
+ */
+const makeBudgetNotice = (alert: typeof BudgetAlert.Type) => {
   const { account, account_id, budget_microdollars, month, notice_id, percent, spent_microdollars } = alert
   return {
     id: notice_id,
@@ -46,9 +49,12 @@ const makeNotice = (alert: typeof BudgetAlert.Type) => {
 }
 
 /**
- * Queues an email for each budget of which an account has reached a threshold. Only the highest threshold reached is
- * reported for each budget. A threshold reached more than a day ago is not reported: the email could not be sent in
- * time, for example because `SMTP_URL` was not set, and is no longer useful.
+ * Queues an email for each budget of which an account has reached a threshold, such as 90%. The table `budget_alerts`
+ * has one row for each threshold that has been reached. Only the highest threshold reached is reported for each budget.
+ * A threshold reached more than a day ago is not reported: the email could not be sent in time, for example because
+ * `SMTP_URL` was not set, and is no longer useful.
+ *
+ * The id of a queued email, in `announcements`, is the `notice_id`. An alert whose id is already there is left out.
  */
 export const queueBudgetNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -68,7 +74,7 @@ export const queueBudgetNotices = Effect.gen(function* () {
     ) as due
     where not exists (select from announcements where entry_id = notice_id)
   `)
-  yield* Effect.forEach(due, (alert) => queueNotice(makeNotice(alert)), { discard: true })
+  yield* Effect.forEach(due, (alert) => queueNotice(makeBudgetNotice(alert)), { discard: true })
 })
 
 /** The job runs only if `SMTP_URL` is set. Otherwise, the queued emails could wait for months until it is set. */

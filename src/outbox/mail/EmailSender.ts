@@ -41,9 +41,13 @@ type OutboxLease = Pick<JobLease, "holder" | "holderCondition">
  * Builds a sender's SQL statements. An email can be claimed and handed over to the mail server only while `holder`,
  * which identifies this process, holds the lease of the sending job. A process that was suspended therefore cannot send
  * an email that another process has taken over.
+ *
+ * An email in `announcement_mails` is `queued`, then `sending` while a process prepares it, then `handed` just before
+ * the end of the message is sent to the server, and finally `sent`, `failed` or `unknown`.
  */
 export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, holderCondition }: OutboxLease) {
   const sql = yield* SqlClient.SqlClient
+  /** The condition that this process has claimed the email. */
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
   /**
@@ -116,6 +120,7 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
       where mail_id = ${mail_id}::text::uuid and status in ('handed', 'unknown')
     `
 
+  /** Records that the email is not sent again: it has failed, or it is unknown whether the server accepted it. */
   const giveUp = (mail_id: string, status: "failed" | "unknown", reason: string) =>
     sql`
       update announcement_mails set status = ${status}, last_error = ${reason}
@@ -147,14 +152,17 @@ const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
 
 /**
  * Builds the effect that each run of the job executes. It sends the emails that are due, and returns the delay before
- * the next run if the mail server is unusable.
+ * the next run if the mail server is unusable. The functions that `makeOutboxSender` gets say how an email is claimed,
+ * delivered, and recorded; `outcome` is the kind of failure (`EmailDeliveryError`).
  */
 const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease: JobLease) {
   const { baseUrl, from, pace, retryAfter, unsubscribe, url } = settings
   const statements = yield* makeEmailOutboxStatements(lease)
   const deliverBySmtp = makeSmtpDelivery(url)
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
+  /** The last value of the gauge. */
   let waiting = 0
+  /** The number of consecutive attempts for which no server was usable. */
   let failedConnections = 0
   const awaySchedule = doublingSchedule(retryAfter, "15 minutes")
   /** For temporary rejections. Allows twenty attempts in total, over about two days. */

@@ -22,7 +22,7 @@ const ExpiringKey = Schema.Struct({
 })
 
 /** Creates the email about an expiring key. */
-const makeNotice = (key: typeof ExpiringKey.Type) => ({
+const makeKeyExpiryNotice = (key: typeof ExpiringKey.Type) => ({
   id: key.notice_id,
   account_id: key.account_id,
   subject: `API key ${key.key_hint}… expires on ${key.expires} (UTC-5)`,
@@ -36,9 +36,11 @@ const makeNotice = (key: typeof ExpiringKey.Type) => ({
 })
 
 /**
- * Queues the warnings that are due. If both warnings for a key are due, only the later one is sent. A warning is
- * skipped if it would have been due before the key's expiry was set, for example by a rotation with a short grace
- * period.
+ * Queues the warnings that are due. There are two warnings for each API key that expires, a number of days
+ * (`warningDays`) before its expiry. If both are due, only the later one is sent. A warning is skipped if it would have
+ * been due before the key's expiry was set, for example by a rotation with a short grace period.
+ *
+ * The id of a queued email, in `announcements`, is the `notice_id`. A warning whose id is already there is left out.
  */
 export const queueKeyExpiryNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -58,7 +60,7 @@ export const queueKeyExpiryNotices = Effect.gen(function* () {
     ) as due
     where not exists (select from announcements where entry_id = notice_id)
   `)
-  yield* Effect.forEach(due, (key) => queueNotice(makeNotice(key)), { discard: true })
+  yield* Effect.forEach(due, (key) => queueNotice(makeKeyExpiryNotice(key)), { discard: true })
 })
 
 /** The job runs only if `SMTP_URL` is set. Otherwise, a warning could wait until the key has already expired. */

@@ -108,8 +108,10 @@ const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
 /**
- * Classifies a failure to deliver an email. Without a reply code from the server, the outcome depends on whether the
- * complete message had already been handed over: the server may then have accepted it.
+ * Classifies a failure to deliver an email (`EmailDeliveryError.outcome`). Without a reply code from the server, the
+ * outcome depends on whether the complete message had already been handed over: the server may then have accepted it.
+ * With a reply code, the server has rejected either the sender (no email can be sent), or this email: permanently (500
+ * and above) or temporarily.
  */
 const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   const { code, command, message, responseCode } = error ?? {}
@@ -142,7 +144,10 @@ const deliveryTimeout = "2 minutes"
 
 /**
  * Returns a function that delivers an email. Each email uses a new connection, because emails are too infrequent to
- * keep a connection open.
+ * keep a connection open. The function calls `confirmHandover` before it sends the end of the message. If the result is
+ * false, another process has taken over the email, and the message is not completed.
+ *
+ * `isHandedOver` is set at that point, because from then on a failure no longer means that the email was not delivered.
  */
 export const makeSmtpDelivery = (url: Redacted.Redacted) => {
   const { auth, connection: options } = parseServerUrl(url)
@@ -161,13 +166,13 @@ export const makeSmtpDelivery = (url: Redacted.Redacted) => {
         }
         // When this generator ends, the connection sends the end of the message. This hands the email over to the
         // server.
-        const content = async function* () {
+        const messageContent = async function* () {
           yield message
           if (!(await confirmHandover())) throw new Error("Another process has taken over.")
           isHandedOver = true
         }
         const send = () =>
-          connection.send({ from, to: [to] }, Readable.from(content()), (error) => {
+          connection.send({ from, to: [to] }, Readable.from(messageContent()), (error) => {
             if (error !== null) return fail(error)
             resume(Effect.void)
             connection.quit()

@@ -19,7 +19,7 @@ import {
   requiredEndpointsByDataset,
 } from "../../contract/endpoints/changes.ts"
 import { toSymbolKey } from "../../contract/rules/Tickers.ts"
-import { wantsDatasetsSql } from "./WebhookEndpoints.ts"
+import { subscribesToDatasetsSql } from "./WebhookEndpoints.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
 
@@ -112,9 +112,9 @@ class TransactionTally {
  * a change. `cursor` is the position of that change.
  */
 const getTransactionCursors = (cursor: string) => {
-  const place = parseChangeFeedStart(cursor)
-  if (place._tag !== "Cursor") throw new Error(`${cursor} is not the cursor of a change`)
-  const { mark, transaction } = place
+  const start = parseChangeFeedStart(cursor)
+  if (start._tag !== "Cursor") throw new Error(`${cursor} is not the cursor of a change`)
+  const { mark, transaction } = start
   return {
     before: formatChangeFeedCursor({ mark, transaction, position: "0" }),
     after: formatChangeFeedCursor({ mark, transaction, position: undefined }),
@@ -123,7 +123,12 @@ const getTransactionCursors = (cursor: string) => {
 
 type TransactionCursors = ReturnType<typeof getTransactionCursors>
 
-/** Creates the messages about a transaction, one for each endpoint that subscribes to it and each changed dataset. */
+/**
+ * Creates the messages about a transaction, one for each endpoint that subscribes to it and each changed dataset. An
+ * endpoint that was created after the transaction (`since`) gets none. Each message contains the number of changes, and
+ * a link with which the receiver reads them: it starts at the cursor `before` the transaction. `after` is the cursor
+ * after the transaction.
+ */
 const makeMessages = (
   transaction: TransactionTally,
   { after, before }: TransactionCursors,
@@ -157,7 +162,7 @@ type FeedPage = Effect.Success<ReturnType<ChangeFeedReader["Service"]["summarize
 /** A change, with its position in the change feed. */
 type PositionedChange = FeedPage["changes"][number]
 
-const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
+const decodeFeedPosition = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 
 const readSubscribers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -165,13 +170,16 @@ const readSubscribers = Effect.gen(function* () {
     select endpoint_id, tier, datasets, tickers,
       ${sql.literal(makeHistoryTimestampSql("webhook_endpoints.created_at"))} as since
     from webhook_endpoints join accounts using (account_id)
-    where ${sql.literal(wantsDatasetsSql)} order by endpoint_id
+    where ${sql.literal(subscribesToDatasetsSql)} order by endpoint_id
   `)
 })
 
 const formatIds = (subscribers: ReadonlyArray<Subscriber>) => subscribers.map(({ endpoint_id }) => endpoint_id).join()
 
-/** Queues messages. Repeated and concurrent runs queue each message only once, because `event_key` identifies it. */
+/**
+ * Queues messages in the order of the array, `messagesPerStatement` with each statement. Repeated and concurrent runs
+ * queue each message only once, because `event_key` identifies it among the messages of its endpoint.
+ */
 const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Message>) {
   const sql = yield* SqlClient.SqlClient
   for (let start = 0; start < messages.length; start += messagesPerStatement) {
@@ -183,7 +191,7 @@ const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Messa
         select * from rows from (
           json_to_recordset(${JSON.stringify(messages.slice(start, start + messagesPerStatement))}::text::json)
             as (endpoint_id bigint, event_key text, data json)
-        ) with ordinality as message (endpoint_id, event_key, data, place) order by place
+        ) with ordinality as message (endpoint_id, event_key, data, number) order by number
       ) as message
     `
   }
@@ -221,8 +229,9 @@ interface CountedTransaction {
 }
 
 /**
- * Groups the changes of the feed by transaction. A transaction may continue on the next page of the feed, so it stays
- * open until another one begins.
+ * Groups the changes of the feed by transaction, and counts them. The changes must be added in the order of the feed. A
+ * transaction may continue on the next page of the feed, so it stays open until another one begins. `byTicker` contains
+ * the endpoints that subscribe to single symbols, for which a transaction's changes are counted separately.
  */
 const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscriber>>) => {
   let open: CountedTransaction | undefined
@@ -278,7 +287,10 @@ const queuePage = Effect.fnUntraced(function* (
 
 /**
  * Reads the change feed page by page, starting at the position stored in `webhook_feed`. Queues the messages for each
- * page, and then moves the position.
+ * page, and then moves the position to the end of the last transaction whose messages have been queued
+ * (`queuedUntil`). A page may end within a transaction, so reading continues at a different position (`readUntil`).
+ *
+ * Stops if another process has moved the stored position, because that process queues the same messages.
  */
 const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit: number) {
   const subscribers = yield* readSubscribers
@@ -288,12 +300,12 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
   const sql = yield* SqlClient.SqlClient
   const filter = { ...allChangesFilter, datasets }
   const transactions = makeTransactionGrouper(indexByTicker(subscribers))
-  const [place] = yield* decodePlace(sql`select cursor from webhook_feed`)
-  let queuedUntil = place?.cursor ?? null
-  let position = queuedUntil ?? "now"
+  const [feedPosition] = yield* decodeFeedPosition(sql`select cursor from webhook_feed`)
+  let queuedUntil = feedPosition?.cursor ?? null
+  let readUntil = queuedUntil ?? "now"
 
   while (true) {
-    const page = yield* summarizePage(parseChangeFeedStart(position), filter, limit).pipe(
+    const page = yield* summarizePage(parseChangeFeedStart(readUntil), filter, limit).pipe(
       Effect.catchTag("CursorExpired", ({ error }) =>
         Effect.andThen(
           Effect.logWarning(`Webhooks lack changes of datasets before now. ${error.message}`),
@@ -309,7 +321,7 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
       queuedUntil = end
     }
     if (!page.hasMore) return
-    position = page.cursor
+    readUntil = page.cursor
   }
 })
 

@@ -45,7 +45,11 @@ interface EndpointHistory {
 
 const newEndpoint: EndpointHistory = { lastSlot: 0, averageMillis: 0 }
 
-/** Creates a process's scheduler. */
+/**
+ * Creates a process's scheduler. It decides which webhook endpoints are sent their messages now. An endpoint gets a
+ * slot, in which several of its messages may be sent, one after the other. There are limits on the slots in use: in
+ * total, per account, and for slow endpoints (`maxConcurrentDeliveries`).
+ */
 export const makeDeliveryScheduler = () => {
   /** The slots in use, by endpoint id. `isSlow` is whether the endpoint was slow when the slot began. */
   const slots = new Map<bigint, { readonly account: bigint; readonly isSlow: boolean }>()

@@ -116,7 +116,9 @@ interface ArrivedResponse {
 
 /**
  * Converts a receiver's response to the result of the attempt. Success depends only on the status, so a body that never
- * ends does not matter. After a failure, the start of the body becomes part of the reason.
+ * ends does not matter. After a failure, the start of the body becomes part of the reason: `excerpt` is a promise of
+ * it, and reading stops after `bodyTimeout`, when the response is destroyed and the promise resolves with what has
+ * arrived.
  */
 const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: ArrivedResponse) {
   const status = response.statusCode ?? 0

@@ -35,7 +35,8 @@ const noSuchEndpoint = (id: number) =>
   new NoSuchEndpoint({ message: `There is no webhook endpoint ${id}. \`webhooks list\` shows the ids.` })
 
 /** SQL condition that selects the rows of `webhook_endpoints` that are enabled and subscribe to dataset changes. */
-export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
+export const subscribesToDatasetsSql =
+  `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
 
 /**
  * SQL expression for the secrets that sign messages to an endpoint in `webhook_endpoints`: the current one, and the
@@ -106,8 +107,9 @@ export interface SecretRotation {
 const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(PrintedTime) })
 
 /**
- * Gives the endpoint a new signing secret, and returns the secret. Until the grace period ends, messages are also
- * signed with the old secret.
+ * Gives the endpoint a new signing secret, and returns the secret. Until the grace period (`grace`) ends, messages are
+ * also signed with the old secret. Fails if the grace period of an earlier rotation has not ended yet, unless
+ * `endPrevious` ends it now: an endpoint has at most one previous secret.
  */
 export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { endPrevious, grace }: SecretRotation) {
   const sql = yield* SqlClient.SqlClient

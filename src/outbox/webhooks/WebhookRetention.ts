@@ -20,6 +20,7 @@ const batchSize = 1_000
  */
 export const deleteOldMessages = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // One statement deletes at most `batchSize` messages. If it deletes fewer, none are left.
   let deleted = batchSize
   while (deleted === batchSize) {
     const rows = yield* sql`

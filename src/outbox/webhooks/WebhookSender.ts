@@ -9,7 +9,7 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
 import { getRetryDelay } from "../../postgres/jobs/RetryDelay.ts"
 import { makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
-import { makeOutboxSender, type Sending } from "../OutboxSender.ts"
+import { makeOutboxSender, type SendingState } from "../OutboxSender.ts"
 import {
   type DeliveryFailureReason,
   deliveryFailureReasons,
@@ -94,7 +94,11 @@ const DeadLetter = Schema.Struct({ is_disabled: Schema.Boolean })
 
 type SenderLease = Pick<JobLease, "holderCondition" | "isHeld">
 
-/** Builds the SQL statements of the process that sends webhook messages. */
+/**
+ * Builds the SQL statements of the process that sends webhook messages. `webhook_messages` contains the messages: each
+ * is `pending` until it has been delivered (`delivered`) or given up (`dead`), and `position` is its place in its
+ * endpoint's queue. `holderCondition` is the SQL condition that this process holds the lease of the sending job.
+ */
 const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: SenderLease) {
   const sql = yield* SqlClient.SqlClient
   const secondsFromNow = (duration: Duration.Duration) =>
@@ -111,6 +115,10 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
     ) as head
   `
 
+  /**
+   * Reads the values of the gauges: how many messages are waiting, how long the message that has been due longest has
+   * been due, and how many endpoints the service has disabled.
+   */
   const readState = decodeRows(QueueState)(sql`
     select (select count(*)::int from webhook_messages where status = 'pending') as waiting,
       coalesce((
@@ -286,7 +294,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
   }, lease)
 
   /** Sends an endpoint's messages until its slot ends, an attempt fails, or no message is due. */
-  const sendDuringSlot = Effect.fnUntraced(function* (endpointId: bigint, sending: Sending) {
+  const sendDuringSlot = Effect.fnUntraced(function* (endpointId: bigint, sending: SendingState) {
     let spent = Duration.zero
     for (let sent = 0; sent < maxMessagesPerSlot && Duration.isLessThan(spent, maxSlotTime); sent += 1) {
       if (isStopping() || !lease.isHeld()) return

@@ -100,7 +100,7 @@ const writeCredentials = Effect.fnUntraced(function* (file: string, credentials:
 })
 
 /** Saves the server's port together with its password, so that the next start uses the same port. */
-export const savePort = ({ baseDirectory: base, password }: EmbeddedCluster, port: number) =>
+export const savePostgresPort = ({ baseDirectory: base, password }: EmbeddedCluster, port: number) =>
   explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
 /**

@@ -91,7 +91,7 @@ const readLinks = Effect.fnUntraced(function* (root: string) {
  * cannot contain. In each link, `target` is the path of the link itself, and `source` is the existing file that it
  * refers to.
  */
-const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
+const copyPrograms = Effect.fnUntraced(function* (root: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const links = yield* readLinks(root)
@@ -137,7 +137,7 @@ export const installPostgresPrograms = Effect.fnUntraced(
     const folder = yield* makeTemporaryDirectory(location)
     // This is uninterruptible because an interrupted copy could still be writing files while the scope removes the
     // folder.
-    yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
+    yield* Effect.uninterruptible(copyPrograms(source.root, `${folder}/programs`))
     yield* fs.rename(`${folder}/programs`, programs)
     return programs
   },

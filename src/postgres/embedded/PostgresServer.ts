@@ -1,7 +1,7 @@
 /** Finds, starts and stops the embedded server. The caller must hold the home directory's file lock. */
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import process from "node:process"
-import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePort } from "./EmbeddedCluster.ts"
+import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePostgresPort } from "./EmbeddedCluster.ts"
 import {
   databaseUrlHint,
   EmbeddedPostgresError,
@@ -136,7 +136,7 @@ const onPortTaken = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port:
       message: `Another program uses port ${port} of the embedded PostgreSQL. Stop it, and start again.`,
     })
   }
-  yield* savePort(cluster, yield* chooseFreePort)
+  yield* savePostgresPort(cluster, yield* chooseFreePort)
   return yield* new ServerNotReady({ reason: `port ${port} is in use` })
 })
 

@@ -42,10 +42,11 @@ export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
 /**
- * If this process is root, chooses the unprivileged user that runs PostgreSQL. This is the owner of the existing data,
- * if any. Otherwise it is the first user from `listUnprivilegedUsers` that is in /etc/passwd, because `initdb` looks
- * the user up there. Returns undefined if this process is not root, so that PostgreSQL runs as the same user. Fails if
- * the data belongs to a user that this process cannot use.
+ * If this process is root, chooses the unprivileged user that runs PostgreSQL, because PostgreSQL refuses to run as
+ * root. `data` is the data directory, which may not exist yet. The user is the owner of the existing data, if any.
+ * Otherwise it is the first user from `listUnprivilegedUsers` that is in /etc/passwd, because `initdb` looks the user
+ * up there. Returns undefined if this process is not root, so that PostgreSQL runs as the same user. Fails if the data
+ * belongs to a user that this process cannot use.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readFileOwner(data)

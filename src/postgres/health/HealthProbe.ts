@@ -49,6 +49,12 @@ const ServerRow = Schema.Struct({ started: Schema.String, standby: Schema.Boolea
 const makeProbeClient = (config: PgClient.PgPoolConfig, stream: () => Duplex) =>
   PgClient.make({ ...config, stream, maxConnections: 1, minConnections: 0, connectTimeout: probeTimeout })
 
+/**
+ * Creates the probe that finds out whether the database is up. Two background fibers run once per `probeInterval`:
+ * `probe` asks the server for its state, on a connection of its own, and `checkSilence` notices if the server no longer
+ * sends anything. Connections to a server that is silent, was replaced, or is a standby are closed, because requests on
+ * them would wait in vain or read outdated data. `sockets` registers all sockets to the server, and can close them.
+ */
 const makeHealthProbe = Effect.gen(function* () {
   const now = yield* makeMonotonicClock
   const { config, pooler, sockets } = yield* DirectConnectionConfig
@@ -104,6 +110,7 @@ const makeHealthProbe = Effect.gen(function* () {
       `,
   })
   const clockMonitor = yield* makeClockMonitor
+  /** Reads the server's state and compares its clock with this machine's clock at the time of the query (`before`). */
   const queryServerAndClock = Effect.gen(function* () {
     const before = yield* Clock.currentTimeMillis
     const server = yield* queryServer()

@@ -51,6 +51,9 @@ const makeFailureCounter = (job: string) =>
  * Returns the loop that runs a job while this process holds the job's lease. After a successful run, the loop waits for
  * the job's interval; after a failed one, for the delay of its retry schedule. If the lease expires during a run, the
  * run is interrupted. `release` frees the lease for other processes.
+ *
+ * Another fiber takes and renews the leases. It stores in `job` until when the lease is held (`leaseExpiresAt`), and
+ * keeps the latch `leaseLatch` open while it is.
  */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* makeMonotonicClock
@@ -93,6 +96,10 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     return remaining > 0 ? Effect.andThen(Effect.sleep(remaining), leaseExpiry) : Effect.void
   })
 
+  /**
+   * Runs the job once. Returns the pause before the next run. There is none if the lease was lost, because the loop
+   * then waits for the lease.
+   */
   const runOnce = run.pipe(
     Effect.flatMap(onSuccess),
     // A defect is retried like any other failure. It must not end the loop.
@@ -170,6 +177,8 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
     // Finalizers run in reverse order, so this one runs last: after the runs have stopped, the jobs' own finalizers
     // have completed, and renewals have stopped.
     yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
+    // The loop that takes leases starts when all jobs are prepared, but is forked before them, so that its finalizer
+    // runs after theirs. It therefore waits for this latch.
     const allPrepared = yield* Latch.make()
     const leaseLoop = yield* makeLeaseLoop(statements, states)
     yield* forkUntraced(Effect.andThen(allPrepared.await, leaseLoop))

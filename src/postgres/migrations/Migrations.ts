@@ -165,7 +165,7 @@ const runOutsideTransaction = Effect.fnUntraced(
  * updates the privileges of existing service and admin roles. Returns the migration's id and name, or undefined if no
  * migration is pending. The caller runs this in a transaction, which holds the migration lock.
  */
-const applyNext = Effect.gen(function* () {
+const applyNextMigration = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
   yield* acquireMigrationLock
@@ -230,7 +230,7 @@ const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFai
 })
 
 /** Replaces a failure's message, which contains only the migration's name, with an explanation for the operator. */
-const explainFailure = (error: MigrationFailed) => {
+const explainMigrationFailure = (error: MigrationFailed) => {
   if (isLockTimeout(error.cause)) {
     return Effect.map(
       describeBlockedMigration(error),
@@ -266,7 +266,7 @@ const applyNextWithRetry = Effect.gen(function* () {
       isLogged = true
       return Effect.flatMap(describeBlockedMigration(error), Effect.logInfo)
     })
-  return yield* sql.withTransaction(applyNext).pipe(
+  return yield* sql.withTransaction(applyNextMigration).pipe(
     Effect.retry({ while: ({ _tag }) => _tag === "MigrationLockBusy" }),
     Effect.tapErrorTag("MigrationFailed", logOnce),
     Effect.retry({
@@ -274,7 +274,7 @@ const applyNextWithRetry = Effect.gen(function* () {
       schedule: Schedule.spaced(lockRetryInterval),
       times: maxLockRetries,
     }),
-    Effect.catchTag("MigrationFailed", (error) => Effect.flatMap(explainFailure(error), Effect.fail)),
+    Effect.catchTag("MigrationFailed", (error) => Effect.flatMap(explainMigrationFailure(error), Effect.fail)),
   )
 })
 

@@ -119,7 +119,10 @@ const setRoleSettings = Effect.fnUntraced(function* (role: string) {
 
 /**
  * Grants a role the privileges for its purpose, revokes the default privileges to create tables, and sets the session
- * settings on the role.
+ * settings on the role. Fails if the role does not exist, or if the current role does not own the tables. The owner of
+ * the table `usage` stands for the owner of all tables, because one role creates them all.
+ *
+ * `grantsQuery` returns the statements that grant the privileges, one per row.
  */
 const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose) {
   const sql = yield* SqlClient.SqlClient

@@ -25,13 +25,18 @@ export type PoolConnectionConfig = PgClient.PgPoolConfig & { readonly stream: ()
 /** Opens a connection. Calls `retire` as soon as the connection must not be reused. */
 export type Connect = (retire: () => void) => Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope>
 
-/** Creates the function that opens connections with the driver. */
+/**
+ * Creates the function that opens connections with the driver. The pool calls it with `retire`, which marks the
+ * connection's slot so that the pool closes the connection instead of reusing it. `retire` is called when the
+ * connection's socket closes, and when one of its statements is canceled.
+ */
 export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =>
   retryRejectedPassword(
     config,
     Effect.suspend(() => {
       let isOpened = false
       let hasFailed = false
+      // The driver calls this for every socket that it needs.
       const stream = () => {
         const socket = config.stream()
         // The driver opens a second socket only to cancel a statement. The cancel request may arrive late and hit the

@@ -92,7 +92,13 @@ export interface ConnectionConfig {
   readonly file?: string | undefined
 }
 
-/** Creates the driver configuration for a URL, including TLS and password rotation. */
+/**
+ * Creates the driver configuration (`config`) for the connections to a URL, and the registry of the sockets that these
+ * connections open (`sockets`). The configuration contains TLS and the session settings, and for direct connections
+ * also the process's actor, which the audit log records. If the URL was read from a file, also returns the path of that
+ * file (`file`), and the driver reads the password from it again for each new connection, because the password may have
+ * been rotated.
+ */
 export const makeConnectionConfig = Effect.fnUntraced(
   function* ({ applicationName, pooled, url, urlFile }: SessionOptions) {
     const { sockets, ssl } = yield* makeTlsSockets(url)
@@ -101,6 +107,8 @@ export const makeConnectionConfig = Effect.fnUntraced(
       url,
       ssl,
       applicationName,
+      // A pooler in transaction mode rejects parameters that it does not track for each client. The role's defaults
+      // provide the session settings instead.
       startupParameters: pooled
         ? clientSettings
         : { ...sessionSettings, ...clientSettings, ...makeActorParameters(yield* ProcessActor) },
@@ -108,6 +116,7 @@ export const makeConnectionConfig = Effect.fnUntraced(
       stream: sockets.open,
     }
     if (urlFile === undefined) return { config, sockets } satisfies ConnectionConfig
+    // While a rotated password is tested, the health probe may have blocked new connections in the registry.
     // `openForProbe` works even while connections are blocked, so the health probe can pick up a new password too.
     const password = makeRotatedPassword({ ...config, stream: sockets.openForProbe }, urlFile)
     return { config: { ...config, password }, sockets, file: urlFile.file } satisfies ConnectionConfig

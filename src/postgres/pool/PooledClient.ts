@@ -60,7 +60,11 @@ const commit = (connection: SqlConnection.Connection) =>
 
 const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
-/** Creates a client for a pool, with the same spans and transaction behavior as the driver's own client. */
+/**
+ * Creates a client for a pool, with the same spans and transaction behavior as the driver's own client. Single
+ * statements borrow a connection for as long as they run (`borrower`). Transactions acquire one until they end
+ * (`transactionAcquirer`), and other uses, such as streamed results, until their scope closes (`acquirer`).
+ */
 const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"], config: PoolConnectionConfig) {
   // Transactions and `listen` need exclusive use of a connection, which `pin` provides.
   const reserve = Effect.flatMap(pool.acquire, ({ pin }) => pin)

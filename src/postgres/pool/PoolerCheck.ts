@@ -59,8 +59,13 @@ const directUrlAdvice = "Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a p
 const mustBeDirect = "It must name PostgreSQL itself."
 
 /**
- * Creates the error for a failed connection to the URL in a setting. `pooled` is true if that URL should point to a
- * pooler.
+ * Creates the error for a failed connection to the URL in a setting, such as `DATABASE_URL`. `pooled` is true if that
+ * URL should point to a pooler.
+ *
+ * Only poolers reject startup parameters. If the URL should point to a pooler, or the parameter is `options`, it comes
+ * from the URL itself, so the advice is to remove it. Otherwise it is one of the session settings, which the service
+ * sends over direct connections only: the URL points to a pooler although it must not. Any other failure is returned
+ * with the name of the setting, or unchanged for `DATABASE_URL`.
  */
 const explainConnectError = (setting: string, pooled: boolean) => (error: SqlError.SqlError) => {
   const reason = describeSqlError(error)

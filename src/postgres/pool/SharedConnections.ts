@@ -40,6 +40,7 @@ interface SentStatement {
   readonly partition: string
 }
 
+/** A connection that several requests use at the same time, or the place of one that is closed at the moment. */
 class SharedConnection {
   /** The connection and its socket. Undefined while the connection is closed. */
   open: { readonly connection: PgConnection.PgConnection; readonly socket: Duplex } | undefined
@@ -47,7 +48,9 @@ class SharedConnection {
   readonly statements = new Set<SentStatement>()
   /** The number of statements that have completed on this connection since it was created. */
   completed = 0
+  /** Open if the connection should be opened, because a statement could have used it. */
   readonly isWanted = Latch.makeUnsafe()
+  /** Open while there are statements in flight, so that their progress is watched. */
   readonly hasStatements = Latch.makeUnsafe()
 
   begin(partition: string): SentStatement {

@@ -110,6 +110,11 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   })
 })
 
+/**
+ * Creates the service that reads from replicas. It opens connections to all replicas in `DATABASE_READ_URLS`. Polls
+ * determine which table versions each replica has, so that a read uses only a replica with the version that it requires
+ * (`required`). Every read has a fallback on the primary.
+ */
 const makeReadRouter = Effect.gen(function* () {
   const { lagOf, record } = makeReplicationLagTracker()
   const replicas = yield* Effect.forEach(
@@ -123,6 +128,7 @@ const makeReadRouter = Effect.gen(function* () {
       return yield* makeReplica({ name, url, urlFile: yield* findUrlFile("DATABASE_READ_URLS", setting), lagOf })
     }),
   )
+  /** For each replica, a handle that runs at most one poll at a time. */
   const polls = yield* Effect.forEach(
     replicas,
     (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),

@@ -129,6 +129,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
   let unusedBecause: string | undefined = "it has not been polled yet"
   let readCount = 0
 
+  /** For each list of tables, the function that reads their combined version from a server's state. */
   const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof makeDatasetVersionReader>>()
   const hasVersion = (state: ServerState, { tables, version }: RequiredTableVersion) => {
     const readVersion = versionReaders.get(tables) ?? makeDatasetVersionReader(tables)
@@ -136,6 +137,10 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
     return readVersion(state) === version
   }
 
+  /**
+   * Fails unless the server that `poll` reaches is a replica with the required version. A replica does not know its
+   * timeline, so that of the last successful poll is used.
+   */
   const requireVersion = Effect.fnUntraced(function* (poll: typeof pollSession, required: RequiredTableVersion) {
     const polled = yield* poll
     const timeline = state?.timeline ?? null
@@ -156,6 +161,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
     },
   )
 
+  /** Runs a query on a session of the pool, whose version is checked before the session's first query. */
   const read = <A, R>(query: SessionQuery<A, R>, required: RequiredTableVersion, partition: string) =>
     pool.use(partition, (session) => {
       readCount += 1
@@ -164,6 +170,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
         : Effect.flatMap(checkSession(session, required), () => query(session))
     })
 
+  /** Logs when the replica begins or ceases to be used. `reason` is why it is not used, or undefined if it is. */
   const logUsage = (reason: string | undefined) => {
     const hasChanged = reason !== unusedBecause
     unusedBecause = reason
@@ -185,6 +192,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
    * change.
    */
   const poll = (primary: ServerState) => {
+    /** Polls once. Returns whether the replica lacks a change to a table that the primary has. */
     const pollOnce = Effect.gen(function* () {
       const polled = yield* Effect.retry(pollReplica, { while: isRecoveryConflict, times: 3 })
       lastResponseAt = now()

@@ -43,6 +43,12 @@ const failedPolls = makeCounter(
 /** The polled server is a replica instead of the primary. Its versions may be outdated, so they are ignored. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
+/**
+ * Creates the service that knows the current versions of all tables. A background fiber polls the primary four times a
+ * second, on a connection of its own, and passes the result on to the replicas. A poll reads the transaction ledger
+ * (`ledger`) and the server's state with the version of each table (`state`). All functions return what the latest
+ * successful poll has found.
+ */
 const makeDatasetVersions = Effect.gen(function* () {
   const now = yield* makeMonotonicClock
   const { config } = yield* DirectConnectionConfig
@@ -54,9 +60,11 @@ const makeDatasetVersions = Effect.gen(function* () {
   const scope = yield* Effect.scope
   let state: ServerState | undefined
   let ledger: TransactionLedgerState | undefined
+  /** Completes with the next successful poll. Each poll that succeeds replaces it with a new one. */
   let polled = Deferred.makeUnsafe<void>()
   let isFailing = false
 
+  /** The tables whose metrics have been registered. */
   const registered = new Set<string>()
   const registerMetrics = Effect.fnUntraced(function* (dataset: string) {
     registered.add(dataset)
@@ -82,6 +90,7 @@ const makeDatasetVersions = Effect.gen(function* () {
     if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
     ledger = polledLedger
     state = polledState
+    // A table is added to the metrics when a poll finds it for the first time, for example after a migration.
     const newDatasets = Array.from(polledState.datasets.keys()).filter((dataset) => !registered.has(dataset))
     yield* Effect.forEach(newDatasets, registerMetrics)
     isFailing = false

@@ -1,5 +1,5 @@
 /**
- * Resolves a timestamp, called a moment here, to the set of transactions that had been committed by then
+ * Resolves a timestamp to the set of transactions that had been committed by then
  * (docs/decisions/0114-as-of.md).
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
@@ -64,13 +64,13 @@ const settlingTimeout = Duration.seconds(5)
 const maxLedgerAge = Duration.seconds(1)
 
 /** Maximum number of cached timestamps. */
-const maxMoments = 10_000
+const maxCachedTimestamps = 10_000
 
 /** All timestamps are resolved on the primary and share one partition of the connection pool. */
 const source = { partition: "history", from: "primary" } as const
 
 /** A cached timestamp, and the number of requests that used it. */
-interface RequestedMoment {
+interface CachedTimestamp {
   readonly found: ResolvedTimestamp
   requests: number
 }
@@ -79,8 +79,8 @@ interface RequestedMoment {
  * Creates the cache of resolved timestamps. Entries are small, because their lists of transactions are usually empty.
  */
 export const makeTimestampCache = () =>
-  new LRUCache<string, RequestedMoment>({
-    max: maxMoments,
+  new LRUCache<string, CachedTimestamp>({
+    max: maxCachedTimestamps,
     maxSize: 8_388_608,
     sizeCalculation: ({ found: { running = [] } }) => 768 + 48 * running.length,
   })
@@ -97,10 +97,66 @@ const futureReason = "is in the future. A date means the end of that day in New 
 const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
 const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
 
-const makeMomentResolver = Effect.gen(function* () {
+/**
+ * Creates a function that finds out which transactions had been committed by a timestamp (`ResolvedTimestamp`). It must
+ * not be called before all transactions up to the timestamp are visible.
+ */
+const makeTimestampFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
+
+  /**
+   * Finds `bound` and `month` from the newest transaction at or before the timestamp, and whether any transaction is
+   * currently writing. A transaction locks `history.transactions` before it gets its id, so `pg_locks` shows the
+   * transaction even while its row is not visible yet. If there is no transaction at or before the timestamp (`newest`
+   * is empty), `bound` is 0 and `month` is `-infinity`.
+   */
+  const compileBound = compileStatement<string>({
+    isPrepared: true,
+    build: (parameter) =>
+      sql`
+        select coalesce(highest_id, 0)::text, coalesce(month, '-infinity')::text, exists (
+          select from pg_locks
+          where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
+            and database = (select oid from pg_database where datname = current_database())
+        )
+        from (select ${parameter((timestamp) => timestamp)}::text::timestamptz as at) as requested left join lateral (
+          select highest_id, month from history.transactions
+          where recorded_at <= at order by recorded_at desc limit 1
+        ) as newest on true
+      `,
+  })
+  const decodeBound = decodePositionalRows(Bound)
+  const decodeRunning = decodePositionalRows(Running)
+
+  const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
+    Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
+
+  return Effect.fnUntraced(function* (timestamp: string) {
+    const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(timestamp), source)))
+    // A transaction that is writing may already have an id up to `bound` but no visible row, so the ids of running
+    // transactions are not known yet. Each statement that reads past data then looks them up itself.
+    if (has_writers) return { moment: timestamp, bound, month: "-infinity", running: undefined, isPopular: false }
+    // No writer held the lock, so all transactions up to `bound` had ended, and the next statement will see them.
+    const statement = {
+      text: `select ${makeRunningTransactionIdsSql({ bound, moment: timestamp })}::text[],
+        least('${month}'::date, (${makeRunningQuery("min(month)", bound, timestamp)}))::text`,
+      parameters: [],
+      isPrepared: false,
+    }
+    const { ids, month: firstMonth } = yield* readOne(decodeRunning(reader.read(statement, source)))
+    return { moment: timestamp, bound, month: firstMonth, running: ids, isPopular: false }
+  })
+})
+
+/**
+ * Creates the functions that resolve `as_of` timestamps. Both wait for the polls of the transaction ledger by
+ * `DatasetVersions`. A poll reads the database's clock (`clock`), the earliest timestamp in the history (`earliest`),
+ * and the newest timestamp up to which all transactions are visible (`settled`).
+ */
+const makeAsOfResolver = Effect.gen(function* () {
   const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
+  const find = yield* makeTimestampFinder
   const now = yield* makeMonotonicClock
   const resolved = makeTimestampCache()
 
@@ -113,91 +169,45 @@ const makeMomentResolver = Effect.gen(function* () {
   /**
    * Waits for polls of the transaction ledger until all transactions up to the timestamp are visible. Fails if the
    * timestamp is before the history begins, or in the future. Timestamps have the same format and offset, so they can
-   * be compared as text.
+   * be compared as text. `requestedAt` is when the request arrived, on the monotonic clock.
    */
   const waitUntilSettled = (
-    moment: string,
+    timestamp: string,
     requestedAt: number,
   ): Effect.Effect<void, AsOfTooEarly | ValidationError> =>
     Effect.suspend(() => {
       const ledger = getLedger()
       if (ledger !== undefined) {
-        if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
-        if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
+        if (timestamp < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
+        if (ledger.settled !== undefined && timestamp <= ledger.settled) return Effect.void
         // Reject the timestamp only on the basis of a poll that started after the request. The database's clock may
         // have been set forward since an older poll.
         const isCurrent = ledger.polledAt >= requestedAt
-        if (isCurrent && Date.parse(moment) > estimateClock(ledger)) {
+        if (isCurrent && Date.parse(timestamp) > estimateClock(ledger)) {
           return Effect.fail(makeFieldError("as_of", futureReason))
         }
       }
-      return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
+      return Effect.andThen(nextPoll, waitUntilSettled(timestamp, requestedAt))
     })
-
-  /**
-   * Finds `bound` and `month` from the newest transaction at or before the timestamp, and whether any transaction is
-   * currently writing. A transaction locks `history.transactions` before it gets its id, so `pg_locks` shows the
-   * transaction even while its row is not visible yet. If there is no such transaction (`newest` is empty), `bound` is
-   * 0 and `month` is `-infinity`.
-   */
-  const compileBound = compileStatement<string>({
-    isPrepared: true,
-    build: (parameter) =>
-      sql`
-        select coalesce(highest_id, 0)::text, coalesce(month, '-infinity')::text, exists (
-          select from pg_locks
-          where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
-            and database = (select oid from pg_database where datname = current_database())
-        )
-        from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested left join lateral (
-          select highest_id, month from history.transactions
-          where recorded_at <= at order by recorded_at desc limit 1
-        ) as newest on true
-      `,
-  })
-  const decodeBound = decodePositionalRows(Bound)
-  const decodeRunning = decodePositionalRows(Running)
-
-  const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
-    Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
-
-  /**
-   * Resolves a timestamp for which all transactions are visible. If a transaction is writing, it may already have an id
-   * up to `bound` but no visible row, so the ids of running transactions are not known yet. In that case each statement
-   * that reads past data looks them up itself.
-   */
-  const find = Effect.fnUntraced(function* (moment: string) {
-    const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
-    if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
-    // No writer held the lock, so all transactions up to `bound` had ended, and the next statement will see them.
-    const statement = {
-      text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
-        least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
-      parameters: [],
-      isPrepared: false,
-    }
-    const { ids, month: firstMonth } = yield* readOne(decodeRunning(reader.read(statement, source)))
-    return { moment, bound, month: firstMonth, running: ids, isPopular: false }
-  })
 
   /**
    * Waits until all transactions up to the timestamp are visible, and resolves it. Fails if the timestamp is too early
    * or in the future.
    */
-  const resolve = Effect.fnUntraced(function* (moment: string) {
-    yield* Effect.timeoutOrElse(waitUntilSettled(moment, now()), {
+  const resolve = Effect.fnUntraced(function* (timestamp: string) {
+    yield* Effect.timeoutOrElse(waitUntilSettled(timestamp, now()), {
       duration: settlingTimeout,
       orElse: () => Effect.fail(makeDataRefreshingError()),
     })
     // The key includes the timeline, because the ids of transactions that were lost in a failover may be assigned
     // again.
-    const key = `${getTimeline()} ${moment}`
+    const key = `${getTimeline()} ${timestamp}`
     const cached = resolved.get(key)
     if (cached !== undefined) {
       cached.requests += 1
       return { ...cached.found, isPopular: cached.requests > minPopularRequests }
     }
-    const found: ResolvedTimestamp = yield* find(moment)
+    const found: ResolvedTimestamp = yield* find(timestamp)
     // The result is final only if the running transactions are known.
     if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
     return found
@@ -216,8 +226,8 @@ const makeMomentResolver = Effect.gen(function* () {
 })
 
 /** Resolves the `as_of` timestamps of requests. */
-export class AsOfResolver extends Context.Service<AsOfResolver, Effect.Success<typeof makeMomentResolver>>()(
+export class AsOfResolver extends Context.Service<AsOfResolver, Effect.Success<typeof makeAsOfResolver>>()(
   "tickerline/query/AsOfResolver",
 ) {
-  static readonly layer = Layer.effect(AsOfResolver, makeMomentResolver)
+  static readonly layer = Layer.effect(AsOfResolver, makeAsOfResolver)
 }

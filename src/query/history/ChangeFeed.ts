@@ -141,6 +141,12 @@ const Bounds = Schema.Struct({
   has_more: Schema.Boolean,
 })
 
+/** The bounds of a page whose start the history still contains. */
+interface PageBounds extends Readonly<typeof Bounds.Type> {
+  readonly start_id: bigint
+  readonly starts_at: string
+}
+
 /**
  * A result row of `readChanges`. `is_current` is whether the history is still in the state that `readBounds` found. The
  * other columns are null if there are no changes.
@@ -196,17 +202,20 @@ type ReadRows<A> = (found: FoundChanges) => Effect.Effect<ReadonlyArray<ReadChan
 /** All pages are read from the primary and share one partition of the connection pool. */
 const source = { partition: "changes", from: "primary" } as const
 
-const makeChangeFeedReader = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const database = yield* Reader
-  const readers = makeChangedRowReaders(sql)
-  yield* initializeCounters(changesWithoutRow)
+// ---------------------------------------------------------------------------------------------------------------------
+// Queries
+// ---------------------------------------------------------------------------------------------------------------------
 
-  const read = (statement: Statement.Statement<object>) => {
-    const [text, parameters] = statement.compile()
-    return database.read({ text, parameters, isPrepared: false }, source)
-  }
-
+/**
+ * Creates functions that build the two queries for a page. `makeBoundsQuery` finds the transactions that the page
+ * examines, as one row (`Bounds`), and `makeChangesQuery` finds the matching changes of these transactions, one row
+ * each (`FoundChange`).
+ *
+ * The table `history.transactions` has one row per transaction: its id, its `mark`, when it was recorded, the month of
+ * its changes, and their numbers. `history.changes` has one row per change, with the position within its transaction.
+ * `history.beginning` has a single row: the earliest time in the history.
+ */
+const makeFeedQueries = (sql: SqlClient.SqlClient) => {
   const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
   const formatTime = (time: string) => sql.literal(makeHistoryTimestampSql(time))
   const literal = (text: string) => sql.literal(`'${text}'`)
@@ -240,26 +249,25 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Finds the transactions that a page examines: those from the start of the page up to the returned `last_…`
-   * transaction. All of them are from one month, so that `readChanges` reads only one partition of `history.changes`.
-   * Fails if the history no longer contains all changes since the start, or if the start is a time in the future.
+   * Returns the query for a page's bounds. Its columns have the same order as the fields of `Bounds`.
+   *
+   * `upcoming` contains the transactions from the start onward: one more than a page examines, which shows whether the
+   * feed continues. If the cursor is at the end of its transaction, that transaction itself is left out. `last` is the
+   * last transaction on the page: the latest one that is among the first `maxTransactions` and in the same month as the
+   * first.
+   *
+   * The second column, `is_available`, is whether the history still contains everything since the start. If the start
+   * is a time, it must not be before the earliest time in the history. If the start is a transaction, it must be later
+   * than the earliest time in the history. An earlier transaction is accepted only if the reader has read all of its
+   * changes and no later transaction has been dropped.
+   *
+   * `start` has no row if the cursor's transaction is unknown, and `last` has none if nothing follows the start. The
+   * left joins then return null for their columns.
    */
-  const readBounds = Effect.fnUntraced(function* (start: ChangeFeedStart | undefined) {
-    // `upcoming` contains the transactions from the start onward: one more than a page examines, which shows whether
-    // the feed continues. If the cursor is at the end of its transaction, that transaction itself is left out. `last`
-    // is the last transaction on the page: the latest one that is among the first `maxTransactions` and in the same
-    // month as the first.
-    //
-    // The selected columns have the same order as the fields of `Bounds`. The second column, `is_available`, is whether
-    // the history still contains everything since the start. If the start is a time, it must not be before the earliest
-    // time in the history. If the start is a transaction, it must be later than the earliest time in the history. An
-    // earlier transaction is accepted only if the reader has read all of its changes and no later transaction has been
-    // dropped.
-    //
-    // `start` has no row if the cursor's transaction is unknown, and `last` has none if nothing follows the start. The
-    // left joins then return null for their columns.
+  const makeBoundsQuery = (start: ChangeFeedStart | undefined) => {
+    // Whether the cursor is at a change within its transaction, so that the transaction may have further changes.
     const isUnfinished = start?._tag === "Cursor" && start.position !== undefined
-    const [bounds] = yield* decodeBounds(read(sql`
+    return sql`
       with beginning as materialized (
         select earliest from history.beginning
       ), start as materialized (
@@ -293,13 +301,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
         last.id, last.mark::text, ${formatTime("last.recorded_at")}, last.month::text,
         coalesce(last.number < (select count(*) from upcoming), false)
       from beginning left join start on true left join last on true
-    `))
-    if (bounds === undefined) return yield* Effect.die(new Error("history.beginning has no row"))
-    if (bounds.is_future) return yield* makeFieldError("after", "must not be in the future")
-    const { earliest, start_id, start_mark, starts_at } = bounds
-    if (!bounds.is_available || start_id === null || starts_at === null) return yield* makeExpiredError(earliest)
-    return { ...bounds, start_id, start_mark, starts_at }
-  })
+    `
+  }
 
   /**
    * Returns the condition that a change has a wanted kind. `isOf` builds the condition for a set of kinds.
@@ -323,7 +326,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
    * symbol. The column `history.transactions.changes` is a JSON object such as `{"news": {"added": 3}}`: the numbers of
    * changes by dataset and kind.
    */
-  const hasWanted = (filter: ChangeFeedFilter) => {
+  const hasWantedChanges = (filter: ChangeFeedFilter) => {
     const { datasets, kinds } = filter
     if (kinds === undefined) return sql`changes ?| ${textArray(datasets)}`
     return sql`exists (
@@ -339,7 +342,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
    * the start is not a change within a transaction, that position is `endPosition`, so it returns none of that
    * transaction's changes.
    */
-  const changesOf = (
+  const makeTransactionChangesQuery = (
     filter: ChangeFeedFilter,
     start: ChangeFeedStart | undefined,
     startId: bigint,
@@ -384,21 +387,19 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Reads at most `limit` matching changes of the transactions within the bounds, in the order of the feed. Fails with
-   * `HistoryMoved` if the history has changed since `readBounds`: months were dropped, or the starting transaction was
-   * lost in a failover.
+   * Returns the query for the first `limit` matching changes of the transactions within the bounds, in the order of the
+   * feed. `later` contains these transactions, without those that have no matching changes, and `page` the changes.
+   *
+   * The first column checks that the earliest time and the starting transaction are still those in the bounds. The left
+   * join returns that column even if there are no changes; the other columns are then null.
    */
-  const readChanges = Effect.fnUntraced(function* (
+  const makeChangesQuery = (
     start: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
     limit: number,
-    bounds: Effect.Success<ReturnType<typeof readBounds>>,
-  ) {
-    const { earliest, last_at, month, start_id, start_mark, starts_at } = bounds
-    if (last_at === null || month === null) return []
-    // The first column checks that the earliest time and the starting transaction are still those that `readBounds`
-    // found. The left join returns that column even if there are no changes.
-    const found = yield* decodeChanges(read(sql`
+    { earliest, last_at, month, start_id, start_mark, starts_at }: PageBounds & { readonly month: string },
+  ) =>
+    sql`
       select earliest = ${earliest}::text::timestamptz and (
           select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
         ) is not distinct from ${start_mark}::text::uuid,
@@ -410,16 +411,63 @@ const makeChangeFeedReader = Effect.gen(function* () {
         from (
           select id, mark, recorded_at from history.transactions
           where recorded_at >= ${starts_at}::text::timestamptz and recorded_at <= ${last_at}::text::timestamptz
-            and ${hasWanted(filter)}
+            and ${hasWantedChanges(filter)}
           order by recorded_at
         ) as later
-        cross join lateral (${changesOf(filter, start, start_id, month, limit)}) as found
+        cross join lateral (${makeTransactionChangesQuery(filter, start, start_id, month, limit)}) as found
         order by recorded_at, position limit ${sql.literal(String(limit))}
       ) as page on true
       order by page.recorded_at, position
-    `))
+    `
+
+  return { makeBoundsQuery, makeChangesQuery }
+}
+
+/**
+ * Creates functions that run the two queries for a page: `readBounds` determines which transactions the page examines,
+ * and `readChanges` reads their changes, without the values of the changed rows.
+ */
+const makeFeedQueryReader = Effect.gen(function* () {
+  const { makeBoundsQuery, makeChangesQuery } = makeFeedQueries(yield* SqlClient.SqlClient)
+  const database = yield* Reader
+
+  const read = (statement: Statement.Statement<object>) => {
+    const [text, parameters] = statement.compile()
+    return database.read({ text, parameters, isPrepared: false }, source)
+  }
+
+  /**
+   * Finds the transactions that a page examines: those from the start of the page up to the returned `last_…`
+   * transaction. All of them are from one month, so that `readChanges` reads only one partition of `history.changes`.
+   * Fails if the history no longer contains all changes since the start, or if the start is a time in the future.
+   */
+  const readBounds = Effect.fnUntraced(function* (start: ChangeFeedStart | undefined) {
+    const [bounds] = yield* decodeBounds(read(makeBoundsQuery(start)))
+    if (bounds === undefined) return yield* Effect.die(new Error("history.beginning has no row"))
+    if (bounds.is_future) return yield* makeFieldError("after", "must not be in the future")
+    const { earliest, start_id, start_mark, starts_at } = bounds
+    if (!bounds.is_available || start_id === null || starts_at === null) return yield* makeExpiredError(earliest)
+    return { ...bounds, start_id, start_mark, starts_at } satisfies PageBounds
+  })
+
+  /**
+   * Reads at most `limit` matching changes of the transactions within the bounds, in the order of the feed. Fails with
+   * `HistoryMoved` if the history has changed since `readBounds`: months were dropped, or the starting transaction was
+   * lost in a failover.
+   */
+  const readChanges = Effect.fnUntraced(function* (
+    start: ChangeFeedStart | undefined,
+    filter: ChangeFeedFilter,
+    limit: number,
+    bounds: PageBounds,
+  ) {
+    const { last_at, month } = bounds
+    // No transaction follows the start.
+    if (last_at === null || month === null) return []
+    const found = yield* decodeChanges(read(makeChangesQuery(start, filter, limit, { ...bounds, month })))
     if (found.some(({ is_current }) => !is_current)) return yield* new HistoryMoved()
     return found.flatMap(({ dataset, kind, mark, other_ticker, position, recorded_at, ticker, transaction }) => {
+      // If there are no changes, the only row has no values except `is_current`.
       if (transaction === null || mark === null || position === null || recorded_at === null) return []
       if (dataset === null || kind === null) return []
       const cursor = formatChangeFeedCursor({ transaction: String(transaction), position: String(position), mark })
@@ -428,6 +476,24 @@ const makeChangeFeedReader = Effect.gen(function* () {
       return [{ dataset, tickers, change }]
     })
   })
+
+  return { readBounds, readChanges }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Rows
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Creates the two functions that read the rows of the changes on a page: `encodeChanges` returns each change as JSON
+ * with its rows, and `describeChanges` returns a summary of each change. Both omit changes that endpoints do not show.
+ * They take the changes as `makeFeedQueryReader` finds them: each with its dataset and symbols. `readers` has, for each
+ * dataset, the functions that build the statement for its rows and interpret the result.
+ */
+const makeChangedRowMapper = Effect.gen(function* () {
+  const database = yield* Reader
+  const readers = makeChangedRowReaders(yield* SqlClient.SqlClient)
+  yield* initializeCounters(changesWithoutRow)
 
   /** The datasets for which a missing row has already been logged. */
   const reportedDatasets = new Set<string>()
@@ -449,6 +515,9 @@ const makeChangeFeedReader = Effect.gen(function* () {
    * Reads the rows of the changes, with one statement per dataset. Returns the result of `map` for each change that
    * endpoints show; changes that they do not show are missing from the returned map. Fails with `HistoryMoved` if a
    * change has disappeared since it was found.
+   *
+   * `compile` builds the statement with the dataset's `reader`. The statement returns one row per change, in the same
+   * order. `map` gets the change as clients see it (`shown`), and the values of its row.
    */
   const mapRows = Effect.fnUntraced(function* <A>(
     found: FoundChanges,
@@ -516,16 +585,32 @@ const makeChangeFeedReader = Effect.gen(function* () {
     })
   })
 
-  /**
-   * Returns the leading changes, up to and including the `limit`-th change that is certain to be shown because it is in
-   * a dataset whose rows endpoints always show. These changes alone fill the page, and their rows may be large, so the
-   * rows of later changes must not be read.
-   */
-  const takeAlwaysShown = (found: FoundChanges, limit: number) => {
-    let certainCount = 0
-    const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++certainCount > limit)
-    return end < 0 ? found : found.slice(0, end)
-  }
+  return { encodeChanges, describeChanges }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Pages
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Returns the leading changes, up to and including the `limit`-th change that is certain to be shown because it is in
+ * a dataset whose rows endpoints always show. These changes alone fill the page, and their rows may be large, so the
+ * rows of later changes must not be read.
+ */
+const takeAlwaysShown = (found: FoundChanges, limit: number) => {
+  let certainCount = 0
+  const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++certainCount > limit)
+  return end < 0 ? found : found.slice(0, end)
+}
+
+/**
+ * Creates the functions that read a page of the feed. A page is read in four steps: determine the transactions that it
+ * examines (`readBounds`), find their matching changes (`readChanges`), read the rows of these changes and drop changes
+ * that endpoints do not show (`readRows`), and determine where the next page starts.
+ */
+const makeChangeFeedReader = Effect.gen(function* () {
+  const { readBounds, readChanges } = yield* makeFeedQueryReader
+  const { describeChanges, encodeChanges } = yield* makeChangedRowMapper
 
   /**
    * Examines at most `batch` changes, and returns those that endpoints show. `limit` applies only to changes that are

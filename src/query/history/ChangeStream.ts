@@ -137,7 +137,7 @@ export interface ChangeStreamOptions {
   readonly usage: StreamUsageRecorder
   readonly filter: ChangeFeedFilter
   /** The position at which the stream starts. Undefined means the earliest change in the history. */
-  readonly place: ChangeFeedStart | undefined
+  readonly start: ChangeFeedStart | undefined
   /**
    * Checks whether the account may still read exactly the stream's datasets from the client's address. Returns false if
    * the account has gained or lost access to any dataset.
@@ -199,7 +199,7 @@ class StreamState implements RecentChangesPosition {
     this.matcher = makeChangeMatcher(options.filter)
     this.cursor = firstPage.cursor
     this.end = firstPage.end
-    this.sentCursor = options.place?._tag === "Cursor" ? formatChangeFeedCursor(options.place) : undefined
+    this.sentCursor = options.start?._tag === "Cursor" ? formatChangeFeedCursor(options.start) : undefined
     this.sentAt = now
     this.recordedAt = options.request.startedAt
   }
@@ -231,11 +231,88 @@ const makeTooManyError = (limit: number) =>
     },
   })
 
+/**
+ * Creates functions that account for what a stream sends. Every event and heartbeat passes through `sendChanges` or
+ * `sendFree` before it is returned to the client's connection: changes are charged for, everything else is free.
+ * `recordUsage` writes the bytes and changes sent since the last record to the account's usage.
+ */
+const makeSentAccounting = Effect.gen(function* () {
+  const limits = yield* ChangeStreamLimits
+  const clock = yield* Clock.Clock
+  const now = yield* makeMonotonicClock
+
+  /**
+   * Records the usage since the last record. The end of a stream is recorded even if no changes were sent, so that
+   * every stream appears in the usage.
+   */
+  const recordUsage = (stream: StreamState, isEnd = false) => {
+    const { recorded: from, recordedAt: startedAt, sent: to } = stream
+    stream.recordedAt = clock.currentTimeMillisUnsafe()
+    if (to.bytes === from.bytes && !isEnd) return
+    stream.recorded = to
+    stream.options.usage.recordUsage({ startedAt, from, to })
+  }
+
+  /** Returns the bytes of a text that is not charged for, such as a heartbeat. */
+  const sendFree = (stream: StreamState, text: string) => {
+    stream.sentAt = now()
+    return encodeText(text)
+  }
+
+  /** Counts `text` and the number of changes in it (`records`) as sent. Returns `text`. */
+  const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
+    const { sent } = stream
+    stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
+    stream.options.usage.countSent(sent, stream.sent)
+    stream.sentAt = now()
+    if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
+    return text
+  }
+
+  return { recordUsage, sendFree, sendChanges }
+})
+
+/**
+ * Creates a function that takes one of the account's slots for a stream until the scope closes. It fails if the account
+ * already has the maximum number of streams.
+ */
+const makeStreamSlots = Effect.gen(function* () {
+  const maxStreams = yield* MaxStreamsPerAccountConfig
+  /** The streams that are open or still reading their first page, identified by their options. */
+  const opened = new Set<ChangeStreamOptions>()
+
+  /** Adds a stream to `opened`, or fails if the account already has the maximum number of streams. */
+  const takeSlot = (options: ChangeStreamOptions) =>
+    Effect.suspend(() => {
+      const isOfAccount = ({ account }: ChangeStreamOptions) => account.account_id === options.account.account_id
+      if (Array.from(opened).filter(isOfAccount).length >= maxStreams) {
+        return Effect.fail(makeTooManyError(maxStreams))
+      }
+      opened.add(options)
+      return Effect.void
+    })
+
+  return (options: ChangeStreamOptions) =>
+    Effect.acquireRelease(takeSlot(options), () => Effect.sync(() => opened.delete(options)))
+})
+
+/**
+ * Creates the service that opens and stops streams. All streams of the process share this state:
+ *
+ * - `streams`: the open streams. A stream is live if it takes its changes from `recent`. A stream that starts further
+ *   back first reads its own pages from the database, and becomes live when it has caught up (`joinRecent`).
+ * - `recent`: the buffer with the newest changes. The background reader (`followFeed`) fills it while there are live
+ *   streams; otherwise it is undefined.
+ *
+ * The client's connection pulls the events of a stream with `pullNext`. Everything that may give a stream something to
+ * send opens the stream's latch `wake`, which ends the wait in `pullNext`.
+ */
 const makeChangeStream = Effect.gen(function* () {
   const { readPage } = yield* ChangeFeedReader
   const { getRemaining } = yield* PrepaidBalances
   const { watch } = yield* KeyWatcher
-  const maxStreams = yield* MaxStreamsPerAccountConfig
+  const { recordUsage, sendChanges, sendFree } = yield* makeSentAccounting
+  const takeSlot = yield* makeStreamSlots
   const limits = yield* ChangeStreamLimits
   const clock = yield* Clock.Clock
   const now = yield* makeMonotonicClock
@@ -272,7 +349,7 @@ const makeChangeStream = Effect.gen(function* () {
     withPermit("pages")(readPage(start, filter, limit))
 
   // ---------------------------------------------------------------------------------------------------------------
-  // Ends and usage
+  // Ends
   // ---------------------------------------------------------------------------------------------------------------
 
   /** Decides to end a stream. Only the first reason counts. */
@@ -280,34 +357,6 @@ const makeChangeStream = Effect.gen(function* () {
     if (stream.ending !== undefined) return
     stream.ending = { reason, gap, at: now() }
     stream.wake.openUnsafe()
-  }
-
-  /**
-   * Records the usage since the last record. The end of a stream is recorded even if no changes were sent, so that
-   * every stream appears in the usage.
-   */
-  const recordUsage = (stream: StreamState, isEnd = false) => {
-    const { recorded: from, recordedAt: startedAt, sent: to } = stream
-    stream.recordedAt = clock.currentTimeMillisUnsafe()
-    if (to.bytes === from.bytes && !isEnd) return
-    stream.recorded = to
-    stream.options.usage.recordUsage({ startedAt, from, to })
-  }
-
-  /** Returns the bytes of a text that is not charged for, such as a heartbeat. */
-  const sendFree = (stream: StreamState, text: string) => {
-    stream.sentAt = now()
-    return encodeText(text)
-  }
-
-  /** Counts `text` and the number of changes in it (`records`) as sent. Returns `text`. */
-  const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
-    const { sent } = stream
-    stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
-    stream.options.usage.countSent(sent, stream.sent)
-    stream.sentAt = now()
-    if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
-    return text
   }
 
   // ---------------------------------------------------------------------------------------------------------------
@@ -374,7 +423,10 @@ const makeChangeStream = Effect.gen(function* () {
     return sendChanges(stream, encodeChangeEvents(page.changes).text, page.changes.length)
   }
 
-  /** Returns the next events to send, or undefined if none are available yet. */
+  /**
+   * Returns the next events to send, or undefined if none are available yet. Events become available in the recent
+   * changes or, if the stream is not live, when its own read of the next page ends. In both cases, `wake` is opened.
+   */
   const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
     if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
     // A stream that is not live reads its own pages. `exit` is undefined until the read has ended.
@@ -416,7 +468,10 @@ const makeChangeStream = Effect.gen(function* () {
     return sendFree(stream, gapEvent + formatServerSentEvent("end", { reason, message, cursor }))
   }
 
-  /** Waits for the next text to send and returns it. Returns a heartbeat if the wait takes too long. */
+  /**
+   * Waits for the next text to send and returns it. Returns a heartbeat if the wait takes too long. Called each time
+   * the client's connection can take more text. `Cause.done()` ends the response.
+   */
   const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
     for (;;) {
       if (stream.isEnded) return yield* Cause.done()
@@ -440,18 +495,18 @@ const makeChangeStream = Effect.gen(function* () {
   // ---------------------------------------------------------------------------------------------------------------
 
   /** Drops the buffer of recent changes and stops the background reader. */
-  const forgetRecent = () => {
+  const dropRecent = () => {
     recent = undefined
     hasLiveStreams.closeUnsafe()
   }
 
-  const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
+  const listLiveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
 
   /** Ends all live streams with a gap, after the background reader has lost its position in the feed. */
   const endLiveStreams = (error: CursorExpired) =>
     Effect.sync(() => {
-      for (const stream of liveStreams()) end(stream, "gap", error)
-      forgetRecent()
+      for (const stream of listLiveStreams()) end(stream, "gap", error)
+      dropRecent()
     })
 
   let livePageChanges = firstPageChanges
@@ -469,7 +524,7 @@ const makeChangeStream = Effect.gen(function* () {
     // During the read, all live streams may have ended, and new ones may have started at a different position.
     if (buffer !== recent) return
     buffer.append(page)
-    for (const stream of liveStreams()) {
+    for (const stream of listLiveStreams()) {
       if (buffer.isBehind(stream)) end(stream, "slow_client")
       else if (page.changes.length > 0) stream.wake.openUnsafe()
     }
@@ -477,6 +532,8 @@ const makeChangeStream = Effect.gen(function* () {
     if (!page.hasMore) yield* Effect.sleep(pollInterval)
   })
 
+  // If the position in the feed is lost, ends the live streams and continues with the next ones. After any other
+  // failure, including a defect, reads the same page again after a delay.
   const followForever = followFeed.pipe(
     Effect.catchTag("CursorExpired", endLiveStreams),
     Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
@@ -485,7 +542,10 @@ const makeChangeStream = Effect.gen(function* () {
   )
   yield* forkUntraced(followForever)
 
-  /** Ends a stream if its key or account has lost access or run out of credit. */
+  /**
+   * Ends a stream if its key or account has lost access or run out of credit. `account` is the key's account as
+   * `KeyWatcher` has just read it, or undefined if the key is no longer valid.
+   */
   const checkStream = (stream: StreamState, account: Account | undefined) => {
     if (account === undefined) return end(stream, "key_revoked")
     if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
@@ -510,20 +570,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Opening
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** The streams that are open or still reading their first page, identified by their options. */
-  const opened = new Set<ChangeStreamOptions>()
-
-  /** Adds a stream to `opened`, or fails if the account already has the maximum number of streams. */
-  const takeSlot = (options: ChangeStreamOptions) =>
-    Effect.suspend(() => {
-      const isOfAccount = ({ account }: ChangeStreamOptions) => account.account_id === options.account.account_id
-      if (Array.from(opened).filter(isOfAccount).length >= maxStreams) {
-        return Effect.fail(makeTooManyError(maxStreams))
-      }
-      opened.add(options)
-      return Effect.void
-    })
-
+  /** Adds a stream to `streams`, so that `maintainStreams` and `stop` include it. */
   const register = (stream: StreamState) =>
     Effect.sync(() => {
       streams.add(stream)
@@ -535,7 +582,7 @@ const makeChangeStream = Effect.gen(function* () {
     Effect.suspend(() => {
       streams.delete(stream)
       if (streams.size === 0) hasStreams.closeUnsafe()
-      if (liveStreams().length === 0) forgetRecent()
+      if (listLiveStreams().length === 0) dropRecent()
       recordUsage(stream, true)
       const reason = stream.isEnded ? stream.ending?.reason : undefined
       return Metric.update(endedCounters[reason ?? "disconnected"], 1)
@@ -546,9 +593,9 @@ const makeChangeStream = Effect.gen(function* () {
    * closes.
    */
   const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
-    const { account, filter, place } = options
-    yield* Effect.acquireRelease(takeSlot(options), () => Effect.sync(() => opened.delete(options)))
-    const page = yield* readOwnPage(place, filter, firstPageChanges)
+    const { account, filter, start } = options
+    yield* takeSlot(options)
+    const page = yield* readOwnPage(start, filter, firstPageChanges)
     const stream = new StreamState(options, yield* Effect.scope, page, now())
     yield* Effect.acquireRelease(register(stream), () => close(stream))
     yield* watch(account, (current) => checkStream(stream, current))
@@ -558,8 +605,8 @@ const makeChangeStream = Effect.gen(function* () {
     const beginning = Stream.sync(() => {
       const events = takePage(stream, page)
       const heartbeat = events === undefined ? "" : formatSseHeartbeat(undefined)
-      const start = sendFree(stream, sseReconnectDelayField + heartbeat)
-      return Buffer.concat([start, events ?? sendHeartbeat(stream)])
+      const firstText = sendFree(stream, sseReconnectDelayField + heartbeat)
+      return Buffer.concat([firstText, events ?? sendHeartbeat(stream)])
     })
     const following = Effect.map(pullNext(stream), (text) => [text] as const)
     return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))

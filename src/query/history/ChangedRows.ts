@@ -54,7 +54,12 @@ export interface RowCorrection {
 
 /**
  * Creates the functions that read and encode one dataset's changes. `ShownDataset` says which of the dataset's rows and
- * columns endpoints show.
+ * columns endpoints show: `condition` selects the rows, `selection` is the SQL for the columns, `model` has their
+ * schemas, and `key` names the columns that identify a row.
+ *
+ * `compile` builds the statement that reads the rows of some changes, and `compileWithDelay` the same with a further
+ * column: how late the change was. All other functions take the values of one result row, as an array in the order of
+ * the columns.
  *
  * In the SQL below, `change` is a row of `history.changes`, and `key` is a row of the dataset's table in which only the
  * key columns of the changed row are set. Versions of the row come from two tables: `public.TABLE` contains the current
@@ -107,7 +112,7 @@ const makeChangedRows = (
   // `current_day` is the day for which the feed showed rows when the change was recorded: the last day that the feed
   // had started by then (`DayStart.ts`). If `history.days` no longer has that row, the date of the change is used
   // instead.
-  const currentDay = sql.literal(`cross join lateral (
+  const currentDayJoin = sql.literal(`cross join lateral (
           select coalesce(
             (select day from history.days where days.recorded_at <= requested.recorded_at
               order by days.recorded_at desc limit 1),
@@ -165,7 +170,7 @@ const makeChangedRows = (
         ) with ordinality as requested (transaction, position, month, recorded_at, number)
         join history.changes as change using (transaction, position, month)
         cross join lateral jsonb_populate_record(${sql.literal(`null::public."${table}"`)}, change.key) as key
-        ${condition === undefined ? sql.literal("") : currentDay}
+        ${condition === undefined ? sql.literal("") : currentDayJoin}
         left join lateral (
           select true as is_known, version from (
             select ${version} as version from ${currentTable} as live where ${isRecordedByChange("live")}
@@ -188,6 +193,7 @@ const makeChangedRows = (
    */
   const lacksRow = (
     { kind }: ChangeWithoutRows,
+    // The first three columns are the key and the two versions.
     [, , , isAfterKnown, isBeforeKnown]: ReadonlyArray<unknown>,
   ) => (kind !== "removed" && isAfterKnown !== true) || (kind !== "added" && isBeforeKnown !== true)
 

@@ -15,7 +15,7 @@ import {
   correctionDelayClasses,
   CorrectionsResponse,
 } from "../../contract/endpoints/corrections.ts"
-import { allChangesFilter, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
+import { allChangesFilter, type ChangeFeedPage, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -54,29 +54,15 @@ const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
   )
 
 /**
- * Counts the next changes in the feed, at most `limit`. Returns whether there may be more, and false if another process
- * has counted the same changes.
+ * Adds the counts of a page's changes to the tables `history.change_counts` and `history.corrected_fields`, and moves
+ * the counting position in `history.counting_place` from `cursor` to the end of the page. Returns false, without having
+ * changed anything, if another process has already moved the position.
  *
- * `history.counting_place` has one row with the cursor after the last counted change (null if nothing has been counted
- * yet). A single statement adds the counts and advances this cursor, so no change is counted twice or lost, even if two
- * processes run this at the same time.
+ * All of this is a single statement, so no change is counted twice or lost, even if two processes run it at the same
+ * time.
  */
-export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
+const addPageCounts = Effect.fnUntraced(function* (page: ChangeFeedPage<RowChangeSummary>, cursor: string | null) {
   const sql = yield* SqlClient.SqlClient
-  const { summarizePage } = yield* ChangeFeedReader
-  const [counting] = yield* decodeCountingPosition(sql`select cursor from history.counting_place`)
-  if (counting === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
-  const { cursor } = counting
-  const page = yield* summarizePage(cursor === null ? undefined : parseChangeFeedStart(cursor), allChangesFilter, limit)
-    .pipe(
-      Effect.catchTag("CursorExpired", ({ error }) =>
-        Effect.andThen(
-          Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
-          summarizePage(undefined, allChangesFilter, limit),
-        )),
-    )
-  // Nothing was added to the feed since the last count.
-  if (page.cursor === cursor) return false
   // `advanced` has a row if this statement advanced the cursor, and none if another process had already done so. In
   // that case the other two CTEs insert nothing. `counted` are the additional counts, and `stored` are the existing
   // rows that they are added to.
@@ -101,7 +87,37 @@ export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatc
     )
     select exists (select from advanced) as counted
   `)
-  return page.hasMore && result?.counted === true
+  return result?.counted === true
+})
+
+/**
+ * Counts the next changes in the feed, at most `limit`, starting after the last change that any process has counted.
+ * Returns whether there may be more changes to count. Also returns false if another process has counted the same
+ * changes in the meantime, because that process continues.
+ *
+ * `history.counting_place` has one row with the cursor after the last counted change (null if nothing has been counted
+ * yet).
+ */
+export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
+  const sql = yield* SqlClient.SqlClient
+  const { summarizePage } = yield* ChangeFeedReader
+  const [counting] = yield* decodeCountingPosition(sql`select cursor from history.counting_place`)
+  if (counting === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
+  const { cursor } = counting
+  // Without a cursor, the page starts at the earliest change in the history. The same happens if the history no longer
+  // contains the changes after the cursor: those that have been dropped remain uncounted.
+  const page = yield* summarizePage(cursor === null ? undefined : parseChangeFeedStart(cursor), allChangesFilter, limit)
+    .pipe(
+      Effect.catchTag("CursorExpired", ({ error }) =>
+        Effect.andThen(
+          Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
+          summarizePage(undefined, allChangesFilter, limit),
+        )),
+    )
+  // Nothing was added to the feed since the last count.
+  if (page.cursor === cursor) return false
+  const isCounted = yield* addPageCounts(page, cursor)
+  return page.hasMore && isCounted
 })
 
 const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
@@ -145,6 +161,10 @@ const Counts = Schema.Struct({
 
 const decodeCounts = decodePositionalRows(Counts)
 
+/**
+ * Selects one row (`Counts`): the times in `history.counting_place`, and two JSON arrays with the sums of
+ * `history.change_counts` and `history.corrected_fields`. Days are those at UTC-05:00, which is Etc/GMT+5.
+ */
 const countsQuery = `
   select ${makeHistoryTimestampSql("since")}, ${makeHistoryTimestampSql("counted_until")},
     (
@@ -166,8 +186,9 @@ const countsQuery = `
 const ttl = Duration.seconds(5)
 
 /**
- * Adds up a dataset's counts for the last 30 days or for all time. Only corrections have a delay, and each delay occurs
- * in at most one entry of `changes`.
+ * Adds up a dataset's counts for the last 30 days or for all time. Each entry of `changes` counts the changes of one
+ * kind (`added`, `corrected` or `removed`) and, for corrections, of one delay: how late they were. Each delay occurs in
+ * at most one entry, so the counts by delay need no addition. They add up to `corrected`.
  */
 const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_30_days" | "total") => {
   const count = (kind: string) => changes.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
@@ -187,6 +208,10 @@ const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_3
   }
 }
 
+/**
+ * Creates the reader of the counts that the job `correctionCountsJob` maintains. It reads all datasets with one
+ * statement, and reuses the result for `ttl`.
+ */
 const makeCorrectionCountReader = Effect.gen(function* () {
   const reader = yield* Reader
 

@@ -63,44 +63,67 @@ const [noLiveColumn, noVersionColumns] = [
 ]
 
 /**
- * Returns the SQL conditions for rows that were visible at the timestamp: they had been recorded by then and were not
- * replaced until later. `isLive` applies to current rows, and `isVersion` to earlier versions. The values need no
- * escaping, because they come from the database and from `parseAsOfTime`.
+ * Returns the SQL conditions for rows that were visible at the timestamp `moment`: they had been recorded by then and
+ * were not replaced until later. `isLive` applies to current rows, and `isVersion` to earlier versions.
+ *
+ * Rows contain transaction ids instead of times, so the conditions compare ids. A transaction had committed by the
+ * timestamp if its id is at most `bound` and it is not one of the transactions that were still running then.
+ * `running` contains the ids of those; if it is undefined, they are not known yet, and the conditions look them up.
+ * Versions that were replaced before `month` had all been replaced by the timestamp, so their partitions are not read.
+ *
+ * The values need no escaping, because they come from the database and from `parseAsOfTime`.
  */
 export const makePastConditions = ({ bound, moment, month, running }: ResolvedTimestamp) => {
-  const ids = running === undefined
+  const runningIds = running === undefined
     ? makeRunningTransactionIdsSql({ bound, moment })
     : `'{${running.join(",")}}'::bigint[]`
-  const isNotRunning = (column: string) => running?.length === 0 ? "" : ` and ${column} <> all (${ids})`
-  const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
+  // Usually no transaction was running at the timestamp. Both conditions are then omitted, because they would be true
+  // or false for every row.
+  const isNotRunning = (column: string) => running?.length === 0 ? "" : ` and ${column} <> all (${runningIds})`
+  const isReplacedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${runningIds})`
   return {
     isLive: `(live_in is null or live_in <= ${bound}${isNotRunning("live_in")})`,
     // `recorded_in` and `replaced_month` must not be inside an `or`, so that PostgreSQL can compare them in the index.
     isVersion: `recorded_in <= ${bound}${isNotRunning("recorded_in")} and ` +
-      `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
+      `(replaced_in > ${bound}${isReplacedByRunning}) and replaced_month >= '${month}'::date`,
   }
 }
 
 /**
  * Returns a common table expression that has the table's name and contains the rows that were visible at the timestamp.
  * It is `not materialized`, so that PostgreSQL reads only the rows that the statement needs.
+ *
+ * The rows come from two tables: `public.TABLE` contains the current rows, and `history.TABLE` the earlier versions.
+ * `isLive` is the SQL condition that a current row was visible at the timestamp, and `isVersion` the condition that an
+ * earlier version was. `columns` are the table's columns as SQL. For example, if there are few rows on both sides:
+ *
+ * ```sql
+ * news as not materialized (select id, title from (
+ *   select id, title, … from public.news where (isLive)
+ *   union all
+ *   select id, title, … from history.news where (isVersion)
+ * ) as versions)
+ * ```
  */
 export const makePastTable = (
   { columns, has_few_rows, has_few_versions, table }: TableShape,
   { isLive, isVersion }: ReturnType<typeof makePastConditions>,
 ) => {
-  // `rows` are the current rows, and `versions` the earlier ones, each with the columns that only the other side has.
-  // For a small number of rows, each side of the union applies its own condition. For a large number, the conditions
-  // are outside the union, because only then can PostgreSQL merge sorted index scans of both sides.
-  const live = `select ${columns}, recorded_in as live_in from public.${table}`
-  const rows = has_few_rows
-    ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${live}) as live where ${isLive}`
+  // A side of the union with few rows applies its own condition. If a side has many rows, the conditions of both are
+  // outside the union, because only then can PostgreSQL merge sorted index scans of both sides.
+  //
+  // Both sides must have the same columns, so each side selects constants instead of the columns that only the other
+  // side has. A side that has applied its own condition also selects constants instead of its own `live_in` or version
+  // columns. The conditions outside are true for these constants, so they do not remove any of its rows.
+  const currentRows = `select ${columns}, recorded_in as live_in from public.${table}`
+  const currentSide = has_few_rows
+    ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${currentRows}) as live where ${isLive}`
     : `select ${columns}, recorded_in as live_in, ${noVersionColumns} from public.${table}`
-  const versions = has_few_versions
+  const versionSide = has_few_versions
     ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from history.${table} where ${isVersion}`
     : `select ${columns}, ${noLiveColumn}, ${versionColumns} from history.${table}`
   return `${table} as not materialized (
-    select ${columns} from (${rows} union all ${versions}) as versions
+    select ${columns} from (${currentSide} union all ${versionSide}) as versions
     ${has_few_rows && has_few_versions ? "" : `where ${isLive} and ${isVersion}`})`
 }
 
@@ -116,9 +139,10 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
 }
 
 /**
- * Creates a function that returns the rewriter for a timestamp. The rewriter changes statements that read any of the
- * given tables, and leaves others unchanged. A rewritten statement is prepared only if many requests use the timestamp,
- * because its text contains the timestamp's transaction ids.
+ * Creates a function that takes a timestamp and the names of tables that have a history. It returns the rewriter for
+ * that timestamp: a function that changes statements which read any of these tables, and leaves others unchanged. A
+ * rewritten statement is prepared only if many requests use the timestamp, because its text contains the timestamp's
+ * transaction ids.
  */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const reader = yield* Reader
@@ -130,9 +154,11 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   const countUpTo = (table: string, condition: string) =>
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 
-  // Returns a query for a table's shape (`TableShape`). The visible current rows are counted in two parts instead of
-  // with `or`, so that each count can use its own index.
-  const findShape = (table: string, { bound, month }: ResolvedTimestamp) => `
+  /**
+   * Returns SQL that selects a table's shape, with the columns in the order of `TableShape`. The visible current rows
+   * are counted in two parts instead of with `or`, so that each count can use its own index.
+   */
+  const makeShapeSql = (table: string, { bound, month }: ResolvedTimestamp) => `
     select '${table}', (
       select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
       where attrelid = 'history.${table}'::regclass and attnum > 0 and not attisdropped
@@ -141,34 +167,35 @@ export const makePastStatementRewriters = Effect.gen(function* () {
       + ${countUpTo(`public.${table}`, `recorded_in <= ${bound}`)} <= ${fewRows},
     ${countUpTo(`history.${table}`, `replaced_in > ${bound} and replaced_month >= '${month}'`)} <= ${fewRows}`
 
-  const findShapes = (tables: ReadonlyArray<string>, moment: ResolvedTimestamp) => {
-    const text = tables.map((table) => findShape(table, moment)).join(" union all ")
+  const readShapes = (tables: ReadonlyArray<string>, timestamp: ResolvedTimestamp) => {
+    const text = tables.map((table) => makeShapeSql(table, timestamp)).join(" union all ")
     return decodeShapes(
       reader.read({ text, parameters: [], isPrepared: false }, { partition: "history", from: "primary" }),
     )
   }
 
-  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, moment: ResolvedTimestamp) {
-    const keyOf = (table: string) => `${moment.moment} ${moment.bound} ${table}`
+  /** Returns the shapes of the tables at a timestamp, from the cache if possible. */
+  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, timestamp: ResolvedTimestamp) {
+    const keyOf = (table: string) => `${timestamp.moment} ${timestamp.bound} ${table}`
     const cached = tables.flatMap((table) => shapes.get(keyOf(table)) ?? [])
     const missing = tables.filter((table) => !cached.some((shape) => shape.table === table))
     if (missing.length === 0) return cached
-    const found = yield* findShapes(missing, moment)
+    const found = yield* readShapes(missing, timestamp)
     for (const shape of found) shapes.set(keyOf(shape.table), shape)
     return [...cached, ...found]
   })
 
-  const makeRewriter = (moment: ResolvedTimestamp, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
-    const conditions = makePastConditions(moment)
+  const makeRewriter = (timestamp: ResolvedTimestamp, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
+    const conditions = makePastConditions(timestamp)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
     return ({ isPrepared, parameters, text }: CompiledStatement) => {
       // The table names in the statement's text, even if they are only part of a comment or an alias: an unused common
       // table expression does no harm.
-      const read = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
-      if (read.length === 0) return Exit.succeed({ parameters, text, isPrepared })
-      return Effect.map(getShapes(read, moment), (shapes) => {
-        const past = shapes.map((shape) => makePastTable(shape, conditions))
-        return { parameters, text: addTables(text, past), isPrepared: isPrepared && moment.isPopular }
+      const namedTables = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
+      if (namedTables.length === 0) return Exit.succeed({ parameters, text, isPrepared })
+      return Effect.map(getShapes(namedTables, timestamp), (shapes) => {
+        const pastTables = shapes.map((shape) => makePastTable(shape, conditions))
+        return { parameters, text: addTables(text, pastTables), isPrepared: isPrepared && timestamp.isPopular }
       })
     }
   }

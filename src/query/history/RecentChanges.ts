@@ -19,8 +19,8 @@ export const isLaterFeedPosition = (left: ChangeFeedPosition, right: ChangeFeedP
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
 /**
- * Encodes changes as server-sent events. Returns the events as one text, and the offset in the text at which each event
- * ends.
+ * Encodes changes as server-sent events. Returns the events as one text in UTF-8 (`text`), and the offset in it at
+ * which each event ends (`ends`).
  */
 export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pick<Batch, "text" | "ends"> => {
   const newline = textEncoder.encode("\n\n")
@@ -36,13 +36,13 @@ export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pic
 }
 
 /** A change without its JSON. The JSON is part of the batch's text. */
-type ListedChange = Omit<ChangeFeedEntry, "json">
+type ChangeWithoutJson = Omit<ChangeFeedEntry, "json">
 
 /** A filter for changes in memory, which needs no database query. */
 export interface ChangeMatcher {
   /** Equal filters have the same key. */
   readonly key: string
-  readonly matches: (change: ListedChange) => boolean
+  readonly matches: (change: ChangeWithoutJson) => boolean
 }
 
 /** Creates the matcher for a filter. */
@@ -70,7 +70,7 @@ const noEvents: SelectedChangeEvents = { text: new Uint8Array(), count: 0, curso
 
 /** A page of the feed, encoded as server-sent events. */
 interface Batch {
-  readonly changes: ReadonlyArray<ListedChange>
+  readonly changes: ReadonlyArray<ChangeWithoutJson>
   readonly text: Uint8Array
   /** The offset of the end of each event in `text`. */
   readonly ends: ReadonlyArray<number>
@@ -89,7 +89,7 @@ interface Batch {
  */
 const select = (
   { changes, ends, text }: Batch,
-  isSelected: (change: ListedChange) => boolean,
+  isSelected: (change: ChangeWithoutJson) => boolean,
 ): SelectedChangeEvents => {
   const parts: Array<Uint8Array> = []
   let cursor: string | undefined
@@ -115,8 +115,10 @@ export interface RecentChangesPosition {
 const sizeOf = ({ changes, text }: Batch) => text.length + changeOverhead * (changes.length + 1)
 
 /**
- * Creates a buffer for the newest pages of the feed after `from`. Each appended page is stored as a batch of encoded
- * events. The buffer uses up to about `maxBytes` of memory.
+ * Creates a buffer for the newest pages of the feed after `from`. A background reader appends the pages, and each is
+ * stored as a batch of encoded events. Each stream finds its first batch with `find`, and then takes one batch after
+ * the other with `take`. The buffer uses up to about `maxBytes` of memory. It drops the oldest batches, even if a slow
+ * stream has not taken them yet; that stream is then behind (`isBehind`) and cannot continue.
  */
 export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "end">, maxBytes: number) => {
   const batches: Array<Batch> = []

@@ -25,6 +25,7 @@ interface ShownRows {
   readonly computed?: Readonly<Record<string, string>>
 }
 
+/** The datasets of which endpoints do not show all rows, or show columns that need special treatment. */
 const shownRows: Partial<Readonly<Record<ChangeFeedDataset, ShownRows>>> = {
   ticker_changes: { condition: makeEligibleChangeCondition },
   historical_tickers: { condition: makeFormerTickerCondition },
@@ -67,7 +68,8 @@ export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], c
 /**
  * Determines which columns of a dataset endpoints show, and how SQL selects them. Omits columns that depend on other
  * rows; for example, `market_cap` depends on prices. A column is shown if the dataset's model or an additional model
- * has it, and if it is a column of the table or computed from the row.
+ * has it, and if it is a column of the table or computed from the row. `row` is the schema of the table's columns, and
+ * `shownRows` describes the few datasets that have an additional model, computed columns, or rows that are not shown.
  */
 const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   const dataset = loadableDatasets.find((dataset) => dataset.table === table)

@@ -51,9 +51,12 @@ const makeListLimit = () => {
 }
 
 /**
- * Returns the details of each ambiguous symbol. If several requested symbols are in the same connected component, only
- * the first of them lists the component's symbols, candidates and events; the others refer to it in `same_history_as`.
- * All lists of the same kind together have at most `maxListedInTotal` entries.
+ * Returns the details of each ambiguous symbol for an error response: the symbols of its connected component, the
+ * companies that it may mean (`candidates`), and the ticker changes that cause the ambiguity (`events`).
+ *
+ * If several requested symbols are in the same connected component, only the first of them lists the component's
+ * symbols, candidates and events; the others refer to it in `same_history_as`. All lists of the same kind together have
+ * at most `maxListedInTotal` entries.
  */
 const formatSymbols = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>) => {
   /** For each component, identified by its first symbol, the first requested symbol in it. */
@@ -61,7 +64,8 @@ const formatSymbols = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>) =>
   const [limitTickers, limitCandidates, limitEvents] = [makeListLimit(), makeListLimit(), makeListLimit()]
   return Array.map(symbols, (symbol) => {
     const details = formatDetails(symbol, maxListedTickers)
-    // Components have no symbols in common, so the first related symbol identifies the component.
+    // `conflict.tickers` are the symbols of the component, in a fixed order. Components have no symbols in common, so
+    // the first one identifies the component.
     const [component] = symbol.conflict.tickers
     const same_history_as = firstSymbols.get(component)
     if (same_history_as !== undefined) return { ...details, same_history_as, tickers: [], candidates: [], events: [] }

@@ -32,8 +32,9 @@ const decodeEvents = decodePositionalRows(TickerChangeEvent)
 
 /**
  * Creates a function that reads all events in the connected components of some symbols from the table `ticker_changes`:
- * those of the symbols themselves, those of the symbols that these were changed from or to, and so on. The events are
- * in no particular order. At most `maxEvents` events are returned.
+ * those of the symbols themselves, those of the symbols that these were changed from or to, and so on. An event is a
+ * confirmed change from `old_ticker` to `new_ticker`, effective on or before the day `today`. The events are in no
+ * particular order. At most `maxEvents` events are returned.
  */
 export const makeLineageEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -114,9 +115,12 @@ const resolveSymbols = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Creates a function that resolves several symbols to lineages, for changes up to the day `today`. It uses the changes
- * in memory if they are available. Otherwise it reads them in the pool partition `lineage`: with a single statement for
- * all symbols if its result is complete, and else with one statement per symbol.
+ * Creates a function that resolves several symbols to lineages, for changes up to the day `today`. With `past`, it uses
+ * the changes that were visible at that past timestamp. It uses the changes in memory if they are available. Otherwise
+ * it reads them in the pool partition `lineage`: with a single statement for all symbols if its result is complete, and
+ * else with one statement per symbol.
+ *
+ * `resolveSymbols` calls the given function for each symbol, to get the events in the symbol's connected component.
  */
 export const makeLineageFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex

@@ -33,9 +33,9 @@ const pauseIfTooLargeMillis = 60_000
 const source = { partition: "lineage", from: "primary" } as const
 
 /**
- * Creates an effect that reads all confirmed changes into an index. It returns undefined if they need more than
- * `maxBytes` of memory: according to an estimate from their number and names before they are read, or to the size of
- * the index while it is filled.
+ * Creates an effect that reads all confirmed ticker changes into an index in memory. It returns undefined if they need
+ * more than `maxBytes` of memory: according to an estimate from their number and their company names before they are
+ * read, or to the size of the index while it is filled.
  */
 export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: number) {
   const sql = yield* SqlClient.SqlClient
@@ -91,6 +91,7 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
         index.add({ old_ticker, new_ticker, effective_date, cik, company_name })
       }
       if (isTooLarge()) return undefined
+      // Lets other requests run after each row, which contains many changes.
       yield* Effect.yieldNow
     }
     return isTooLarge() ? undefined : index

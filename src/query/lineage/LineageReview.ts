@@ -98,8 +98,9 @@ export const reviewTickerChange = Effect.fnUntraced(
   function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
     const sql = yield* SqlClient.SqlClient
     const { cik, effective_date, new_ticker, old_ticker } = change
-    // `decided` has one row if the change was still estimated and is now updated, else none. `record_audit` is called
-    // once for each row of `decided`, so it is not called if nothing was updated.
+    // `decided` has one row if the change was still estimated and is now updated, else none. `record_audit` adds an
+    // entry to the audit log, with the values before and after. It is called once for each row of `decided`, so it is
+    // not called if nothing was updated.
     const decided = yield* sql`
       with decided as (
         update ticker_changes set status = ${status}, recorded_at = now()

@@ -56,6 +56,9 @@ export interface DeepPageOptions {
  * three forms: for followed lineages, it reads each period separately and merges the rows; for a deep page with a key,
  * it first finds the keys of the page's rows in an index; otherwise it reads the table directly. In each form, the
  * table name refers to the page's rows, so that the select list is the same.
+ *
+ * `key` are the columns that identify a row, `clauses` builds `order by`, `limit` and `offset`, and `period` builds the
+ * SQL that lists the periods of the lineages (`from`) and limits the rows to one of them.
  */
 export const makePageBuilder = (sql: SqlClient.SqlClient) => {
   /** Lists the key columns, each with a prefix, such as `page_ticker, page_date` for the prefix `page_`. */

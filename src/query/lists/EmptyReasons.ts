@@ -31,13 +31,16 @@ const maxConcurrency = 2
 const timeLimit = Duration.seconds(2)
 
 interface EmptyList {
+  /** The decoded parameters of the request, by name. */
   readonly query: DecodedListQuery
+  /** The endpoint's parameters that can exclude rows (`listFilterNames`). */
   readonly filterNames: ReadonlyArray<string>
   /**
    * Returns whether rows for the requested symbols were omitted because the company did not use the symbols on the
    * rows' dates.
    */
   readonly hasOmittedRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
+  /** Runs the list's statement for other parameters, and returns whether it has rows. */
   readonly hasRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly read: StatementReader
 }
@@ -63,6 +66,7 @@ export const symbolTableNames = symbolTables.map(({ table }) => table)
  * - `undetermined`: the search took too long.
  */
 export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
+  // The statement that checks whether any table contains one of the symbols.
   const compileIsKnown = compileStatement<ReadonlyArray<string>>({
     isPrepared: true,
     build: (parameter) => {
@@ -79,6 +83,7 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
 
   const semaphore = Semaphore.makeUnsafe(maxConcurrency)
 
+  // `hasRows` and `hasOmittedRows` run statements of the list for the parameters that they are given.
   return Effect.fnUntraced(
     function* (
       { filterNames, hasRows, hasOmittedRows, query, read }: EmptyList,

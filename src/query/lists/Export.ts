@@ -97,9 +97,12 @@ interface CountedChunk extends FileChunk {
 }
 
 /**
- * Creates an effect that reads the next non-empty chunk each time it runs. It returns undefined after the last one. It
- * fails if the cursor ends before its last row, because the client must not mistake a truncated file for a complete
- * one.
+ * Creates an effect that reads the next non-empty chunk of the exported file each time it runs. It returns undefined
+ * after the last one. It fails if the cursor ends before its last row, because the client must not mistake a truncated
+ * file for a complete one.
+ *
+ * `cursor.rows` is the number of rows of the whole list, and `cursor.fetch` returns the next of them. `writeRows`
+ * encodes fetched rows. It is told whether they are the last ones, and returns one or more chunks.
  */
 const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) => {
   const { format, results } = options
@@ -113,7 +116,8 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
   let chunks: Iterator<FileChunk> | undefined
 
   /**
-   * Adds to the size of the fetched rows. This is their encoded size or, for Parquet, the size of the database records.
+   * Adds to the size of the fetched rows. This is their encoded size or, for Parquet, the size of the database records:
+   * a Parquet file is encoded in row groups, so the encoded size of single rows is not known.
    */
   const addBytes = (bytes: number) => {
     fetched = { ...fetched, bytes: fetched.bytes + bytes }
@@ -230,7 +234,8 @@ interface BodyOptions {
 }
 
 /**
- * Counts what has been sent of a body, and tells the observer how the body ended. A body can end in several ways at
+ * Counts what has been sent of an export's body, and calls `onEnd` once when the body has ended: with the status, with
+ * the bytes and results sent, and, if the body is complete, with its SHA-256 digest. A body can end in several ways at
  * nearly the same time, for example when the client disconnects during an abort. Only the first one counts.
  */
 const makeSentCounter = (onEnd: ExportObserver["onEnd"]) => {

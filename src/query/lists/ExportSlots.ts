@@ -73,7 +73,8 @@ export interface ReadingClient {
   readonly giveChunk: (bytes: number) => void
 }
 
-class Reading implements ReadingClient {
+/** An export in progress whose client is monitored. */
+class MonitoredExport implements ReadingClient {
   /** Ends the export. The reason must complete the sentence "An export was aborted: …". */
   readonly end: (reason: string) => Effect.Effect<void>
   readonly startedAt: number
@@ -89,7 +90,7 @@ class Reading implements ReadingClient {
   #pauseMillis: number
 
   constructor(
-    end: Reading["end"],
+    end: MonitoredExport["end"],
     { bytesPerMilli, maxPauseMillis, now }: {
       readonly now: () => number
       readonly bytesPerMilli: number
@@ -120,7 +121,32 @@ class Reading implements ReadingClient {
   }
 }
 
-/** Creates the export slots. A background fiber ends exports that take too long or whose clients read too slowly. */
+/** The error for an account that already has the maximum number of exports in progress. */
+const makeAccountError = (maxPerAccount: number) =>
+  new Refusal({
+    error: new TooManyExports({
+      error: {
+        message: `The account already has ${maxPerAccount} exports in progress on this server. Wait until one has ` +
+          "ended, or request pages.",
+        details: { limit: maxPerAccount },
+      },
+    }),
+    headers: { "retry-after": retryAfterSeconds },
+  })
+
+/** The error if all slots of this process are in use. */
+const makeProcessError = (maxExports: number) =>
+  new DatabasePoolTimeout({
+    error: {
+      message: `The service already has ${maxExports} exports in progress. Try again when one has ended, or request ` +
+        "pages.",
+    },
+  })
+
+/**
+ * Creates the export slots, of which each export in progress takes one. An account can take at most half of them. A
+ * background fiber ends exports that take too long or whose clients read too slowly.
+ */
 export const makeExportSlots = Effect.gen(function* () {
   const maxExports = yield* MaxConcurrentExportsConfig
   const minRate = yield* MinExportRateConfig
@@ -132,28 +158,10 @@ export const makeExportSlots = Effect.gen(function* () {
     maxPauseMillis: Duration.toMillis(yield* MaxExportPause),
   }
   const maxPerAccount = Math.ceil(maxExports / 2)
-  const readings = new Set<Reading>()
+  /** The exports in progress, with the speed at which their clients read. */
+  const exports = new Set<MonitoredExport>()
   let refusedCount = 0
 
-  const makeAccountError = () =>
-    new Refusal({
-      error: new TooManyExports({
-        error: {
-          message: `The account already has ${maxPerAccount} exports in progress on this server. Wait until one has ` +
-            "ended, or request pages.",
-          details: { limit: maxPerAccount },
-        },
-      }),
-      headers: { "retry-after": retryAfterSeconds },
-    })
-  const makeProcessError = () =>
-    new DatabasePoolTimeout({
-      error: {
-        message:
-          `The service already has ${maxExports} exports in progress. Try again when one has ended, or request ` +
-          "pages.",
-      },
-    })
   const { acquireScoped, permitsInUse, waiterCount } = yield* makeBulkhead({
     permits: makePermits(maxExports),
     maxPerPartition: maxPerAccount,
@@ -161,7 +169,7 @@ export const makeExportSlots = Effect.gen(function* () {
     timeout: yield* poolTimeout,
     onTimeout: (isAccountLimit) => {
       refusedCount += 1
-      return isAccountLimit ? makeAccountError() : makeProcessError()
+      return isAccountLimit ? makeAccountError(maxPerAccount) : makeProcessError(maxExports)
     },
   })
   yield* registerGauge({
@@ -176,12 +184,12 @@ export const makeExportSlots = Effect.gen(function* () {
   })
   yield* initializeCounters(...Object.values(endedCounters))
 
-  const end = (reading: Reading, why: keyof typeof endedCounters) => {
-    readings.delete(reading)
+  const end = (ended: MonitoredExport, why: keyof typeof endedCounters) => {
+    exports.delete(ended)
     const reason = why === "time"
       ? `it took longer than ${Duration.format(maxTime)} (WHOLE_LISTS_MAX_TIME).`
       : `the client received less than ${minRate} bytes per second (WHOLE_LISTS_MIN_RATE) while other exports waited.`
-    return Effect.andThen(Metric.update(endedCounters[why], 1), reading.end(reason))
+    return Effect.andThen(Metric.update(endedCounters[why], 1), ended.end(reason))
   }
 
   /**
@@ -190,15 +198,15 @@ export const makeExportSlots = Effect.gen(function* () {
    */
   const endSlowExports = Effect.suspend(() => {
     const time = now()
-    const late = Array.from(readings).filter(({ startedAt }) => time - startedAt > Duration.toMillis(maxTime))
-    const slow = Array.from(readings)
-      .filter((reading) => reading.slowAt <= time && !late.includes(reading))
+    const late = Array.from(exports).filter(({ startedAt }) => time - startedAt > Duration.toMillis(maxTime))
+    const slow = Array.from(exports)
+      .filter((running) => running.slowAt <= time && !late.includes(running))
       .toSorted((left, right) => left.slowAt - right.slowAt)
       // Each late export frees a slot, too. A negative end would cut from the end of the array instead.
       .slice(0, Math.max(0, waiterCount() - late.length))
     return Effect.andThen(
-      Effect.forEach(late, (reading) => end(reading, "time"), { discard: true }),
-      Effect.forEach(slow, (reading) => end(reading, "slow"), { discard: true }),
+      Effect.forEach(late, (running) => end(running, "time"), { discard: true }),
+      Effect.forEach(slow, (running) => end(running, "slow"), { discard: true }),
     )
   })
   yield* repeatInBackground(endSlowExports, checkInterval)
@@ -206,12 +214,15 @@ export const makeExportSlots = Effect.gen(function* () {
   return {
     /** Takes a slot for the account until the scope closes. */
     take: (account_id: number) => acquireScoped(String(account_id)),
-    /** Monitors how fast an export's client reads, until the scope closes or `end` runs. */
-    watch: (scope: Scope.Scope, end: Reading["end"]): ReadingClient => {
-      const reading = new Reading(end, speed)
-      readings.add(reading)
-      Effect.runSync(Scope.addFinalizer(scope, Effect.sync(() => readings.delete(reading))))
-      return reading
+    /**
+     * Monitors how fast an export's client reads, until the scope closes or `endExport` runs. The caller must report
+     * each chunk to the returned object. `endExport` aborts the export, for the given reason.
+     */
+    watch: (scope: Scope.Scope, endExport: MonitoredExport["end"]): ReadingClient => {
+      const monitored = new MonitoredExport(endExport, speed)
+      exports.add(monitored)
+      Effect.runSync(Scope.addFinalizer(scope, Effect.sync(() => exports.delete(monitored))))
+      return monitored
     },
   }
 })

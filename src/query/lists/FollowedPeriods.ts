@@ -114,6 +114,9 @@ const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<Foll
  * Returns the periods of several companies, without overlaps and with ranks, and the gaps between them. A company that
  * has always had the same symbol has no gaps: all rows for that symbol are its rows, or those of another requested
  * company.
+ *
+ * For a gap, `owner` is the index of the company whose count of omitted rows includes the rows in the gap. Gaps are not
+ * part of the list, so their rank does not matter and is always 0.
  */
 const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
   const overlapping = lineages.flatMap(({ current_ticker: owner, periods }) =>
@@ -166,8 +169,9 @@ const separator = ", "
 const maxMoreLength = ";more=100".length
 
 /**
- * Formats `X-Lineage`: one entry per company, separated by commas. `outside` is empty or contains the number of omitted
- * rows for each company. An example is `FB..2022-06-09, META;outside=3`.
+ * Formats `X-Lineage`: one entry per company, separated by commas. `names` contains the symbols of each company, and
+ * `outside` is empty or contains the number of omitted rows for each company. For example, a company with the symbols
+ * `FB..2022-06-09, META` and three omitted rows gets the entry `FB..2022-06-09, META;outside=3`.
  *
  * If the header would be too long, companies are left out, starting with the last one. Companies with a single symbol
  * are left out before all others, because their entry says no more than the request. `more` is the number of companies
@@ -179,9 +183,10 @@ export const formatLineageHeader = ({ names }: FollowedPeriods, outside: Readonl
     const omittedText = count > maxCountedOmittedRows ? `${maxCountedOmittedRows}+` : count
     return { text: count === 0 ? name : `${name};outside=${omittedText}`, hasOneSymbol: !name.includes(separator) }
   })
+  // There is one separator less than there are entries.
   let length = entries.reduce((sum, { text }) => sum + text.length + separator.length, -separator.length)
   if (length <= maxHeaderLength) return entries.map(({ text }) => text).join(separator)
-  // The last entry is removed first.
+  // Removed from the end.
   const removable = [
     ...entries.filter(({ hasOneSymbol }) => !hasOneSymbol),
     ...entries.filter(({ hasOneSymbol }) => hasOneSymbol),

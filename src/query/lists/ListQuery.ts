@@ -230,6 +230,10 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
  * Creates a function that compiles the definition of a list. `added` are columns that a request adds to the rows; with
  * `lineage_ticker`, the queries follow lineages. `filterNames` are the parameters that can be the reason for an empty
  * list.
+ *
+ * Compiling has two levels. `compileList` runs once for each list. The SQL text of a statement is built once for each
+ * shape: the parameters that were sent, without their values, and what the statement is for. All queries of the same
+ * shape share the text (`compileDecoded`).
  */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

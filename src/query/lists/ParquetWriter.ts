@@ -286,7 +286,15 @@ interface ParquetChunk {
 /** Adds the next rows to the current row group. Encodes the row group if it is full or if `isLast` is true. */
 export type ParquetRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Generator<ParquetChunk>
 
-/** Creates a writer for a file. `metadata` becomes the file's key-value metadata. Tests pass a small `groupRows`. */
+/**
+ * Creates a writer for a Parquet file with rows of the given models. `names` are the columns, in the order of the
+ * records. `metadata` becomes the file's key-value metadata. `groupRows` is the maximum number of rows in a row group;
+ * tests pass a small number.
+ *
+ * Rows are collected in `group` until it is full, and then encoded as one row group. hyparquet-writer would encode all
+ * columns of a row group at once, without letting other requests run. Each column is therefore written as a row group
+ * of its own, and these are merged afterwards (`mergeColumns`).
+ */
 export const makeParquetWriter = (
   models: RowModels,
   names: ReadonlyArray<string>,

@@ -70,18 +70,20 @@ const replacementCharacter = new TextEncoder().encode("\uFFFD")
 const unescape = (start: number, end: number) => {
   const { bytes } = rowOutputBuffer
   let written = start
-  for (let at = start + 1; at < end - 1; at += 1) {
-    const code = bytes[at] ?? 0
+  // Skips the quotes at both ends.
+  for (let index = start + 1; index < end - 1; index += 1) {
+    const code = bytes[index] ?? 0
     if (code !== backslash) bytes[written++] = code
     else {
-      at += 1
-      const escaped = bytes[at] ?? 0
+      index += 1
+      const escaped = bytes[index] ?? 0
       if (escaped === letterU) {
-        // `\u` and four hexadecimal digits.
-        const character = parseInt(textDecoder.decode(bytes.subarray(at + 1, at + 5)), 16)
+        // `\u` and four hexadecimal digits. JSON escapes control characters in this way, and lone surrogates, which
+        // UTF-8 cannot encode.
+        const character = parseInt(textDecoder.decode(bytes.subarray(index + 1, index + 5)), 16)
         if (character < 128) bytes[written++] = character
         else for (const byte of replacementCharacter) bytes[written++] = byte
-        at += 4
+        index += 4
       } else bytes[written++] = escapedCharacters.get(escaped) ?? escaped
     }
   }

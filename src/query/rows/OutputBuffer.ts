@@ -26,6 +26,7 @@ export const encodeAsWords = (text: string): EncodedWords => {
   }
 }
 
+/** A growing buffer of bytes. All write methods take the position at which to write, and return the position after. */
 class OutputBuffer {
   /**
    * The buffer's memory. It is replaced when the buffer grows, so read this property again after each call of

@@ -128,6 +128,9 @@ const [positive, negative] = [0, 0x4000]
 
 /**
  * Creates the type of a decimal column with at most `precision` digits, of which `scale` are after the decimal point.
+ * Parquet stores the unscaled integer: 12345 for 123.45 with a scale of 2. `element` describes the column in the file,
+ * `read` converts PostgreSQL's binary format and covers almost all values, and `parse` converts the value's JSON, for
+ * the values that `read` cannot convert.
  */
 export const makeDecimalParquetField = (precision: number, scale: number): ParquetField => {
   const limit = 10n ** BigInt(precision)
@@ -158,15 +161,15 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
   const read: ParquetField["read"] = (view, offset) => {
     const count = view.getInt16(offset)
     // The index of the group that contains the last of the `scale` decimal places.
-    const last = view.getInt16(offset + 2) + fractionGroups
+    const lastIndex = view.getInt16(offset + 2) + fractionGroups
     const sign = view.getInt16(offset + 4)
     if (sign !== positive && sign !== negative) return undefined
     if (count === 0) return 0n
-    // There are digits after that group.
-    if (count > last + 1) return undefined
+    // There are digits after that group, so the value has more decimal places than `scale`.
+    if (count > lastIndex + 1) return undefined
     // PostgreSQL omits trailing groups that are zero.
     let digits = 0
-    for (let index = 0; index <= last; index += 1) {
+    for (let index = 0; index <= lastIndex; index += 1) {
       digits = digits * 10_000 + (index < count ? view.getInt16(offset + 8 + index * 2) : 0)
     }
     const unscaled = digits / excess

@@ -153,8 +153,9 @@ interface CompiledColumn {
 const maxSize = 0x7fff_ffff
 
 /**
- * Compiles a column. `index` is the column's index in the record, and `prefix` the text before its value. If the model
- * does not have the column, its value is always null.
+ * Compiles a column. `index` is the column's index in the record, and `prefix` the text before its value. For each
+ * column, `model.fields` has the schema that decodes PostgreSQL's value, and `model.json.fields` the one that encodes
+ * the JSON. If the model does not have the column, its value is always null.
  */
 const compileColumn = (model: RowModel, name: string, index: number, prefix: string): CompiledColumn => {
   const { [name]: select = Schema.Null } = model.fields
@@ -167,7 +168,8 @@ const compileColumn = (model: RowModel, name: string, index: number, prefix: str
     type: json === undefined ? 0 : encoder?.type ?? 0,
     prefix: encodeAsWords(prefix),
     isNullable: json === undefined || isNullableSchema(select.ast),
-    // Without an encoder, the schema encodes every value, including null, whose size is -1.
+    // A column that the model does not have counts as missing in every row (`maxSize`). Without an encoder, the schema
+    // encodes every value, including null, whose size is -1.
     minSize: json === undefined ? maxSize : encoder === undefined ? -1 : getMinFieldSize(select),
     write: encoder?.write ?? (() => unsupportedFieldResult),
     encodeWithSchemas: makeSchemaFieldEncoder(select, json ?? Schema.Null),
@@ -223,9 +225,11 @@ const writeWithSchemas = (
 const closeBrace = 125
 
 /**
- * Creates a writer for rows of one model. For each column, it writes the prefix, then the value: with the column's fast
- * encoder (`write`) or, if that cannot encode the value, with the column's schemas. If the field with the index i is
- * invalid, the writer returns -1 - i instead of a position, so that the result is negative even for the first field.
+ * Creates a writer for rows of one model. It takes a record in PostgreSQL's binary format, writes it to the output
+ * buffer from `position` on, and returns the position after it. For each column, it writes the prefix, then the value:
+ * with the column's fast encoder (`write`) or, if that cannot encode the value, with the column's schemas. If the field
+ * with the index i is invalid, the writer returns -1 - i instead of a position, so that the result is negative even for
+ * the first field.
  */
 const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: RowFormat): RowWriter => {
   const [isCsv, isJson] = [format === "csv", format === "json"]
@@ -245,7 +249,8 @@ const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: Row
       checkFieldType(view, offset, type, name)
       const size = getFieldSize(view, offset)
       const start = rowOutputBuffer.writeWords(prefix, position)
-      // A missing value in a column that is not nullable is invalid.
+      // The position after the value, or one of two negative results: `invalidFieldResult`, or `unsupportedFieldResult`
+      // if the fast encoder cannot encode the value. A missing value in a column that is not nullable is invalid.
       let end = invalidFieldResult
       if (size >= minSize) end = write(view, offset, size, start)
       else if (isNullable) end = rowOutputBuffer.writeWords(jsonNull, start)
@@ -261,8 +266,9 @@ const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: Row
 }
 
 /**
- * Compiles the writer for rows that may match any of several models. The writer throws `InvalidRow` if a row matches
- * none of them. The error lists, for each model, the first column whose value does not match.
+ * Compiles the writer for rows that may match any of several models. `columns` are the columns of the records, in their
+ * order. The writer throws `InvalidRow` if a row matches none of the models. The error lists, for each model, the first
+ * column whose value does not match.
  */
 const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format: RowFormat): RowWriter => {
   const writers = toRowModelArray(models).map((model) => ({

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
-import { encodeNumbers } from "../../../src/accounts/billing/UsageEncoding.ts"
+import { packNumbers } from "../../../src/accounts/billing/UsageEncoding.ts"
 import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as ListClients from "../../support/ListClients.ts"
@@ -224,7 +224,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
       for (const greatest of [0, 1, 255, 256, 65_535, 65_536, 2 ** 24 - 1, 2 ** 24, 2 ** 32 - 1, 2 ** 32, largest]) {
         const numbers = [0, 1, greatest, Math.floor(greatest / 2), Math.max(0, greatest - 1)]
           .filter((number) => number <= greatest)
-        const packed = Buffer.from(encodeNumbers(numbers.length, (at) => numbers[at] ?? 0)).toString("hex")
+        const packed = Buffer.from(packNumbers(numbers.length, (at) => numbers[at] ?? 0)).toString("hex")
         const rows = yield* sql<{ readonly number: string }>`
           select packed_number(decode(${packed}, 'hex'), place)::text as number
           from generate_series(0, ${numbers.length - 1}::int) as place order by place

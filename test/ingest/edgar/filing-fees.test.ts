@@ -19,11 +19,15 @@ interface OfferingLine {
   readonly sharesUnit?: string
   readonly price?: string
   readonly priceUnit?: string
+  readonly pricePerShare?: string
+  readonly rate?: string
+  readonly fee?: string
 }
 
 interface Exhibit {
   readonly lines?: ReadonlyArray<OfferingLine>
   readonly total?: string
+  readonly fee?: string
   readonly fileNumber?: string
   /** Additional facts, as XML. */
   readonly facts?: string
@@ -51,11 +55,13 @@ const writeLine = (line: OfferingLine, index: number) => {
   const context = `offrl_${index + 1}`
   return writeFact("OfferingSctyTp", context, type) + writeFact("OfferingSctyTitl", context, title) +
     writeFact("AmtSctiesRegd", context, shares, sharesUnit) +
-    writeFact("MaxAggtOfferingPric", context, price, priceUnit)
+    writeFact("MaxAggtOfferingPric", context, price, priceUnit) +
+    writeFact("MaxOfferingPricPerScty", context, line.pricePerShare, "USD") +
+    writeFact("FeeRate", context, line.rate) + writeFact("FeeAmt", context, line.fee, "USD")
 }
 
 /** Builds an instance according to public descriptions of the format. No real instance was recorded. */
-const writeExhibit = ({ facts = "", fileNumber, lines = [], total }: Exhibit) =>
+const writeExhibit = ({ facts = "", fee = "1.00", fileNumber, lines = [], total }: Exhibit) =>
   `<?xml version="1.0" encoding="utf-8"?>
 <xbrl xmlns="http://www.xbrl.org/2003/instance" xmlns:dei="http://xbrl.sec.gov/dei/2025"
   xmlns:ffd="http://xbrl.sec.gov/ffd/2025" xmlns:iso4217="http://www.xbrl.org/2003/iso4217"
@@ -66,7 +72,7 @@ ${writeLineContext("offset_1", "1", "ffd:OffsetAxis")}
 <unit id="EUR"><measure>iso4217:EUR</measure></unit><unit id="Ratio"><divide/></unit>
 <ffd:SubmissnTp contextRef="rc">S-1</ffd:SubmissnTp>${writeFact("RegnFileNb", "rc", fileNumber)}
 ${lines.map(writeLine).join("\n")}
-${writeFact("TtlOfferingAmt", "rc", total, "USD")}<ffd:TtlFeeAmt contextRef="rc" unitRef="USD">1.00</ffd:TtlFeeAmt>
+${writeFact("TtlOfferingAmt", "rc", total, "USD")}<ffd:TtlFeeAmt contextRef="rc" unitRef="USD">${fee}</ffd:TtlFeeAmt>
 ${facts}</xbrl>
 `
 
@@ -160,6 +166,38 @@ describe("A fee exhibit", () => {
       reasonOf(writeExhibit({ lines: [line], facts: writeFact("AmtSctiesRegd", "offrl_1", "6", "Shares") })),
       "has contradictory values of AmtSctiesRegd",
     )
+  })
+
+  unit("is set aside if its amounts contradict each other by a factor (decision 0103)", () => {
+    const line = { shares: "1000000", pricePerShare: "10", price: "10000000", rate: "0.00015310", fee: "1531.00" }
+    const whole = { total: "10000000", fee: "1531.00", lines: [line] }
+    assert.deepStrictEqual(feesOf(whole), ["10000000.00", "1000000"])
+    const reasons: ReadonlyArray<readonly [reason: string, exhibit: Exhibit]> = [
+      ["has a total that is not the sum of its lines", { ...whole, total: "10000", lines: [{ ...line }] }],
+      ["has a total that is not the sum of its lines", { ...whole, lines: [line, line, line] }],
+      ["has a line whose amount is not that of its shares", { ...whole, lines: [{ ...line, shares: "1000" }] }],
+      ["has a line whose amount is not that of its shares", { ...whole, lines: [{ ...line, pricePerShare: "0.01" }] }],
+      ["has a line whose fee is not that of its amount", { ...whole, lines: [{ ...line, fee: "1.53" }] }],
+      ["has a line whose fee is not that of its amount", {
+        lines: [{ price: "10000", rate: "0.00015310", fee: "1531" }],
+      }],
+      ["has a fee that is not that of its total", {
+        ...whole,
+        total: "10000",
+        lines: [{ ...line, price: "0", fee: "0" }],
+      }],
+    ]
+    assert.deepStrictEqual(
+      reasons.map(([, exhibit]) => reasonOf(writeExhibit(exhibit))),
+      reasons.map(([reason]) => reason),
+    )
+    // Deferred fees and rounded prices contradict nothing.
+    const deferred = { ...line, fee: "0" }
+    assert.deepStrictEqual(feesOf({ ...whole, fee: "0", lines: [deferred] }), ["10000000.00", "1000000"])
+    assert.deepStrictEqual(feesOf({ ...whole, lines: [{ ...line, pricePerShare: "10.004" }] }), [
+      "10000000.00",
+      "1000000",
+    ])
   })
 
   unit("is set aside if a value is not what the format promises", () => {

@@ -190,9 +190,9 @@ describe("A share count", () => {
     assert.strictEqual(currentOf({ end: "2025-10-15", val: 5, accn }, { end: "2025-10-15", val: 5, accn }), "5")
   })
 
-  it("must be confirmed by a second filing after it changed more than tenfold (pitfall 7)", () => {
+  it("must be confirmed by a second filing after it changed more than eightfold (pitfall 7)", () => {
     const before = { end: "2025-05-15", val: 1_000_000 }
-    assert.strictEqual(currentOf(before, { end: "2025-08-15", val: 10_000_000 }), "10000000")
+    assert.strictEqual(currentOf(before, { end: "2025-08-15", val: 8_000_000 }), "8000000")
     const jump = { end: "2025-08-15", val: 1_000_000_000 }
     assert.isNull(currentOf(before, jump))
     assert.strictEqual(currentOf(before, jump, { end: "2025-11-15", val: 1_000_100_000 }), "1000100000")
@@ -319,6 +319,78 @@ describe("A share count", () => {
     ))
     const { counts } = assessCounts({ facts, filings: [], closes: new Map([["2025-06-30", 3]]) })
     assert.deepStrictEqual(counts[0]?.reasons, ["differs from 16154327 on the balance sheet of 2025-12-31"])
+  })
+
+  it.each([512_234_567, 5_123_456, 170_000_000, 17_000_000])(
+    "is doubted if it is %d, and the balance sheet of its filing and the last report say 51,234,567 (decision 0103)",
+    (typed) => {
+      const right = 51_234_567
+      const covers = [report("2025-05-15", right), report("2025-08-15", typed)]
+      const balances = [report("2025-03-31", right), report("2025-06-30", right)]
+      const { current, reasons } = assess(makeText(covers, [], balances))
+      assert.include(reasons[1] ?? "", "differs from 51234567 on the balance sheet of 2025-06-30")
+      // A lost or doubled digit contradicts the last report, too. Other factors may be an offering.
+      assert.strictEqual(current, typed === 170_000_000 || typed === 17_000_000 ? typed : "doubtful")
+      // Without balance sheets, the last report is enough.
+      const isLike = (ratio: number) => ratio <= 8 && ratio >= 1 / 8
+      assert.strictEqual(assess(makeText(covers)).current, isLike(typed / right) ? typed : "doubtful")
+      // A split between the two dates of the filing explains the factor.
+      const splits = [{ day: "2025-07-20", ratio: typed / right }]
+      assert.deepStrictEqual(assess(makeText(covers, [], balances), splits), { current: typed, reasons: ["", ""] })
+      assert.strictEqual(assess(makeText(covers, [], balances), [{ day: "2025-07-20", ratio: null }]).reasons[0], "")
+    },
+  )
+
+  it("that repeats the amount of the public float is doubted (decision 0103)", () => {
+    const accn = "0000000001-26-000000"
+    const float = report("2025-06-30", 425_123_000, { accn, filed: "2026-02-28" })
+    const assessFloat = (balance: number) =>
+      assess(makeText([report("2026-02-20", 425_123_000)], [float], [report("2025-12-31", balance)]))
+    const reason = "is the same number as the public float in USD"
+    assert.deepStrictEqual(assessFloat(400_000_000), { current: 425_123_000, reasons: [reason] })
+    assert.deepStrictEqual(assessFloat(50_000_000).reasons, [
+      `differs from 50000000 on the balance sheet of 2025-12-31; ${reason}`,
+    ])
+    assert.notStrictEqual(assessFloat(50_000_000).current, 425_123_000)
+  })
+
+  it.each(
+    [
+      ["in thousands", [58_000, 84_000_000], false],
+      ["with a lost digit", [5_800_000, 84_000_000], false],
+      ["with a doubled digit", [58_000_000, 844_000_000], false],
+      ["after a conversion of nearly all its shares", [2_000_000, 140_000_000], true],
+    ] as const,
+  )("of a class %s is doubted if it contradicts the last report or the balance sheet (decision 0103)", (
+    _,
+    shares,
+    isRight,
+  ) => {
+    const facts = decode(makeText(
+      [report("2025-05-15", 142_000_000), report("2025-08-15", shares[0] + shares[1])],
+      [],
+      [report("2025-03-31", 142_000_000), report("2025-06-30", 142_000_000)],
+    ))
+    const counts = facts.counts.map((fact, index) => ({
+      ...fact,
+      instance: {
+        hasClasses: true,
+        classes: "",
+        source: [],
+        shares: new Map([["A", 58_000_000], ["B", 84_000_000]].map(([member, first], at) => [
+          String(member),
+          Number(index === 0 ? first : shares[at]),
+        ])),
+      },
+    }))
+    // Without an earlier report, only the balance sheet shows the error; without one, only the earlier report.
+    for (const known of [counts, counts.slice(1)]) {
+      for (const balanceSheetCounts of [facts.balanceSheetCounts, []]) {
+        const last = assessCounts({ facts: { ...facts, counts: known, balanceSheetCounts }, filings: [] }).counts.at(-1)
+        const hasWitness = known.length > 1 || balanceSheetCounts.length > 0
+        assert.strictEqual(last?.reasons.length === 0, isRight || !hasWitness, last?.reasons.join("; "))
+      }
+    }
   })
 
   it("follows several reverse splits in a row", () => {
@@ -569,7 +641,7 @@ const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.is
 const TrueHistory = Schema.Struct({
   percentages: growth,
   /** A split or an offering: its quarter, its factor, and whether it reduces the count. */
-  event: Schema.Struct({ at: index, factor: between(1, 6), isReverse: Schema.Boolean }),
+  event: Schema.Struct({ at: index, factor: between(1, 5), isReverse: Schema.Boolean }),
   price: between(1, 300),
   hasBalanceSheets: Schema.Boolean,
   hasFloats: Schema.Boolean,
@@ -625,6 +697,8 @@ const errors = {
   millionfold: (count: MadeFact) => ({ ...count, val: count.val * 1_000_000 }),
   hundredfold: (count: MadeFact) => ({ ...count, val: count.val * 100 }),
   hundredth: (count: MadeFact) => ({ ...count, val: Math.round(count.val / 100) }),
+  lostDigit: (count: MadeFact) => ({ ...count, val: Math.floor(count.val / 10) }),
+  doubledDigit: (count: MadeFact) => ({ ...count, val: Number(`${String(count.val)[0]}${count.val}`) }),
   one: (count: MadeFact) => ({ ...count, val: 1 }),
   hundred: (count: MadeFact) => ({ ...count, val: 100 }),
   thousand: (count: MadeFact) => ({ ...count, val: 1_000 }),
@@ -643,6 +717,8 @@ const ErrorName = Schema.Literals([
   "millionfold",
   "hundredfold",
   "hundredth",
+  "lostDigit",
+  "doubledDigit",
   "one",
   "hundred",
   "thousand",
@@ -652,15 +728,23 @@ const ErrorName = Schema.Literals([
 ])
 
 describe("A true history of counts", () => {
-  it.prop("has no doubts, whatever splits and offerings below a factor of ten it has (decision 0103)", [TrueHistory], (
-    [history],
-  ) => {
-    const reports = makeTrueHistory(history)
-    const { assessment, doubts } = assessReports(reports)
-    // Ignores doubts about the public float, which can legitimately change more than tenfold in a year.
-    assert.deepStrictEqual(doubts.filter(({ column }) => column !== "details"), [])
-    assert.strictEqual(valueOf(assessment.current), reports.at(-1)?.count.val)
-  }, { arbitrary: { runs: getInputCount(1_000) } })
+  it.prop(
+    "has no doubts, whatever splits and offerings below a factor of eight it has (decision 0103)",
+    [TrueHistory],
+    (
+      [history],
+    ) => {
+      const reports = makeTrueHistory(history)
+      const { assessment, doubts } = assessReports(reports)
+      const last = reports.at(-1)
+      // Until the next report, shares that were issued since the balance sheet are a doubt.
+      const isUnconfirmed = last?.balance !== undefined && differs(last.count.val, last.balance.val) > 3
+      // Ignores doubts about the public float, which can legitimately change more than tenfold in a year.
+      assert.lengthOf(doubts.filter(({ column }) => column !== "details"), isUnconfirmed ? 1 : 0)
+      assert.strictEqual(valueOf(assessment.current), reports.at(-1)?.count.val)
+    },
+    { arbitrary: { runs: getInputCount(1_000) } },
+  )
 
   it.prop("with an error never makes it the current count without a doubt (decision 0103)", [
     TrueHistory,
@@ -671,9 +755,10 @@ describe("A true history of counts", () => {
     const reports = makeTrueHistory(history)
     const wrong = at % reports.length
     const damage = errors[name]
-    // If all values of a filing are divided by 100, it looks the same as a filing after a split, so only the cover
+    // If all values of a filing are divided by 10 or 100, it looks the same as a filing after a split, so only the cover
     // count is changed in these cases.
-    const isWholeFiling = isInBalanceSheet && name !== "hundredfold" && name !== "hundredth"
+    const isLikeSplit = ["hundredfold", "hundredth", "lostDigit", "doubledDigit"].includes(name)
+    const isWholeFiling = isInBalanceSheet && !isLikeSplit
     const damaged = reports.map((report, quarter) =>
       quarter !== wrong ? report : {
         ...report,
@@ -687,10 +772,14 @@ describe("A true history of counts", () => {
     const { current } = assessment
     const isDateError = ["yearEarly", "yearLate", "ancient"].includes(name)
     const isWrong = typeof current !== "string" && current.accn === accessionOf(wrong)
+    // A split in the same quarter may hide a wrong digit.
+    const [typed, before, ownBalance] = [damaged[wrong]?.count, reports[wrong - 1]?.count, reports[wrong]?.balance]
+    const isUnseen = (name === "lostDigit" || name === "doubledDigit") && typed !== undefined &&
+      differs(typed.val, before?.val ?? typed.val) <= 8 && differs(typed.val, ownBalance?.val ?? typed.val) <= 3
     if (isDateError) {
       assert.isTrue(doubts.some(({ column, read }) => column === "reported_date" && read === damaged[wrong]?.count.end))
       assert.strictEqual(valueOf(current), reports.at(-1)?.count.val)
-    } else if (isWrong && current.val !== reports[wrong]?.balance?.val) {
+    } else if (isWrong && !isUnseen && current.val !== reports[wrong]?.balance?.val) {
       assert.isTrue(
         doubts.some(({ column, url }) => column === "outstanding_shares" && url.includes(`/${accessionOf(wrong)}/`)),
       )
@@ -699,8 +788,8 @@ describe("A true history of counts", () => {
     // larger.
     const { balance, count } = damaged[wrong] ?? { balance: undefined, count: { val: 0 } }
     const next = damaged[wrong + 1]?.count.val ?? 0
-    const isConfirmed = differs(count.val, balance?.val ?? count.val) < 101 && differs(count.val, next) <= 10
-    const isContradicted = balance !== undefined && differs(count.val, balance.val) > 10
+    const isConfirmed = differs(count.val, balance?.val ?? count.val) < 101 && differs(count.val, next) <= 3
+    const isContradicted = balance !== undefined && differs(count.val, balance.val) > 3
     if (isContradicted && !isConfirmed && count.val <= Number.MAX_SAFE_INTEGER) {
       assert.isTrue(doubts.some(({ url }) => url.includes(`/${accessionOf(wrong)}/`)))
     }

@@ -2,6 +2,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
@@ -20,9 +21,13 @@ const filings = ["0001101026-26-000002", "0001101026-26-000001"].map((accession,
 }))
 
 /** Publishes forms with the given lines, newest form first, and runs `ingest edgar`. */
-const publishAndIngest = Effect.fnUntraced(function* (forms: ReadonlyArray<ReadonlyArray<string>>) {
+const publishAndIngest = Effect.fnUntraced(function* (
+  forms: ReadonlyArray<ReadonlyArray<string>>,
+  since = "2026-01-01",
+) {
   const stub = yield* Stub.startEdgarStub
-  yield* Stub.removeRequestLimit
+  // A test that ingests again, with an earlier day, has removed the limit already.
+  if (since === "2026-01-01") yield* Stub.removeRequestLimit
   const published = filings.slice(-forms.length)
   stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([zivo]))
   stub.responses.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, published))
@@ -32,7 +37,7 @@ const publishAndIngest = Effect.fnUntraced(function* (forms: ReadonlyArray<Reado
     stub.responses.set(Stub.getFilingDocumentPath(zivo, accession, "form4.xml"), Stub.makeXmlResponse(text))
   }
   const ended = yield* runCommandInProcess(
-    ["ingest", "edgar", "--since", "2026-01-01", "--only", "ownership", "--tickers", "ZIVO"],
+    ["ingest", "edgar", "--since", since, "--only", "ownership", "--tickers", "ZIVO"],
     { DATABASE_URL: yield* DatabaseUrl, EDGAR_BASE_URL: stub.url, EDGAR_USER_AGENT: "Acme Inc ops@acme.example" },
   )
   assert.strictEqual(ended.code, 0, ended.err)
@@ -77,7 +82,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("An amended Form 4", (i
       assert.include(text, '"owner_name":"Doe Jane"')
       assert.include(text, '"common_shares_amount":50')
       assert.deepStrictEqual(JSON.parse((yield* run("--json")).out), [])
-      const hidden = yield* run("correct", id, "--null")
+      const decided: typeof doubts = JSON.parse((yield* run("--json", "--decided")).out)
+      const idOf = (name: string) => String(decided.find(({ column }) => column === name)?.["id"])
+      yield* run("correct", idOf("event_date"), "--null")
+      const undated = yield* Service.requestJson("/v1/ownership?ticker=ZIVO", { key })
+      assert.include(undated.text, '"common_shares_amount":50')
+      assert.include(undated.text, '"event_date":null')
+      const unpadded = yield* run("correct", idOf("owner_cik"), "7")
+      assert.include(unpadded.err, "has ten digits")
+      const hidden = yield* run("correct", idOf("owner_name"), "--null")
       assert.include(hidden.out, "the whole holder is hidden")
       assert.deepStrictEqual(yield* request(""), ["4", 600, "2026-06-09"])
     })))
@@ -88,6 +101,30 @@ layer(NodeServices.layer, { excludeTestServices: true })("An amended Form 4", (i
       for (const query of ["", "&per_holder=true"]) {
         assert.deepStrictEqual(yield* request(query), ["4/A", 610, "2026-06-08"], query)
       }
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("A Form 4 that is read again", (it) => {
+  it.effect("replaces its former rows, but not those of another source or filing (decisions, D38)", () =>
+    withOwnService(Effect.gen(function* () {
+      const line = (held: string) => [trade({ held, traded: "100", direction: "A", date: "2026-06-09" })]
+      yield* publishAndIngest([line("700"), line("600")])
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into ownership (ticker, filed_at, form_type, accession_number, document_url, owner_name, last_updated)
+        select ticker, filed_at, form_type, accession_number, document_url, 'Other Source', last_updated from ownership
+      `
+      // Each run starts a year earlier, so that all filings are read again.
+      yield* publishAndIngest([line("701"), line("600")], "2025-01-01")
+      const rows = yield* sql<{ readonly row: string }>`
+        select concat_ws(' ', form_type, owner_name, common_shares_amount) as row from ownership order by row
+      `
+      assert.deepStrictEqual(rows.map(({ row }) => row), [
+        "4 Doe Jane 600",
+        "4 Other Source",
+        "4/A Doe Jane 701",
+        "4/A Other Source",
+      ])
     })))
 })
 

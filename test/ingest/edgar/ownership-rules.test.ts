@@ -130,6 +130,16 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
     assert.deepStrictEqual(doubtsOf({ shares: [trade({ held: "0", title: "Series C Stock" })] }), [])
   })
 
+  it("is unknown if the form also says that nothing is held, which is said (decision 0100)", () => {
+    const form = { type: "3", ownsNothing: true, shares: [holding({ held: "500" })] }
+    assert.isNull(firstRow(form)["common_shares_amount"])
+    assert.deepStrictEqual(doubtsOf(form), [
+      ["common_shares_amount", "500", null, "is in a form that says that nothing is held"],
+    ])
+    const empty = { ...form, shares: [holding({ held: "0" })] }
+    assert.strictEqual(firstRow(empty)["common_shares_amount"], "0")
+  })
+
   it("is null if no security is common stock", () => {
     assert.isNull(commonShares(trade({ held: "80", title: "Common Units" })))
     assert.isNull(commonShares())
@@ -264,6 +274,10 @@ describe("The last transaction of a position", () => {
       assert.isNull(commonShares(...lines))
       assert.deepStrictEqual(doubtsOf({ shares: lines }).map(([, , , reason]) => reason), [isUnclearOrder])
     }
+    // The chain may have gaps, as long as the dates cause more of them. It may also be in any order.
+    const gapped = [write("-50=40000", { date: "2026-02-13" }), ...shares]
+    const mixed = [shares[2], shares[0], shares[3], shares[1]].map((line) => line ?? "")
+    for (const lines of [gapped, gapped.toReversed(), mixed]) assert.isNull(commonShares(...lines))
     // A gap between two days may be a transaction that need not be reported.
     const gap = [write("-100=900", { date: "2026-02-17" }), write("-100=850", { date: "2026-02-18" })]
     assert.strictEqual(commonShares(...gap), "850")
@@ -628,6 +642,18 @@ describe("Dates in Forms 3, 4 and 5", () => {
     }
   })
 
+  it("of a period whose year is earlier than that of all transactions are null, which is said (decision 0103)", () => {
+    const shares = dated("2026-02-18", "2026-02-19")
+    for (const [period, reason] of [["2025-02-18", "a year or more before"], ["2025-03-18", "before"]] as const) {
+      assert.deepInclude(firstRow({ period, shares }), { event_date: null, reported_date: "2026-02-19" })
+      const said = `is ${reason} the first transaction${reason === "before" ? " by its year" : ""}`
+      assert.deepStrictEqual(doubtsOf({ period, shares }), [["event_date", period, null, said]])
+    }
+    // Filers may report an earlier transaction late, and the period of a Form 5 is the end of a year.
+    assert.deepInclude(firstRow({ period: "2026-02-10", shares }), { event_date: "2026-02-10" })
+    assert.deepStrictEqual(doubtsOf({ period: "2025-01-31", type: "5", shares }), [])
+  })
+
   it("that are believed count beside others that are not (decision 0103)", () => {
     const shares = dated("2026-02-23", "2035-01-10", "0022-02-10")
     assert.strictEqual(reportedDate({ shares }), "2026-02-23")
@@ -651,7 +677,7 @@ describe("Dates in Forms 3, 4 and 5", () => {
   })
 })
 
-describe("Amendments without transactions", () => {
+describe("Amendments of Forms 3, 4 and 5", () => {
   const placeholder = { owner_name: null, owner_cik: null, common_shares_amount: null, event_date: null }
   const reason = "is in an amendment without transactions, which states only a part of the holdings"
 
@@ -676,10 +702,18 @@ describe("Amendments without transactions", () => {
   })
 
   it("are no placeholders if they have transactions or say that nothing is held, nor are original forms (§2.7)", () => {
-    assert.deepInclude(firstRow({ type: "4/A", shares: [write("+100=600")] }), { common_shares_amount: "600" })
+    const corrected = { type: "4/A", shares: [write("+100=600")] }
+    assert.deepInclude(firstRow(corrected), { common_shares_amount: "600" })
     assert.deepInclude(firstRow({ type: "3/A", ownsNothing: true }), { common_shares_amount: "0" })
     assert.deepInclude(firstRow({ type: "3", shares: [holding({ held: "500" })] }), { common_shares_amount: "500" })
     assert.deepInclude(firstRow({ type: "4", shares: [holding({ held: "500" })] }), { common_shares_amount: "500" })
+  })
+
+  it("with transactions have doubtful amounts, because they need not repeat other positions (§2.7)", () => {
+    const corrected = { shares: [write("+10=510", { nature: "By Trust" })] }
+    const marked = "is in an amendment, which may leave out positions of the original form"
+    assert.deepStrictEqual(doubtsOf({ ...corrected, type: "4/A" }), [["common_shares_amount", "510", "510", marked]])
+    assert.deepStrictEqual(doubtsOf({ ...corrected, type: "4" }), [])
   })
 })
 
@@ -759,6 +793,30 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
     assert.deepStrictEqual(two.values, [["7500000", null], ["7500000", null]])
   })
 
+  it("leaves out an amount that is far more than the shares that the persons can vote or sell (decision 0100)", () => {
+    const rest = power("0", "7500000", "7500000")
+    for (const amount of ["75000000", "7500000000"]) {
+      const { doubted, values } = amended({ ...good, amount, rest })
+      assert.deepStrictEqual(values, [[null, "0.0750"]])
+      assert.deepStrictEqual(doubted, ["common_shares_amount 1", "shared_voting_shares 1"])
+    }
+    const thousands = amended({ ...good, rest: power("7500", "0", "7500") })
+    assert.deepStrictEqual(thousands.doubted, ["common_shares_amount 1", "sole_voting_shares 1"])
+    // Votes and dispositive power over different shares, a group whose members state its amount, and persons who do not
+    // state their powers.
+    assert.deepStrictEqual(amended({ ...good, rest: power("0", "4000000", "3500000") }).doubted, [])
+    const members = ["2500000", "5000000"].map((votes) => ({ ...good, rest: power(votes, "0", votes) }))
+    assert.deepStrictEqual(amended(...members).doubted, [])
+    assert.deepStrictEqual(amended({ ...good, rest: power("0", "0", "0") }, good).doubted, [])
+  })
+
+  it("leaves out a percentage that is nearly zero beside millions of shares (decision 0100)", () => {
+    for (const percent of ["0", "0.0", "0.075"]) {
+      assert.deepStrictEqual(amended({ ...good, percent }).values, [["7500000", null]])
+    }
+    for (const amount of ["59", "75000"]) assert.deepStrictEqual(amended({ amount, percent: "0.0" }).doubted, [])
+  })
+
   it("is not hidden by persons without shares, or with too few for a percentage (decision 0100)", () => {
     for (const silent of [{ amount: "0", percent: "0" }, { amount: "1000", percent: "0.0" }]) {
       for (const percent of ["0.75", "75"]) {
@@ -789,6 +847,17 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
         ["preferred_shares_amount", "700", kindDoubt],
       ])
     }
+    for (
+      const rest of ["issuable upon exercise of Warrants", "par value $0.01 per share, underlying Convertible Notes"]
+    ) {
+      assert.lengthOf(read(`Common Stock, ${rest}`).doubts, 2)
+    }
+    const named = writeSchedule("Unit Corporation Common Stock", { amount: "700" })
+      .replace("</issuerCIK>", "$&<issuerName>UNIT CORP</issuerName>")
+    const [row] = Result.getOrThrow(readFiling(named, "SCHEDULE 13D", cik))
+    assert.strictEqual(row?.["common_shares_amount"], "700")
+    const shares = [trade({ held: "500", title: "Unit Corporation Common Stock" })]
+    assert.strictEqual(firstRow({ issuerName: "Unit Corp", shares })["common_shares_amount"], "500")
     // The title shows that this amount is not a number of shares.
     assert.deepStrictEqual(read("Common Units").doubts, [])
   })
@@ -796,13 +865,54 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
   it("leaves out percentages of less than five in a first schedule, and a percentage of no shares (decision 0100)", () => {
     for (const percent of ["0.075", "0", "4.5"]) {
       assert.deepStrictEqual(first({ ...good, percent }).values, [["7500000", null]])
-      assert.deepStrictEqual(amended({ ...good, percent }).doubted, [])
     }
+    assert.deepStrictEqual(amended({ ...good, percent: "4.5" }).doubted, [])
     const group = [{ amount: "3000000", percent: "3" }, { amount: "2000000", percent: "2.0" }]
     assert.deepStrictEqual(first(...group).doubted, [])
     assert.deepStrictEqual(amended({ amount: "0", percent: "7.5" }).values, [[null, null]])
     assert.deepStrictEqual(amended({ amount: "0", percent: "0.0" }).doubted, [])
   })
+
+  /** A person of a random schedule, which is valid if the percentages and powers follow from the amounts. */
+  interface Numbers {
+    readonly amount: number
+    readonly percent: number
+    readonly power: number
+  }
+
+  const errors = {
+    "a percentage ten times too great": (person: Numbers) => ({ ...person, percent: 10 * person.percent }),
+    "a percentage ten times too small": (person: Numbers) => ({ ...person, percent: person.percent / 10 }),
+    "a fraction for a percentage": (person: Numbers) => ({ ...person, percent: person.percent / 100 }),
+    "a percentage of 0": (person: Numbers) => ({ ...person, percent: 0 }),
+    "an amount in thousands": (person: Numbers) => ({ ...person, amount: person.amount / 1000 }),
+    "an amount ten times too great": (person: Numbers) => ({ ...person, amount: 10 * person.amount }),
+    "powers in thousands": (person: Numbers) => ({ ...person, power: person.power / 1000 }),
+    "powers ten times too great": (person: Numbers) => ({ ...person, power: 10 * person.power }),
+  } satisfies { readonly [error: string]: (person: Numbers) => Numbers }
+
+  const percentage = Schema.Int.check(Schema.isBetween({ minimum: 60, maximum: 99 }))
+  const RandomHolders = Schema.Array(percentage).check(Schema.isMinLength(1), Schema.isMaxLength(5))
+
+  for (const [error, change] of Object.entries(errors)) {
+    it.prop(`never publishes ${error} without a doubt (decision 0100)`, [RandomHolders, percentage], ([
+      tenths,
+      choice,
+    ]) => {
+      const right = tenths.map((tenth) => ({ amount: tenth * 500_000, percent: tenth / 10, power: tenth * 500_000 }))
+      // Nothing else than another person shows that a percentage of a single person is too great or small.
+      const persons = error.startsWith("a percentage ten") && right.length === 1 ? [...right, ...right] : right
+      const wrong = choice % persons.length
+      // With powers in thousands, only the powers of one person differ from the amounts.
+      const chosen = error === "powers in thousands" ? persons.slice(wrong, wrong + 1) : persons
+      const { doubted } = amended(...chosen.map((person, index) => {
+        const { amount, percent, power: shares } = chosen.length === 1 || index === wrong ? change(person) : person
+        const rest = power("0", String(Math.round(shares)), String(Math.round(shares)))
+        return { amount: String(Math.round(amount)), percent: percent.toFixed(2), rest }
+      }))
+      assert.isNotEmpty(doubted)
+    })
+  }
 
   const share = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
   const RandomPersons = Schema.Array(Schema.Struct({ sole: share, shared: share, dispositive: share }))

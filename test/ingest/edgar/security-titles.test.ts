@@ -1,7 +1,11 @@
 /** Tests how security titles, as filers type them, are classified by the kind of security (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
 import { readNatureOfOwnership } from "../../../src/ingest/edgar/read/NatureOfOwnership.ts"
-import { classifySharesByTitle, makeSecurityIdentifier } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
+import {
+  classifySharesByTitle,
+  makeIssuerNameRemover,
+  makeSecurityIdentifier,
+} from "../../../src/ingest/edgar/read/SecurityTitles.ts"
 import { ownershipRecordings } from "./OwnershipRecordings.ts"
 
 const titles: { readonly [kind: string]: ReadonlyArray<string> } = {
@@ -154,6 +158,31 @@ describe("The title of a security", () => {
     )
     assert.isAbove(recorded.length, 60)
     assert.deepStrictEqual(recorded.filter((title) => classifySharesByTitle(title) === undefined), [])
+  })
+})
+
+describe("The title of a security", () => {
+  it("is read without the name of the issuer, whose words may look like a security (decision 0100)", () => {
+    const common = [
+      ["UNIT CORP", "Unit Corporation Common Stock"],
+      ["Unit Corp /DE/", "Common Stock of Unit Corp."],
+      ["Warrant Technologies, Inc.", "Warrant Technologies common stock, par value $0.01"],
+      ["OPTIONS MEDIA GROUP HOLDINGS, INC.", "Options Media Group Common Stock"],
+      ["Rights Management Inc", "RIGHTS MANAGEMENT, INC. COMMON STOCK"],
+      ["Preferred Apartment Communities Inc", "Preferred Apartment Communities Common Stock"],
+    ] as const
+    for (const [issuer, title] of common) {
+      assert.strictEqual(classifySharesByTitle(makeIssuerNameRemover(issuer)(title)), "common", title)
+    }
+    const kept = [
+      ["Unit Corp", "Common Units"],
+      ["Unit Corp", "Unit"],
+      ["Acme Inc", "Series A Preferred Stock of Acme OpCo"],
+      ["The Company, Inc.", "Common Stock of the Company"],
+      ["", "Common Stock"],
+      ["Acme ".repeat(100), "Common Stock"],
+    ] as const
+    for (const [issuer, title] of kept) assert.strictEqual(makeIssuerNameRemover(issuer)(title), title)
   })
 })
 

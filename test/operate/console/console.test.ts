@@ -14,7 +14,7 @@ import { sessionCookie } from "../../../src/operate/console/ConsoleApi.ts"
 import { consolePages } from "../../../src/operate/console/ConsoleRoutes.ts"
 import { readUndeliveredEmails } from "../../../src/outbox/mail/Announcements.ts"
 import { listWebhookEndpoints } from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
-import { readChanges } from "../../../src/postgres/AuditLog.ts"
+import { readAuditEntries } from "../../../src/postgres/AuditLog.ts"
 import { Admin, makeAdminLayer } from "../../support/Admin.ts"
 import {
   browserTestName,
@@ -732,7 +732,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         select 'filler ' || n, 'read', sha256(('filler ' || n)::bytea), 'tl_admin_', 'test' from ${rows}`,
       )
       // The inserts above are also recorded in the audit log. Adds entries until its last page is full, too.
-      const changes = (yield* readChanges({}, { limit: 100_000 })).length
+      const changes = (yield* readAuditEntries({}, { limit: 100_000 })).length
       yield* sql`
         select record_audit('test', n::text, 'created', null, null) from generate_series(1, ${100 - changes % 100}) as n
       `

@@ -135,6 +135,19 @@ const readText = ({ element }: Fact) => Result.succeed(readElementText(element))
 const readShares = ({ element, unit }: Fact) =>
   Result.map(readDecimalElement(element), (shares) => unit === "shares" ? shares : null)
 
+/** Reads the fee per dollar, in units of 10⁻⁸, such as 0.0001531. */
+const readRate = ({ element }: Fact) => readDecimalElement(element)
+
+/**
+ * Returns whether one amount is more than twice the other, as if it were in another unit. Zero means that an amount is
+ * not stated, for example because fees are deferred.
+ */
+const contradict = (amount: bigint | null, other: bigint | null) =>
+  amount !== null && other !== null && amount > 0n && other > 0n && (amount > 2n * other || other > 2n * amount)
+
+/** Multiplies two numbers in units of 10⁻⁸. */
+const multiply = (a: bigint | null, b: bigint | null) => a === null || b === null ? null : a * b / 100_000_000n
+
 /** A line of the offering table: one security with its number and amount. */
 interface OfferingLine {
   readonly isEquity: boolean
@@ -144,6 +157,8 @@ interface OfferingLine {
   readonly hasShares: boolean
   readonly shares: bigint | null
   readonly dollars: bigint | null
+  /** The fee per dollar. */
+  readonly rate: bigint | null
 }
 
 /**
@@ -158,11 +173,23 @@ const readLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, strin
   Result.gen(function* () {
     const title = yield* readOnly(facts, "OfferingSctyTitl", readText)
     const kind = classifySharesByTitle(title?.split(afterNamePattern)[0] ?? "")
+    const shares = yield* readOnly(facts, "AmtSctiesRegd", readShares)
+    const dollars = yield* readOnly(facts, "MaxAggtOfferingPric", readDollars)
+    const price = yield* readOnly(facts, "MaxOfferingPricPerScty", readDollars)
+    if (contradict(dollars, multiply(shares, price))) {
+      return yield* Result.fail("has a line whose amount is not that of its shares")
+    }
+    const fee = yield* readOnly(facts, "FeeAmt", readDollars)
+    const rate = yield* readOnly(facts, "FeeRate", readRate)
+    if (contradict(fee, multiply(dollars, rate))) {
+      return yield* Result.fail("has a line whose fee is not that of its amount")
+    }
     return {
       isEquity: (yield* readOnly(facts, "OfferingSctyTp", readText)) === "Equity",
       hasShares: kind === "common" || kind === "preferred",
-      shares: yield* readOnly(facts, "AmtSctiesRegd", readShares),
-      dollars: yield* readOnly(facts, "MaxAggtOfferingPric", readDollars),
+      shares,
+      dollars,
+      rate,
     }
   })
 
@@ -204,8 +231,15 @@ const readFees = (root: XmlElement, fileNumber: string): Result.Result<FilingFee
       // Skips null (the exhibit as a whole) and "" (lines of other tables).
       Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, ofLine]) => line ? [readLine(ofLine)] : []),
     )
+    const sum = sumLines(lines, (line) => line.dollars)
+    if (contradict(total, sum)) return yield* Result.fail("has a total that is not the sum of its lines")
     // A total of zero means that the fees are deferred.
-    const dollars = total === 0n ? null : total ?? sumLines(lines, (line) => line.dollars)
+    const dollars = total === 0n ? null : total ?? sum
+    const fee = yield* readOnly(factsOfExhibit, "TtlFeeAmt", readDollars)
+    const [rate = null, ...otherRates] = new Set(lines.map(({ rate }) => rate))
+    if (otherRates.length === 0 && contradict(fee, multiply(dollars, rate))) {
+      return yield* Result.fail("has a fee that is not that of its total")
+    }
     if (dollars !== null && dollars > maxDollars) return yield* Result.fail("has an impossible amount of dollars")
     const shares = sumLines(lines.filter(({ isEquity }) => isEquity), (line) => line.hasShares ? line.shares : null)
     return {

@@ -83,11 +83,27 @@ const describeUnreadable = ({ reason }: UnreadableCount) =>
   `Left out: the shares outstanding on the cover page cannot be read. The count ${reason}.`
 
 /**
- * Explains why a company with depositary receipts has no market capitalization: its counts are numbers of ordinary
- * shares, while its price is that of a receipt (D44).
+ * Explains the counts of a company with depositary receipts, whose price is that of a receipt, and why it has no market
+ * capitalization if the number of shares per receipt is unknown (D44).
  */
-const receiptNote = "These are ordinary shares. The number of them per receipt is not in the facts, and without it " +
-  "(`ads_ratio`), `market_cap` of the company is null."
+const formatReceiptNote = (isRatioKnown: boolean) =>
+  isRatioKnown
+    ? "These are ordinary shares."
+    : "These are ordinary shares. The number of them per receipt is not in the facts, and without it (`ads_ratio`), " +
+      "`market_cap` of the company is null."
+
+/**
+ * Explains why the company has no market capitalization if its current count may include a split already, so that it
+ * cannot be restated (D44).
+ */
+const formatUnclearSplits = ({ fact }: AssessedFact, { countedSplits, current }: CountAssessment) => {
+  const unclear = fact === current ? countedSplits.filter(({ isCounted }) => isCounted === null) : []
+  return unclear.length === 0
+    ? ""
+    : ` The count may include the split on ${
+      unclear.map(({ day }) => day).join(" and ")
+    } already. As long as this is not known, \`market_cap\` of the company is null.`
+}
 
 /**
  * Returns the date of a count to publish, or null if it is unknown. `end` can be a substitute that is only used for
@@ -156,7 +172,7 @@ const makeHistoricalRows = (
   issuer: Issuer,
   facts: CompanyFacts,
   assessment: CountAssessment,
-  isAdr: boolean,
+  { isAdr, isRatioKnown }: { readonly isAdr: boolean; readonly isRatioKnown: boolean },
 ): ReadonlyArray<RowCells> =>
   groupByFiling(facts, assessment).flatMap(({ accession, counts, float, isFromCover, unreadable }) => {
     const latest = counts.at(-1)
@@ -187,7 +203,10 @@ const makeHistoricalRows = (
         cik: issuer.cik,
         is_adr: String(isAdr),
         details: [
-          ...(count === undefined ? [] : [describeCount(count), ...(isAdr ? [receiptNote] : [])]),
+          ...(count === undefined ? [] : [
+            `${describeCount(count)}${formatUnclearSplits(count, assessment)}`,
+            ...(isAdr ? [formatReceiptNote(isRatioKnown)] : []),
+          ]),
           ...causes.map(describeUnreadable),
           ...(floatOfRow === undefined ? [] : [describeFloat(floatOfRow)]),
         ].join(" "),
@@ -294,7 +313,8 @@ const makeCurrentRows = (
 
 /**
  * Returns the company's rows of `float_outstanding` and `historical_float_pro`. `count` is the current share count. If
- * the company has depositary receipts, its counts are numbers of ordinary shares, not of receipts.
+ * the company has depositary receipts, its counts are numbers of ordinary shares, not of receipts. `isRatioKnown` means
+ * that the number of shares per receipt is stored.
  */
 export const makeFloatRows = (
   issuer: Issuer,
@@ -302,6 +322,7 @@ export const makeFloatRows = (
   submissions: CompanySubmissions,
   assessment = assessCounts({ facts, filings: submissions.filings }),
   count = makeCurrentCount(issuer, assessment),
+  isRatioKnown = false,
 ): {
   readonly float_outstanding: ReadonlyArray<RowCells>
   readonly historical_float_pro: ReadonlyArray<RowCells>
@@ -309,6 +330,6 @@ export const makeFloatRows = (
   const isAdr = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
   return {
     float_outstanding: makeCurrentRows(issuer, count, submissions, isAdr),
-    historical_float_pro: makeHistoricalRows(issuer, facts, assessment, isAdr),
+    historical_float_pro: makeHistoricalRows(issuer, facts, assessment, { isAdr, isRatioKnown }),
   }
 }

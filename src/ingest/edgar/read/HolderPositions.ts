@@ -227,11 +227,55 @@ const addTooMuch = (linesOfDay: Lines) => {
 }
 
 /**
+ * Counts the lines that do not begin with the amount that the previous line ended with. Transactions that need not be
+ * reported cause some such gaps, but a wrong order causes more.
+ */
+const countGaps = (lines: Lines) =>
+  lines.filter((line, index) => {
+    const [before, previous] = [getHeldBefore(line), lines[index - 1]?.held ?? null]
+    return before !== null && previous !== null && before !== previous
+  }).length
+
+/**
+ * Counts the days that do not begin with the amount that the previous day ended with. Returns undefined if the amounts
+ * do not show in which order the lines of a day belong.
+ */
+const countGapsBetweenDays = (days: ReadonlyArray<Lines>): number | undefined => {
+  let gaps = 0
+  let previous: bigint | undefined
+  for (const linesOfDay of days) {
+    const end = findEndOfTrail(linesOfDay, previous)
+    // A closed trail that does not include the amount of the previous day may begin and end anywhere.
+    const isClosed = end === undefined && findEndOfTrail(linesOfDay, linesOfDay[0]?.held ?? undefined) !== undefined
+    if (end === undefined && !isClosed) return undefined
+    const start = end === undefined ? undefined : linesOfDay.reduce((held, { change }) => held - (change ?? 0n), end)
+    if (previous !== undefined && start !== previous) gaps += 1
+    previous = end
+  }
+  return gaps
+}
+
+/**
+ * Returns the lines that are last in an order that the amounts fit better than that of the dates: the order of the
+ * list, its reverse, or any order in which all amounts form a chain. A date is then probably wrong. `days` are the
+ * lines by date, oldest first.
+ */
+const findLastLinesAgainstDates = (lines: Lines, days: ReadonlyArray<Lines>): Lines => {
+  const gapsByDate = countGapsBetweenDays(days) ??
+    Math.min(countGaps(days.flat()), countGaps(days.flatMap((linesOfDay) => linesOfDay.toReversed())))
+  const end = gapsByDate === 0 ? undefined : findEndOfTrail(lines, undefined)
+  return [
+    ...lines.filter(({ held }) => end !== undefined && held === end),
+    ...[lines, lines.toReversed()].flatMap((listed) => countGaps(listed) < gapsByDate ? listed.slice(-1) : []),
+  ]
+}
+
+/**
  * Returns the lines that may be the last transaction of a position. `lines` are the position's lines in document order.
  * Only lines with the latest date are considered. If there are several, their amounts show which one is last; if these
- * contradict each other, all lines for that date are returned. If all lines, as listed, form a chain of amounts that
- * ends elsewhere, a date is probably wrong, so the lines at both ends are returned. Returns none if the lines of a day
- * add more securities than are held afterwards.
+ * contradict each other, all lines for that date are returned. If the amounts fit another order better than that of the
+ * dates, a date is probably wrong, so the lines at both ends are returned. Returns none if the lines of a day add more
+ * securities than are held afterwards.
  */
 export const findLastLines = (lines: Lines): Lines => {
   const ordered = isNewestFirst(lines) ? lines.toReversed() : lines
@@ -246,8 +290,5 @@ export const findLastLines = (lines: Lines): Lines => {
     const [start = null, ...others] = new Set(lastOfPreviousDay.map(({ held }) => held))
     return findLastLinesOfDay(linesOfDay, start === null || others.length > 0 ? undefined : start)
   }, [])
-  const undated = lines.map((line) => ({ ...line, date: null }))
-  const isOneChain = [undated, undated.toReversed()].some((listed) => isConsistent(listed, 0n))
-  const end = days.length > 1 && isOneChain ? findEndOfTrail(lines, undefined) : undefined
-  return end === undefined ? last : [...last, ...lines.filter(({ held }) => held === end)]
+  return days.length > 1 ? [...last, ...findLastLinesAgainstDates(lines, days)] : last
 }

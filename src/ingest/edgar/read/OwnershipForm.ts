@@ -19,8 +19,15 @@ import {
   readStatedDate,
   unknownHolding,
 } from "./OwnershipHolders.ts"
+import { doubtUnlessZero } from "./ReportingPersons.ts"
+import { findYearDoubt } from "./StatedDates.ts"
 import * as Xml from "./XmlValues.ts"
-import { classifyDerivativeByTitle, classifySharesByTitle, makeSecurityIdentifier } from "./SecurityTitles.ts"
+import {
+  classifyDerivativeByTitle,
+  classifySharesByTitle,
+  makeIssuerNameRemover,
+  makeSecurityIdentifier,
+} from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
 /**
@@ -39,6 +46,8 @@ interface FormContext {
    * plausible transaction date is much earlier.
    */
   readonly firstDay: string | null
+  /** Removes the issuer's name from a title. */
+  readonly removeIssuerName: (title: string) => string
   /** Determines which security a title denotes. */
   readonly identify: ReturnType<typeof makeSecurityIdentifier>
 }
@@ -124,7 +133,8 @@ const readChanges = (line: XmlElement, title: string, traded: bigint | null) => 
  * Reads a line of a table. `isHolding` is false if the line reports a transaction. The nature of ownership, such as `By
  * Trust`, is used only for indirect holdings. Amounts that the line does not state are null.
  */
-const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, identify }: FormContext): DatedLine => {
+const readLine = (line: XmlElement, isHolding: boolean, context: FormContext): DatedLine => {
+  const { filingDate, firstDay, identify, removeIssuerName } = context
   const nature = findOnlyChildElement(line, "ownershipNature")
   const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
   const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
@@ -135,7 +145,7 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, 
   const traded = readAmount(findOnlyChildElement(line, "transactionAmounts"), "transactionShares")
   const underlying = findOnlyChildElement(line, "underlyingSecurity")
   const shares = readAmount(underlying, "underlyingSecurityShares")
-  const title = readElementText(findValue(line, "securityTitle")) ?? ""
+  const title = removeIssuerName(readElementText(findValue(line, "securityTitle")) ?? "")
   const stated = readStatedDate(findValue(line, "transactionDate"), filingDate, { firstDay, name: "transactionDate" })
   return {
     isHolding,
@@ -295,6 +305,21 @@ const readOwner = (element: XmlElement) => {
   }
 }
 
+/**
+ * Compares a form's period with its transactions, because the period is the date of the first one. If its year is
+ * earlier than that of all transactions, it is doubtful.
+ */
+const comparePeriod = (
+  period: Reading<string>,
+  lines: ReadonlyArray<DatedLine>,
+  filingDate: string,
+): Reading<string> => {
+  const [firstDay] = lines.flatMap(({ date }) => date ?? []).toSorted()
+  if (period.value === null || firstDay === undefined) return period
+  const reason = findYearDoubt(period.value, { firstDay, filingDate, event: "the first transaction" })
+  return reason === undefined ? period : makeUnknown({ read: period.value, confirmable: period.value, reason })
+}
+
 /** Combines the problems of several dates. An operator can confirm the stated date only if there is just one. */
 const combineProblems = (problems: ReadonlyArray<Problem>): Problem => {
   const reasons = Array.from(new Set(problems.map(({ reason }) => reason)))
@@ -331,12 +356,18 @@ const findReportedDate = (
 }
 
 /**
- * Returns whether the form is an amendment (`/A`) without transactions. Amendments state only the lines that they add
- * or correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not show everything that the owner
- * holds.
+ * Adds a doubt to an amount of an amendment with transactions. Most such amendments state the whole form again, so the
+ * amount is published. But one that corrects a single position need not repeat the others (Instruction 9 of Form 4).
  */
-const isPartialAmendment = (form: string | null, lines: ReadonlyArray<HoldingLine>) =>
-  form?.endsWith("/A") === true && lines.every(({ isHolding }) => isHolding)
+const markAmendedAmount = (amount: Reading<string>): Reading<string> =>
+  amount.value === null || amount.problem !== undefined ? amount : {
+    value: amount.value,
+    problem: {
+      read: amount.value,
+      confirmable: amount.value,
+      reason: "is in an amendment, which may leave out positions of the original form",
+    },
+  }
 
 /**
  * Decodes a Form 3, 4, or 5, which is a document with the root element `ownershipDocument`. Returns one row per owner.
@@ -358,17 +389,28 @@ export const decodeOwnershipForm = (
 
     // The period of Form 5 is the end of the fiscal year, after all of its transactions.
     const firstDay = isAnnual ? null : period.value
-    const context = { filingDate, firstDay, identify: makeSecurityIdentifier(issuerName) }
+    const titles = { removeIssuerName: makeIssuerNameRemover(issuerName), identify: makeSecurityIdentifier(issuerName) }
+    const context = { filingDate, firstDay, ...titles }
     const shares = readTable(root, "nonDerivative", context)
     const derivatives = readTable(root, "derivative", context)
     const lines = [...shares.value ?? [], ...derivatives.value ?? []]
     const tooLong = shares.problem ?? derivatives.problem
-    const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
-    const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) =>
-      tooLong === undefined ? ownsNothing ? makeReading("0") : sum : makeUnknown(tooLong))
+    const saysNothing = Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
+    const ownsNothing = lines.length === 0 && saysNothing
+    const isAmendment = form?.endsWith("/A") === true
+    // Amendments state only the lines that they add or correct (Instruction 8 of Form 3, 9 of Forms 4 and 5), so one
+    // without transactions does not show everything that the owner holds.
+    const isPartial = isAmendment && tooLong === undefined && !ownsNothing && lines.every(({ isHolding }) => isHolding)
+    const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) => {
+      if (tooLong !== undefined) return makeUnknown(tooLong)
+      if (ownsNothing) return makeReading("0")
+      if (saysNothing) return doubtUnlessZero(sum, "is in a form that says that nothing is held")
+      return isAmendment && !isPartial ? markAmendedAmount(sum) : sum
+    })
 
-    const event = { event_date: isAnnual ? makeReading<string>(null) : period }
-    const reported = { reported_date: findReportedDate(isAnnual, period, lines) }
+    const firstDate = isAnnual ? period : comparePeriod(period, lines, filingDate)
+    const event = { event_date: isAnnual ? makeReading<string>(null) : firstDate }
+    const reported = { reported_date: findReportedDate(isAnnual, firstDate, lines) }
     return {
       form,
       issuerCik,
@@ -381,7 +423,7 @@ export const decodeOwnershipForm = (
         ...(index === 0 && getValues(amounts)),
         ...getValues(event),
       })),
-      isPartial: tooLong === undefined && !ownsNothing && isPartialAmendment(form, lines),
+      isPartial,
       doubts: findDoubts(
         owners.map(({ readings }, index) => ({ ...readings, ...(index === 0 && amounts) })),
         { ...reported, ...event },

@@ -33,6 +33,10 @@ const doubt = <A>(reading: Reading<A>, describe: (value: A) => Required<Omit<Pro
 export const doubtShares = (reading: Reading<string>, reason: string) =>
   doubt(reading, (shares) => ({ read: shares, confirmable: shares }), reason)
 
+/** Marks a stated number of shares as doubtful, unless it is zero. */
+export const doubtUnlessZero = (reading: Reading<string>, reason: string) =>
+  reading.value === "0" ? reading : doubtShares(reading, reason)
+
 const describePercentage = (percentage: bigint) => ({
   read: formatDecimal(percentage),
   confirmable: formatPercentageAsFraction(percentage),
@@ -68,6 +72,43 @@ const compareWithPower = (person: ReportingPerson): ReportingPerson => {
   if (!hasMoreVotes) return doubted
   const reason = "gives, with the other voting power, more votes than the same person has shares"
   return { ...doubted, soleVotes: doubtShares(soleVotes, reason), sharedVotes: doubtShares(sharedVotes, reason) }
+}
+
+/** Returns the greater of a person's voting and dispositive power, or null if a number is unknown. */
+const findPower = ({ dispositive, sharedVotes, soleVotes }: ReportingPerson) => {
+  const [sole, shared, soleDispositive, sharedDispositive] = [soleVotes.value, sharedVotes.value, ...dispositive]
+    .flatMap((shares) => shares === null ? [] : BigInt(shares))
+  if (sole === undefined || shared === undefined || soleDispositive === undefined || sharedDispositive === undefined) {
+    return null
+  }
+  const [votes, sales] = [sole + shared, soleDispositive + sharedDispositive]
+  return votes > sales ? votes : sales
+}
+
+/**
+ * Maximum factor between an amount and the powers of all persons of the schedule. Only shares with voting or
+ * dispositive power are beneficially owned (Rule 13d-3), but the powers may be over different shares, and some filers
+ * leave out the shares that they could acquire. Members of a group may state the amount of the whole group.
+ */
+const maxAmountOfPower = 2n
+
+/**
+ * Marks a person's amount as doubtful if it is far more than all persons of the schedule can vote or sell, unless they
+ * state no power at all. Also marks the numbers of votes, because they may be the wrong ones.
+ */
+const compareWithPowers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
+  const power = persons.map(findPower).reduce((sum, one) => sum === null || one === null ? null : sum + one, 0n)
+  if (power === null || power === 0n) return persons
+  return persons.map((person) => {
+    if (person.amount.value === null || BigInt(person.amount.value) <= power * maxAmountOfPower + 1n) return person
+    const reason = "is far less than the amount of shares that the same person has"
+    return {
+      ...person,
+      amount: doubtShares(person.amount, "is far more than the shares that all persons can vote or sell"),
+      soleVotes: doubtUnlessZero(person.soleVotes, reason),
+      sharedVotes: doubtUnlessZero(person.sharedVotes, reason),
+    }
+  })
 }
 
 /** Tolerance for percentages, because they may be rounded or truncated to tenths. */
@@ -161,14 +202,29 @@ const compareWithForm = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray
     )
 }
 
-/** Marks the percentage and the amount as doubtful if the amount is zero but the percentage is not. */
-const compareWithAmount = (person: ReportingPerson): ReportingPerson =>
-  person.amount.value === "0" && person.percentage.value !== null && person.percentage.value > rounding
-    ? {
+/**
+ * A class with more shares than this is so rare that a percentage below one percent that implies one is rather a
+ * fraction, or a missing number.
+ */
+const maxClassSize = 1_000_000_000n
+
+/**
+ * Marks the percentage as doubtful if it is one of no shares, or less than one percent although the amount is great. If
+ * there are no shares, also marks the amount.
+ */
+const compareWithAmount = (person: ReportingPerson): ReportingPerson => {
+  const { amount, percentage } = person
+  if (amount.value === "0" && percentage.value !== null && percentage.value > rounding) {
+    return {
       ...doubtPercentage(person, "is one of no shares"),
-      amount: doubtShares(person.amount, "is 0, but the percentage is not"),
+      amount: doubtShares(amount, "is 0, but the percentage is not"),
     }
+  }
+  const isSmall = percentage.value !== null && percentage.value < onePercent
+  return isSmall && (findClassSize(person)?.least ?? 0n) > maxClassSize
+    ? doubtPercentage(person, "gives, with the amount, a class of more than a billion shares")
     : person
+}
 
 /**
  * Marks values that contradict each other as doubtful: first the values of each person, then those of different
@@ -178,6 +234,6 @@ export const doubtContradictions = (
   persons: ReadonlyArray<ReportingPerson>,
   isAmendment: boolean,
 ): ReadonlyArray<ReportingPerson> => {
-  const compared = compareWithOthers(persons.map(compareWithPower).map(compareWithAmount))
+  const compared = compareWithOthers(compareWithPowers(persons.map(compareWithPower)).map(compareWithAmount))
   return isAmendment ? compared : compareWithForm(compared)
 }

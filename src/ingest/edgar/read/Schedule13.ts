@@ -16,7 +16,7 @@ import {
 } from "./OwnershipHolders.ts"
 import { doubtContradictions, doubtShares, type ReportingPerson } from "./ReportingPersons.ts"
 import * as Xml from "./XmlValues.ts"
-import { classifySharesByTitle } from "./SecurityTitles.ts"
+import { classifySharesByTitle, makeIssuerNameRemover } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
 /** XML element names that differ between Schedule 13D and Schedule 13G. */
@@ -77,6 +77,9 @@ export const findOwnerType = (percentage: bigint | null) =>
     ? "five_percent_owner"
     : null
 
+/** The reason for the doubts about an amount in both columns. An operator can choose only one of them. */
+export const unknownKindReason = "is of a class whose title does not say whether it is common or preferred shares"
+
 /**
  * Returns the amount for the column of this kind of shares, given the kind that the title of the class states. The
  * amount is null in the column of the other kind. If the title does not state a kind, the amount is doubtful in both
@@ -87,11 +90,7 @@ const readAmountOfKind = (
   stated: ReturnType<typeof classifySharesByTitle>,
   kind: "common" | "preferred",
 ) =>
-  stated === undefined
-    ? doubtShares(amount, "is of a class whose title does not say whether it is common or preferred shares")
-    : stated === kind
-    ? amount
-    : makeReading<string>(null)
+  stated === undefined ? doubtShares(amount, unknownKindReason) : stated === kind ? amount : makeReading<string>(null)
 
 /**
  * Builds the columns for a reporting person. Several persons in a schedule usually report the same shares, so their
@@ -137,7 +136,9 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
     const cover = findOnlyChildElement(formData, "coverPageHeader")
     // Schedule 13G lists the persons directly in `formData`, without a `reportingPersons` element.
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
-    const title = readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""
+    const issuer = findOnlyChildElement(cover, "issuerInfo")
+    const removeIssuerName = makeIssuerNameRemover(readElementText(findOnlyChildElement(issuer, "issuerName")) ?? "")
+    const title = removeIssuerName(readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? "")
     const personElements = persons === undefined ? [] : findChildElements(persons, names.person)
     const form = readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType"))
     const stated = doubtContradictions(personElements.map(readPerson(names)), form?.endsWith("/A") === true)
@@ -147,9 +148,7 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
     const event = { event_date: readStatedDate(findOnlyChildElement(cover, names.eventDate), filingDate) }
     return {
       form,
-      issuerCik: yield* Xml.readCikElement(
-        findOnlyChildElement(findOnlyChildElement(cover, "issuerInfo"), names.issuerCik),
-      ),
+      issuerCik: yield* Xml.readCikElement(findOnlyChildElement(issuer, names.issuerCik)),
       // The date is unknown: schedules state only the date of the event, and Schedule 13D reports holdings as of a
       // later day.
       reportedDate: null,

@@ -81,6 +81,37 @@ export const classifySharesByTitle = (title: string): "common" | "preferred" | "
   return isCommon ? "common" : undefined
 }
 
+/** Titles and names longer than this are compared verbatim, because matching the patterns would take too long. */
+const maxTitleLength = 250
+
+/** Words at the end of a company's name that the title of its securities may omit or abbreviate. */
+const companySuffix = "inc|incorporated|corp|corporation|co|company|ltd|limited|plc|llc|lp|nv|sa|ag|se|holdings?|group"
+
+/**
+ * Returns a function that removes the issuer's name from a title, because its words may look like those for a security:
+ * `Unit Corporation Common Stock` becomes `Common Stock`. A name of one word is removed only with a word such as
+ * `Corporation`, since `Unit` alone may be the security.
+ */
+export const makeIssuerNameRemover = (issuerName: string) => {
+  const words = issuerName.length > maxTitleLength
+    ? []
+    : issuerName.toLowerCase().replace(/\/.*$/, "").replace(/^the /, "").match(/[\p{L}\p{N}]+/gu) ?? []
+  const isSuffix = (word: string) => new RegExp(`^(${companySuffix})$`).test(word)
+  const distinctive = words.slice(0, words.findLastIndex((word) => !isSuffix(word)) + 1)
+  if (distinctive.length === 0) return (title: string) => title
+  const gap = "[^\\p{L}\\p{N}]+"
+  const name = new RegExp(
+    `(?<![\\p{L}\\p{N}])${distinctive.join(gap)}(?:${gap}(?:${companySuffix}))${
+      distinctive.length === 1 ? "+" : "*"
+    }(?![\\p{L}\\p{N}])[.,]*`,
+    "giu",
+  )
+  return (title: string) => {
+    const rest = title.replace(name, " ").trim()
+    return rest === "" ? title : rest
+  }
+}
+
 /** Matches words in the titles of derivatives that are obligations, or that do not give their holder shares. */
 const givesNoSharesPattern =
   /\b(puts?|sell|sold|written|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
@@ -180,9 +211,6 @@ export interface SecurityIdentity {
    */
   readonly optional: ReadonlySet<string>
 }
-
-/** Titles longer than this are compared verbatim, because matching the patterns would take too long. */
-const maxTitleLength = 250
 
 /**
  * Matches a letter with a prime, because `Series A'` differs from `Series A`. Does not match a letter in quotation

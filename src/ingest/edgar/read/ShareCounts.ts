@@ -15,13 +15,28 @@ import {
 import { type Decision, type Decisions, type DoubtKey, formatDoubtKey } from "./Doubt.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
-/** The largest factor between two values that are still considered similar. */
+/** The largest factor between two public floats, or between a price and a close, that are still considered similar. */
 const maxRatio = 10
 
 /**
- * Returns whether the values differ by at most the factor `ratio`. Share counts and public floats rarely change by more
- * than a factor of ten between two filings, unless the shares were split or one of the values is an error.
+ * The largest factor between the share counts of two filings that are still considered similar. It is below ten,
+ * because a lost or doubled digit makes a factor of about ten, less what the number has changed since.
  */
+const maxCountRatio = 8
+
+/**
+ * The largest factor between a cover page and the balance sheet in the same filing, whose dates are at most
+ * `maxDaysInFiling` apart.
+ */
+const maxRatioInFiling = 3
+
+/** As `maxRatioInFiling`, if the cover page states the classes, because a wrong class changes the sum only a little. */
+const maxRatioOfSum = 1.25
+
+/** The largest number of days between the dates of a cover page and of a balance sheet that are compared closely. */
+const maxDaysInFiling = 100
+
+/** Returns whether the values differ by at most the factor `ratio`. */
 const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
 
 /**
@@ -140,6 +155,8 @@ export interface CountAssessment {
    * probably changed but the new one is not credible.
    */
   readonly current: CompanyFact | "none" | "doubtful"
+  /** The known splits around the current count. Market caps restate it for those that it does not include. */
+  readonly countedSplits: ReadonlyArray<CountedSplit>
 }
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -242,6 +259,80 @@ const restate = (
   return [first, ...others]
 }
 
+/** A known split around the date of a count and its filing. */
+export interface CountedSplit {
+  readonly day: string
+  /** Whether the count is stated in the shares after the split. Null if nothing decides it. */
+  readonly isCounted: boolean | null
+}
+
+/**
+ * Returns the position of the value that is nearest to `witness`, by factor, or undefined if another one is nearly as
+ * near.
+ */
+const findNearest = (values: ReadonlyArray<number>, witness: number) => {
+  const [best, second] = values.map((value, position) => ({ position, distance: Math.abs(Math.log(value / witness)) }))
+    .toSorted((a, b) => a.distance - b.distance)
+  const isClear = best !== undefined && (second === undefined || best.distance < second.distance / 2)
+  return isClear ? best.position : undefined
+}
+
+/**
+ * Decides for each split around a count whether the count is stated in the shares after it. Filings restate the counts
+ * on their cover page for splits until the filing, or do not, and the recorded day of a split may be wrong by a week.
+ *
+ * - The newest of the `earlier` counts that was filed before all of these splits shows how many the count includes.
+ * - `balance`, the balance sheet in the same filing, shows it if its number differs by the ratio of the splits.
+ * - Without either, the dates decide for a split before the date of the count or after the filing.
+ */
+const findCountedSplits = (
+  count: CompanyFact,
+  { balance, earlier, splits }: {
+    readonly balance: CompanyFact | undefined
+    readonly earlier: ReadonlyArray<CompanyFact>
+    readonly splits: ReadonlyArray<KnownSplit>
+  },
+): ReadonlyArray<CountedSplit> => {
+  const { accn, date, end, filed, val } = count
+  const isAround = ({ day }: KnownSplit, one: CompanyFact) =>
+    countDays(one.end, day) >= -maxSplitDelay && countDays(day, one.filed) >= -maxSplitDelay
+  const near = splits.filter((split) => isAround(split, count))
+  const isKnown = near.every(({ ratio }) => ratio !== null)
+  /** The factors by which the first 0, 1, 2 … of these splits change a number of shares. */
+  const factors = near.reduce<ReadonlyArray<number>>(
+    (products, { ratio }) => products.concat((products.at(-1) ?? 1) * (ratio ?? 1)),
+    [1],
+  )
+  const previous = earlier.findLast((other) =>
+    other.accn !== accn && other.end < end && near.every(({ day }) => countDays(other.filed, day) > maxSplitDelay)
+  )
+  const others = splits.filter((split) => !near.includes(split))
+  // What the previous count includes must be certain.
+  const change = previous === undefined || others.some((split) => isAround(split, previous))
+    ? undefined
+    : findSplitFactor(others, previous.end, end)
+  const byPrevious = isKnown && previous !== undefined && change !== undefined
+    ? findNearest(factors.map((factor) => val / factor), previous.val * change)
+    : undefined
+  // If the two numbers are in different shares, their ratio is that of a split, in one direction or the other.
+  const pairs = factors.flatMap((cover, included) => factors.map((other) => ({ included, ratio: cover / other })))
+  const ratios = Array.from(Map.groupBy(pairs, ({ ratio }) => ratio).values())
+  const pair = isKnown && balance !== undefined
+    ? ratios[findNearest(ratios.map(([first]) => first?.ratio ?? 1), val / balance.val) ?? -1]
+    : undefined
+  const byBalance = pair?.length === 1 ? pair[0]?.included : undefined
+  const decided = new Set([byPrevious, byBalance].filter((included) => included !== undefined))
+  const [included] = decided
+  return near.map(({ day }, position) => ({
+    day,
+    isCounted: included !== undefined && decided.size === 1
+      ? position < included
+      : decided.size > 1 || date !== undefined || (end < day && day <= filed)
+      ? null
+      : day <= end,
+  }))
+}
+
 /**
  * Returns whether a class on one cover page appears to be in thousands or millions of the shares that another cover
  * page states for it. If the sum of all classes is not smaller, its shares were converted into those of another class.
@@ -253,24 +344,45 @@ const hasClassInThousandsOf = (small: CompanyFact, large: CompanyFact) =>
   )
 
 /**
+ * Returns whether a class differs so much between two cover pages that one of its numbers is an error, such as one with
+ * a lost digit, although the sums of all classes are similar. Most of the difference must be in the sum, because shares
+ * may be converted into those of another class.
+ */
+const hasClassError = (a: CompanyFact, b: CompanyFact) =>
+  isSimilar(a.val, b.val, maxCountRatio) &&
+  Array.from(a.instance?.shares ?? []).some(([member, shares]) => {
+    const other = b.instance?.shares?.get(member) ?? shares
+    return !isSimilar(shares, other, maxCountRatio) && Math.abs(a.val - b.val) >= Math.abs(shares - other) / 2
+  })
+
+/**
  * Creates functions that compare counts after adjusting them for the splits between their dates:
  *
- * - `isAlike`: whether the counts differ by at most the factor `ratio`
+ * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`
+ * - `agreesWithBalance`: whether a count from a cover page agrees with the balance sheet in the same filing
  * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
  *   while the second one is in shares
  * - `differsInUnit`: whether this is so for either count
  */
 const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
-  const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
-    !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) &&
+  const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
+    !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) && !hasClassError(a, b) &&
     restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
     hasClassInThousandsOf(small, large) || (!isAlike(small, large) &&
       restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val)))
   const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
-  return { isAlike, isInSmallerUnit, differsInUnit }
+  const agreesWithBalance = (cover: CompanyFact, balance: CompanyFact) => {
+    const isClose = Math.abs(countDays(balance.end, cover.end)) <= maxDaysInFiling &&
+      findSplitFactor(splits, balance.end, cover.filed) !== undefined
+    const ratio = cover.instance?.shares !== undefined && cover.instance.shares.size > 1
+      ? maxRatioOfSum
+      : maxRatioInFiling
+    return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
+  }
+  return { agreesWithBalance, isAlike, isInSmallerUnit, differsInUnit }
 }
 
 type CountComparison = ReturnType<typeof makeComparison>
@@ -297,8 +409,8 @@ class CountDoubts {
    */
   readonly unitErrors = new Map<CompanyFact, CompanyFact>()
   /**
-   * Unconfirmed counts that differ from the last reliable count before them by a factor of more than ten, each with
-   * that reliable count.
+   * Unconfirmed counts that differ from the last reliable count before them by a factor of more than eight, each
+   * with that reliable count.
    */
   readonly jumps = new Map<CompanyFact, CompanyFact>()
   /**
@@ -353,8 +465,8 @@ const isInOtherUnit = (
  * - A count that is similar to the last reliable one is reliable.
  * - A count with two or more reasons of its own to doubt it never becomes reliable, and neither does a later
  *   placeholder.
- * - If a count differs by a factor of more than ten, it becomes reliable if its filing's balance sheet agrees with it,
- *   or if another filing (the next report or an amendment) repeats it.
+ * - If a count differs by a factor of more than eight, it becomes reliable if its filing's balance sheet agrees with
+ *   it, or if another filing (the next report or an amendment) repeats it.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
  *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
  *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
@@ -367,7 +479,7 @@ const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
   { balances, comparison, countOwnReasons, isDecided, isPlaceholder }: SeriesEvidence,
 ) => {
-  const { differsInUnit, isAlike } = comparison
+  const { agreesWithBalance, differsInUnit, isAlike } = comparison
   const doubts = new CountDoubts()
   const { jumps, unitErrors } = doubts
   /** Marks those counts for these dates whose unit differs from that of the count `shownBy`. */
@@ -376,7 +488,7 @@ const compareSeries = (
       if (differsInUnit(fact, shownBy) && !isDecided(fact)) unitErrors.set(fact, shownBy)
     }
   }
-  /** Marks the counts of a date that differ from the count `from` by a factor of more than ten. */
+  /** Marks the counts of a date that differ from the count `from` by a factor of more than eight. */
   const markJumps = ({ facts }: DatedCounts, from: CompanyFact) => {
     for (const fact of facts) if (!isAlike(fact, from) && !isDecided(fact)) jumps.set(fact, from)
   }
@@ -399,11 +511,11 @@ const compareSeries = (
    * an issue of shares.
    */
   const excusePrevious = (newest: CompanyFact) => {
-    if (isContradicted(newest)) return
+    if (!agreesWithBalance(newest, balances.get(newest.accn) ?? newest)) return
     for (const fact of reliableDates.at(-1)?.facts ?? []) {
       const balance = balances.get(fact.accn)
       const mayBeEvent = balance !== undefined && isAlike(fact, balance, maxSplitRatio)
-      if (mayBeEvent && isAlike(fact, newest)) doubts.repeated.add(fact)
+      if (mayBeEvent && isAlike(fact, newest, maxRatioInFiling)) doubts.repeated.add(fact)
     }
   }
   const rely = (count: CompanyFact, dates: ReadonlyArray<DatedCounts>) => {
@@ -443,6 +555,8 @@ const compareSeries = (
       candidates = [date]
     }
     const similar = candidates.flatMap(({ facts }) => facts.filter((fact) => isAlike(fact, newest)))
+    /** Those that the newest one repeats so closely that they have no lost or doubled digit. */
+    const repeated = similar.filter((fact) => isAlike(fact, newest, maxRatioInFiling))
     const isConfirmedByOther = similar.some((fact) => !isContradicted(fact))
     // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
     // evidence.
@@ -456,9 +570,9 @@ const compareSeries = (
     const isBetter = reliableDates.length === 1 && countOwnReasons(former) > 0 && countOwnReasons(newest) === 0
     if (!isRepeated && !isOnBalanceSheet && !isBetter) return
     if (isRepeated || (isOnBalanceSheet && isAlike(newest, former, maxSplitRatio))) {
-      similar.forEach((fact) => jumps.delete(fact))
+      repeated.forEach((fact) => jumps.delete(fact))
     }
-    if (isRepeated && isConfirmedByOther) similar.forEach((fact) => doubts.repeated.add(fact))
+    if (isRepeated && isConfirmedByOther) repeated.forEach((fact) => doubts.repeated.add(fact))
     if (isBetter || (isRepeated && newest.val > former.val)) markUnitErrors(reliableDates, newest)
     if (isBetter) reliableDates.forEach((formerDate) => markJumps(formerDate, newest))
     rely(newest, candidates)
@@ -564,9 +678,9 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
-const formatJump = ({ end, val }: CompanyFact, restated = val) =>
+const formatJump = (ratio: string, { end, val }: CompanyFact, restated = val) =>
   restated === val
-    ? `is more than ten times up or down from ${val} on ${end}`
+    ? `is more than ${ratio} times up or down from ${val} on ${end}`
     : `does not fit ${val} on ${end}, which the splits since then make ${formatNumber(restated)}`
 
 /**
@@ -753,6 +867,8 @@ interface CountContext {
   readonly balance: CompanyFact | undefined
   readonly price: PriceDoubt | undefined
   readonly isPlaceholder: boolean
+  /** Whether the number is that of a public float, in US dollars. */
+  readonly isFloat: boolean
   /** The counts that are credible enough to contradict this one if they are for the same date. */
   readonly rivals: ReadonlyArray<CompanyFact>
   readonly splits: ReadonlyArray<KnownSplit>
@@ -761,20 +877,25 @@ interface CountContext {
 /** Returns the reasons to doubt a count, as clauses. */
 const listCountReasons = (
   fact: CompanyFact,
-  { balance, comparison, doubts, isPlaceholder, price, rivals, splits }: CountContext,
+  { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals, splits }: CountContext,
 ): ReadonlyArray<string> => {
   const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
-  const contradictsBalance = balance !== undefined && balance !== shownBy && !comparison.isAlike(fact, balance) &&
-    !doubts.repeated.has(fact)
+  const contradictsBalance = balance !== undefined && balance !== shownBy && !doubts.repeated.has(fact) &&
+    !comparison.agreesWithBalance(fact, balance)
   return [
     // A unit error explains the jump, so it is the only reason of the two.
     ...(shownBy !== undefined
       ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
       : jumpFrom !== undefined
-      ? [formatJump(jumpFrom, restate(jumpFrom, [fact.end], splits)[0])]
+      ? [
+        hasClassError(fact, jumpFrom)
+          ? `has a class that is more than eight times up or down from that on ${jumpFrom.end}`
+          : formatJump("eight", jumpFrom, restate(jumpFrom, [fact.end], splits)[0]),
+      ]
       : []),
     ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
     ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
+    ...(isFloat ? ["is the same number as the public float in USD"] : []),
     ...(isPlaceholder ? ["is so small that it may be a placeholder"] : []),
     ...listOthers(fact, rivals),
   ]
@@ -790,7 +911,7 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
   const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
   const price = ofFloats.get(fact)
   return [
-    ...(previous === undefined || isSimilar(fact.val, previous.val) ? [] : [formatJump(previous)]),
+    ...(previous === undefined || isSimilar(fact.val, previous.val) ? [] : [formatJump("ten", previous)]),
     ...(price === undefined ? [] : [formatPriceDoubt(`${price.count.val} shares of ${price.count.end}`, price.doubt)]),
     ...listOthers(fact, floats),
     ...(same === undefined ? [] : [`was also reported for ${same.end}`]),
@@ -867,6 +988,8 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const [knownCounts, knownFloats] = [counts.filter(isKnown), floats.filter(isKnown)]
   // If the float is zero, the company may be a subsidiary or a shell company, which can have very few shares.
   const isPlaceholder = (fact: CompanyFact) => fact.val < minCount && !isFloatZero && !isDecided(fact)
+  /** Returns whether the filing states the same number as its count and as its public float. */
+  const isFloat = ({ accn, val }: CompanyFact) => floats.some((float) => float.accn === accn && float.val === val)
 
   const balanceSheetCounts = balances.filter((count) =>
     isDecided(count) || (count.val >= minCount && findPriceDoubt(count, knownFloats, evidence) === undefined)
@@ -886,21 +1009,23 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const baseEvidence = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
   const unpriced = compareSeries(knownCounts, {
     ...baseEvidence,
-    countOwnReasons: (fact) => isPlaceholder(fact) ? 1 : 0,
+    countOwnReasons: (fact) => (isPlaceholder(fact) ? 1 : 0) + (isFloat(fact) ? 1 : 0),
   })
   /** Returns how many other statements confirm the count minus how many contradict it. */
   const getSupport = (count: CompanyFact) => {
     const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, knownCounts)]
     const known = witnesses.flatMap((witness) => witness === undefined ? [] : [comparison.isAlike(count, witness)])
     return known.reduce((sum, agrees) => sum + (agrees ? 1 : -1), 0) -
-      [isPlaceholder(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean).length
+      [isPlaceholder(count), isFloat(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean)
+        .length
   }
   const prices = findDoubtedPrices(knownCounts, knownFloats, { evidence, getSupport, isDecided })
-  /** Counts the reasons to doubt a count regardless of other counts: an impossible price, or a placeholder. */
+  /** Counts the reasons to doubt a count regardless of other counts: an impossible price, a placeholder, or a float. */
   const countOwnReasons = (fact: CompanyFact) => {
     const doubt = prices.ofCounts.get(fact)
     // A price above `greatestPrice` counts as two reasons, which is enough to leave out the count.
-    return (isPlaceholder(fact) ? 1 : 0) + (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
+    return (isPlaceholder(fact) ? 1 : 0) + (isFloat(fact) ? 1 : 0) +
+      (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
   const onCover = compareSeries(knownCounts, { ...baseEvidence, countOwnReasons })
   const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKnown), {
@@ -920,6 +1045,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       balance: all === knownCounts ? balanceByFiling.get(fact.accn) : undefined,
       price: prices.ofCounts.get(fact),
       isPlaceholder: isPlaceholder(fact),
+      isFloat: isFloat(fact),
       splits,
       // A count is not contradicted by a count that has more reasons against it.
       rivals: all.filter((other) =>
@@ -937,22 +1063,31 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     assess(fact, findReasons(fact, onCover, knownCounts), countOwnReasons(fact) >= 2)
   )
   const leftOut = new Set(assessedCounts.flatMap(({ fact, isLeftOut }) => isLeftOut ? [fact] : []))
+  const assessedBalances = balanceSheetCounts.map((fact) =>
+    assess(fact, findReasons(fact, onBalanceSheet, balances.filter(isKnown)))
+  )
+  const current = findCurrent(
+    evidence,
+    {
+      counts: knownCounts,
+      unknown: counts.filter((fact) => !isKnown(fact)),
+      leftOut,
+      onBalanceSheet,
+      onCover,
+    },
+  )
+  const certain = [...assessedCounts, ...assessedBalances].filter(({ reasons }) => reasons.length === 0)
+    .map(({ fact }) => fact).filter(isKnown).toSorted(byFactDate)
   return {
     counts: assessedCounts,
-    balanceSheetCounts: balanceSheetCounts.map((fact) =>
-      assess(fact, findReasons(fact, onBalanceSheet, balances.filter(isKnown)))
-    ),
+    balanceSheetCounts: assessedBalances,
     floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, knownFloats, prices))),
-    current: findCurrent(
-      evidence,
-      {
-        counts: knownCounts,
-        unknown: counts.filter((fact) => !isKnown(fact)),
-        leftOut,
-        onBalanceSheet,
-        onCover,
-      },
-    ),
+    current,
+    countedSplits: typeof current === "string" ? [] : findCountedSplits(current, {
+      balance: balanceByFiling.get(current.accn),
+      earlier: certain,
+      splits,
+    }),
   }
 }
 

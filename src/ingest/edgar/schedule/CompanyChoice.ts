@@ -19,7 +19,7 @@ import type { Issuer } from "../read/Issuer.ts"
 import type { ListedTicker } from "../read/TickerList.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 import { addSymbolPeriods, assignSymbols, readOwnersOfSymbols, type SymbolAssignment } from "../store/PrimarySymbols.ts"
-import { requeueCompaniesWithNewCloses } from "../store/StoredCounts.ts"
+import { requeueOutdatedAssessments } from "../store/StoredCounts.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
 import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
@@ -331,7 +331,7 @@ export const prepareVisits = Effect.fnUntraced(
     const { assignment, rejections } = yield* readTickerList(options, day, tickers, report)
     const { issuers } = assignment
 
-    if (target === "load") yield* Effect.andThen(Work.requeueWorkOfOlderParsers, requeueCompaniesWithNewCloses)
+    if (target === "load") yield* Effect.andThen(Work.requeueWorkOfOlderParsers, requeueOutdatedAssessments)
     const retries = target === "load" && options.retryRejected === true
     // Without `tickers`, the due entries determine which companies are selected, so entries must become due before the
     // selection. With `tickers`, only the selected companies' entries become due, so the selection comes first.

@@ -7,7 +7,7 @@ import type { RowCells } from "../../../contract/Datasets.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { readAcceptanceTimeFromIndexPage } from "../read/AcceptanceTime.ts"
 import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "../read/CompanyFacts.ts"
-import { assessCounts } from "../read/ShareCounts.ts"
+import { assessCounts, type CountAssessment } from "../read/ShareCounts.ts"
 import { readDecisions } from "../store/Doubts.ts"
 import type { Decisions, Doubt } from "../read/Doubt.ts"
 import type { DailyIndexFiling } from "../fetch/DailyIndex.ts"
@@ -135,7 +135,7 @@ export class VisitResults {
   readonly deferred: Array<DeferredDocument> = []
   /** Share counts from filings' XBRL instances. */
   readonly instances: Array<FilingInstance> = []
-  /** Companies whose share counts were checked, with the closing price that was missing for the check, if any. */
+  /** Companies whose share counts were assessed, with what was known then. */
   readonly assessed: Array<AssessedCompany> = []
   /** Amounts from the fee exhibits of registration statements. */
   readonly fees: Array<RegistrationFees> = []
@@ -638,6 +638,17 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
   return yield* addCovers(context, facts, filings, text)
 })
 
+/** Returns the company's current count, and the splits around its date, as they are stored for market caps. */
+const describeCurrentCount = (
+  assessment: CountAssessment | undefined,
+): Pick<AssessedCompany, "countedSplits" | "outstanding"> => {
+  const { countedSplits = [], current = "none" } = assessment ?? {}
+  return {
+    countedSplits,
+    outstanding: current === "none" ? undefined : current === "doubtful" ? null : String(current.val),
+  }
+}
+
 /**
  * Adds the company's rows with share counts to the results (`visit`): its rows of `screener`, `float_outstanding`, and
  * `historical_float_pro`, as far as the run ingests these datasets. Checks the counts against prices and splits, and
@@ -661,18 +672,20 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
   }
   const isReceipt = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
   const prices = yield* readKnownPrices(issuer, facts?.floats ?? [], isReceipt)
-  visit.assessed.push({ cik: issuer.cik, awaited: prices.awaited })
   const assessment = facts === undefined ? undefined : assessCounts({
     facts,
     filings: submissions.filings,
     ...prices,
     decisions: visit.decisions,
   })
+  visit.assessed.push({ cik: issuer.cik, ...prices, ...describeCurrentCount(assessment) })
   const countOfScreener = makeCurrentCount(issuer, assessment, stored.screener)
   add("screener", makeScreenerRows(issuer, submissions, countOfScreener, stored.screenerUpdated))
   if (read !== undefined) {
     const count = makeCurrentCount(issuer, assessment, stored.float)
-    const rows = makeFloatRows(issuer, facts ?? makeEmptyFacts(issuer.cik), submissions, assessment, count)
+    const isRatioKnown = prices.known.sharesPerReceipt !== null
+    const known = facts ?? makeEmptyFacts(issuer.cik)
+    const rows = makeFloatRows(issuer, known, submissions, assessment, count, isRatioKnown)
     add("historical_float_pro", rows.historical_float_pro)
     // A company that has never had a count gets no row without one.
     add("float_outstanding", facts === undefined && count.outstanding === null ? [] : rows.float_outstanding)

@@ -14,6 +14,8 @@ import { CompanyVisit, type CompanyVisitOptions, readDeferredForm, visitCompany 
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
+import { findCik } from "../fetch/EdgarUrls.ts"
+import { readDecisions } from "../store/Doubts.ts"
 import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
 import * as State from "../store/IngestState.ts"
 import * as Work from "../store/IngestWork.ts"
@@ -306,6 +308,12 @@ const lockFullIngest = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOp
   )
 })
 
+/** Removes the suspicious values from the report that an operator has decided about during the run. */
+const dropDecidedDoubts = Effect.fnUntraced(function* ({ doubts }: IngestReport) {
+  const ciks = new Set(Array.from(doubts.values()).flatMap(({ url }) => findCik(url) ?? []))
+  for (const key of (yield* readDecisions(Array.from(ciks))).keys()) doubts.delete(key)
+})
+
 /**
  * Runs the ingest and updates `report` along the way. Returns why the run is incomplete, or null if it is complete. A
  * run that loads rows is recorded in `edgar_runs` before its first request, so that a later run can resume it. A run
@@ -329,5 +337,6 @@ export const runIngest = Effect.fnUntraced(function* (requested: IngestOptions, 
     Effect.scoped,
     Effect.onExit((exit) => recordEnd(runId, exit, report)),
   )
+  yield* retryLostConnection(dropDecidedDoubts(report))
   return findIncompleteness(report)
 }, Effect.scoped)

@@ -3,7 +3,7 @@ import { SqlError } from "effect/sql"
 import { isDiskFull } from "../../../postgres/SqlState.ts"
 import type { MergedRowCounts } from "../../load/LoadingTable.ts"
 import { describeFailure } from "../../../postgres/FailureText.ts"
-import type { Doubt } from "../read/Doubt.ts"
+import { type Doubt, formatDoubtKey } from "../read/Doubt.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type * as Work from "../store/IngestWork.ts"
 
@@ -26,10 +26,8 @@ export class IngestReport {
   rejectedDocuments = 0
   /** The first documents and rows that failed, for the summary. */
   readonly examples: Array<DocumentRejected> = []
-  /** Number of suspicious values that await an operator's decision. */
-  doubts = 0
-  /** The first suspicious values, for the summary. */
-  readonly doubtExamples: Array<Doubt> = []
+  /** Suspicious values that await an operator's decision, by key (`formatDoubtKey`). */
+  readonly doubts = new Map<string, Doubt>()
   /** Messages about requested symbols that are not in the SEC's ticker list. */
   readonly unlisted: Array<string> = []
   /**
@@ -43,7 +41,7 @@ export class IngestReport {
 }
 
 /** Maximum number of failed documents and of suspicious values shown in the summary of a run. */
-const maxExamples = 10
+export const maxExamples = 10
 
 /**
  * A run is incomplete if at least `minIncomplete` documents failed and they are more than this fraction of all
@@ -79,9 +77,8 @@ export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.S
 }
 
 /** Adds suspicious values that await an operator's decision to the report. */
-export const addDoubts = (report: IngestReport, doubts: ReadonlyArray<Doubt>) => {
-  report.doubts += doubts.length
-  report.doubtExamples.push(...doubts.slice(0, maxExamples - report.doubtExamples.length))
+export const addDoubts = ({ doubts }: IngestReport, found: ReadonlyArray<Doubt>) => {
+  for (const doubt of found) doubts.set(formatDoubtKey(doubt), doubt)
 }
 
 /** Returns why the run is incomplete, or null if it is complete. */

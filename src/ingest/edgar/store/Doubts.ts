@@ -10,7 +10,7 @@ import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
 import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../read/Doubt.ts"
-import { findOwnerType } from "../read/Schedule13.ts"
+import { findOwnerType, unknownKindReason } from "../read/Schedule13.ts"
 import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requeueDocument } from "./IngestWork.ts"
@@ -328,9 +328,16 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   if (column === undefined) return yield* refuse("is not a column")
   if (value === null) return Schema.is(column)(null) ? value : yield* refuse("cannot be unknown")
   if (field === "percent_of_class" && !/^(0(\.\d+)?|1(\.0+)?)$/.test(value)) {
-    return yield* refuse("is a fraction from 0 to 1, such as 0.0750 for 7.5 percent. Use `ingest doubts correct`")
+    const advice = chosen === undefined ? ". Use `ingest doubts correct`" : ""
+    return yield* refuse(`is a fraction from 0 to 1, such as 0.0750 for 7.5 percent${advice}`)
   }
+  // A holder is found by its CIK, so another spelling would be another holder.
+  if (field === "owner_cik" && !/^\d{10}$/.test(value)) return yield* refuse("has ten digits, such as 0000000042")
   yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
+  // The tables accept 0 from other sources, but as in a document, it is no count of a company's shares.
+  if (field === "outstanding_shares" && Number(value) === 0) {
+    return yield* refuse("is never 0. If it is unknown, use `--null`")
+  }
   const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
@@ -376,10 +383,11 @@ const storeDecision = Effect.fnUntraced(
  * Returns the other doubts that a decision about a joint doubt also settles, and that the caller must decide together
  * with it.
  *
- * Doubts are joint if a document states only part of a holder's holdings. The row then shows no holder, and the doubts
- * about all of the holder's values are decided together. If the operator sets a value, the stated values of the others
- * are confirmed, so that the whole holder is shown. If the operator declares the value unknown (null), all of them
- * become unknown. Fails if the holder would be shown without a name.
+ * Doubts are joint if a document may state only part of a holder's holdings. The row then shows no holder, and the
+ * doubts about all of the holder's values are decided together. If the operator sets a value, the stated values of the
+ * others are confirmed, so that the whole holder is shown. If the operator declares the value unknown (null), all of
+ * them become unknown, unless the holder is shown already and keeps its name. Fails if the holder would be shown
+ * without a name.
  */
 const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, value: string | null) {
   const sql = yield* SqlClient.SqlClient
@@ -388,18 +396,54 @@ const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.T
     from edgar_doubts where dataset = ${doubt.dataset} and url = ${doubt.url} and is_joint
       and doubt_id <> ${doubt.id}::bigint order by doubt_id for update
   `)
-  if (value === null) return others
+  if (value === null) {
+    const isShown = others.some(({ decided }) => decided !== null)
+    return isShown && doubt.field !== "owner_name" ? [] : others
+  }
   const hasName = [{ ...doubt, decided: value }, ...others].some((one) =>
     one.field === "owner_name" && (one.decided ?? one.confirmable) !== null
   )
   if (!hasName) {
     return yield* new DoubtNotDecidable({
-      message:
-        "The document states only a part of what the holder owns, so its row shows no holder. Deciding on this " +
-        "value would show a holder without a name. First use `ingest doubts correct` for `owner_name`.",
+      message: "The document may state only a part of what the holder owns, so its row shows no holder. Deciding on " +
+        "this value would show a holder without a name. First use `ingest doubts correct` for `owner_name`.",
     })
   }
   return others.filter(({ confirmable, decided }) => decided === null && confirmable !== null)
+})
+
+/** Columns of `ownership` that a filing states once, so that the rows of all its holders have the same value. */
+const columnsOfFiling = new Set(["ownership.event_date", "ownership.reported_date"])
+
+/**
+ * Returns the doubts about the same statement in the rows of the filing's other holders. They get the same decision,
+ * because all rows repeat the dates of the filing.
+ */
+const findRepeatedDoubts = Effect.fnUntraced(function* ({ dataset, field, id, read, url }: typeof StoredDoubt.Type) {
+  if (!columnsOfFiling.has(`${dataset}.${field}`)) return []
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(StoredDoubt)(sql`
+    select doubt_id::float8 as id, cik, dataset, url, field, read, confirmable, is_joint, published, decision, decided
+    from edgar_doubts where dataset = ${dataset} and field = ${field} and read = ${read} and not is_joint
+      and split_part(url, '#', 1) = ${url.split("#")[0] ?? url} and doubt_id <> ${id}::bigint
+    order by doubt_id for update
+  `)
+})
+
+/** Fails if the amount would be in both columns, because an amount of a class is of one kind of shares. */
+const requireOneKind = Effect.fnUntraced(function* ({ dataset, field, id, url }: typeof StoredDoubt.Type) {
+  const sql = yield* SqlClient.SqlClient
+  const [other] = yield* sql`
+    select from edgar_doubts where dataset = ${dataset} and url = ${url} and doubt_id <> ${id}::bigint
+      and reason = ${unknownKindReason} and decided is not null
+      and exists (select from edgar_doubts where doubt_id = ${id}::bigint and reason = ${unknownKindReason})
+  `
+  if (other !== undefined) {
+    return yield* new DoubtNotDecidable({
+      message: `The other column has the amount, so ${dataset}.${field} cannot have it, too. First use ` +
+        "`ingest doubts correct` with `--null` for the other column.",
+    })
+  }
 })
 
 /**
@@ -430,8 +474,11 @@ export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: str
       })
     }
     const value = yield* checkValue(doubt, chosen)
+    if (value !== null) yield* requireOneKind(doubt)
     const others = doubt.is_joint ? yield* findJointDoubts(doubt, value) : []
-    const tickers = yield* storeDecision(doubt, chosen === undefined ? "confirmed" : "corrected", value)
+    const decision = chosen === undefined ? "confirmed" : "corrected"
+    const decided = [doubt, ...yield* findRepeatedDoubts(doubt)]
+    const tickers = (yield* Effect.forEach(decided, (one) => storeDecision(one, decision, value))).flat()
     yield* Effect.forEach(
       others,
       (other) =>

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "../read/CompanyFacts.ts"
 import { describeStated } from "../read/Doubt.ts"
-import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
+import { buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
 import { CoverCounts } from "../read/XbrlCover.ts"
 
@@ -127,40 +127,16 @@ export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map(({ accession, cover }) => [accession, cover]))
 })
 
-const decodeRowIds = decodeRows(Schema.Struct({ row_id: Schema.String }))
-
-/**
- * Stores the results of reading XBRL instances, and deletes the rows of `historical_float_pro` that they make obsolete:
- * before a filing's instance could be read, the filing had a row with the count from its balance sheet. That count has
- * a different date, so the new row with the count from the cover page does not replace it.
- */
+/** Stores the results of reading XBRL instances. */
 export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArray<FilingInstance>) {
   if (instances.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const instanceRows = JSON.stringify(
-    instances.map((instance) => ({ ...instance, url: buildFilingIndexUrl(instance.cik, instance.accession) })),
-  )
+  const instanceRows = JSON.stringify(instances)
   yield* sql`
     insert into edgar_instances as stored (cik, accession, cover, filed_on)
     select cik, accession, cover, "filingDate" from jsonb_to_recordset(${instanceRows}::text::jsonb)
       as instances (cik text, accession text, cover jsonb, "filingDate" date)
     on conflict (cik, accession) do update set cover = excluded.cover
     where stored.cover is distinct from excluded.cover
-  `
-  // Finds filings that have a row with each kind of count, and returns the physical location (`ctid`) of the row with
-  // the balance sheet count. The underscore in the pattern is escaped, because it would otherwise match any character.
-  const obsoleteRows = yield* decodeRowIds(sql`
-    select balance.ctid::text as row_id
-    from jsonb_to_recordset(${instanceRows}::text::jsonb) as instances (cik text, "filingDate" date, url text)
-      join historical_float_pro as balance on balance.filed_at = "filingDate" and balance.document_url = url
-      join historical_float_pro as cover on cover.filed_at = "filingDate" and cover.document_url = url
-    where balance.cik = instances.cik and cover.cik = instances.cik and balance.ctid <> cover.ctid
-      and array_to_string(balance.source, ' ') like '%#us-gaap/CommonStockSharesOutstanding/%'
-      and array_to_string(cover.source, ' ') like '%\\_htm.xml#dei:%'
-  `)
-  // Even a statement that deletes nothing would change the dataset's version and thereby expire cached responses.
-  if (obsoleteRows.length === 0) return
-  yield* sql`
-    delete from historical_float_pro where ctid = any(${obsoleteRows.map(({ row_id }) => row_id)}::text[]::tid[])
   `
 })

@@ -25,7 +25,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "../read/Issuer.ts"
-import { saveAwaitedCloses } from "./StoredCounts.ts"
+import { saveAssessments } from "./StoredCounts.ts"
 import { saveRegistrationEnds } from "./RegistrationEnds.ts"
 import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
@@ -96,7 +96,7 @@ const loadRows = Effect.fnUntraced(function* (
     yield* Work.updateWork(batch.done, batch.setAside, batch.deferred)
     yield* requestCountsAgain(later)
     yield* saveInstances(batch.instances)
-    yield* saveAwaitedCloses(batch.assessed)
+    yield* saveAssessments(batch.assessed)
     yield* saveDoubts(batch, datasets)
     yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
     yield* State.addIngestRunCounts(runId, {

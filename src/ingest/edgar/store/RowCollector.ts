@@ -14,6 +14,9 @@ import type { SetAside } from "./IngestWork.ts"
 /** New rows, by the name of the table that they belong to. */
 export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 
+/** The tables with rows per document. A document that is read again replaces all its former rows (D38). */
+const tablesByDocument = new Set(["historical_float_pro", "ownership"])
+
 /**
  * The valid rows of a table, and the validator that has checked them. All rows must have the same columns as the first
  * row that the validator has checked.
@@ -21,6 +24,8 @@ export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 interface CollectedRows {
   readonly validator: RowValidator
   rows: Array<RowCells>
+  /** The URLs of the documents that the rows come from, if the table is one of `tablesByDocument`. */
+  readonly documents: Set<RowCells[string]>
 }
 
 /**
@@ -75,6 +80,14 @@ const separateInvalid = (
   }
 }
 
+/** Removes the rows of documents that another visit in the same batch has read again. */
+const removeFormer = (found: CollectedRows, read: ReadonlySet<RowCells[string]>) => {
+  if (!found.documents.isDisjointFrom(read)) {
+    found.rows = found.rows.filter(({ document_url }) => !read.has(document_url))
+  }
+  for (const url of read) found.documents.add(url)
+}
+
 /**
  * Creates a collector for the rows built from SEC documents. It keeps the valid rows in memory until they are loaded.
  * If a folder is given, it appends them to NDJSON files instead, one per table, which the command `load` can read.
@@ -92,17 +105,19 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
     const opened: CollectedRows = {
       validator: yield* retryLostConnection(makeTableValidator(dataset, { mayOmitColumns: true })),
       rows: [],
+      documents: new Set(),
     }
     collected.set(table, opened)
     return opened
   })
 
   const addToTable = Effect.fnUntraced(function* (table: string, newRows: ReadonlyArray<RowCells>) {
-    const { rows, validator } = yield* open(table)
-    const { invalid, loaded, written } = validateRows(table, validator, newRows)
+    const found = yield* open(table)
+    const { invalid, loaded, written } = validateRows(table, found.validator, newRows)
     if (folder === undefined) {
+      if (tablesByDocument.has(table)) removeFormer(found, new Set(loaded.map(({ document_url }) => document_url)))
       // Copy the rows, because V8 may keep a whole document in memory for a substring of it.
-      for (const cells of structuredClone(loaded)) rows.push(cells)
+      for (const cells of structuredClone(loaded)) found.rows.push(cells)
     } else if (written.length > 0) {
       const lines = written.map((cells) => `${JSON.stringify(cells)}\n`)
       yield* fs.writeFileString(path.join(folder, `${table}.ndjson`), lines.join(""), { flag: "a" })
@@ -132,7 +147,8 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
     load: Effect.suspend(() => {
       const loads = loadableDatasets.flatMap((dataset) => {
         const found = collected.get(dataset.table)
-        return found === undefined || found.rows.length === 0 ? [] : [{ dataset, ...found }]
+        const replacesDocuments = tablesByDocument.has(dataset.table)
+        return found === undefined || found.rows.length === 0 ? [] : [{ dataset, ...found, replacesDocuments }]
       })
       return Effect.andThen(
         acquireTableLoadLocks(loads.map(({ dataset }) => dataset.table)),

@@ -1,7 +1,7 @@
 /**
  * Reads what is stored about a company and needed to assess its share counts: its stored counts, which remain if the
- * SEC's company facts contain none (D38), and the closing prices and splits of its security. Also remembers which
- * closing prices were missing.
+ * SEC's company facts contain none (D38), and the closing prices and splits of its security. Also remembers what was
+ * known then, so that the counts are assessed again when it changes.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,7 +11,7 @@ import type { CompanyFact } from "../read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
-import { CurrentCount, type KnownSplit, unknownCount } from "../read/ShareCounts.ts"
+import { type CountedSplit, CurrentCount, type KnownSplit, unknownCount } from "../read/ShareCounts.ts"
 import { requeueDocument } from "./IngestWork.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
@@ -96,7 +96,7 @@ const Ratio = Schema.NullOr(Schema.Finite)
 
 const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, ticker: Schema.String, close: Ratio }))
 const decodeSplits = decodeRows(Schema.Struct({ day: Schema.String, ratio: Ratio }))
-const decodeReceiptRatios = decodeRows(Schema.Struct({ ratio: Schema.Finite }))
+const decodeReceiptRatios = decodeRows(Schema.Struct({ ratio: Ratio }))
 
 /** Known prices and splits of the company's security, which are used to check counts and public floats. */
 interface KnownPrices {
@@ -108,23 +108,22 @@ interface KnownPrices {
    * missing.
    */
   readonly awaited: { readonly ticker: string; readonly day: string } | undefined
+  /** What was known about the security. If it changes, the counts must be assessed again. */
+  readonly known: {
+    readonly splits: ReadonlyArray<KnownSplit>
+    readonly isReceipt: boolean
+    readonly sharesPerReceipt: number | null
+  }
 }
 
-/** Reads the newest stored number of ordinary shares per depositary receipt. Returns undefined if it is unknown. */
+/** Reads the newest stored number of ordinary shares per depositary receipt. Returns null if it is unknown. */
 const readSharesPerReceipt = Effect.fnUntraced(
   function* ({ cik, ticker }: Pick<Issuer, "cik" | "ticker">, symbols: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
-    // `infinity` puts the number in the row with the current count before the numbers of all filings.
     const [row] = yield* decodeReceiptRatios(sql`
-      select ads_ratio::float8 as ratio from (
-        select ads_ratio, 'infinity' as stated_on from float_outstanding where ticker = ${ticker}
-        union all
-        select ads_ratio, coalesce(reported_date, filed_at) from historical_float_pro
-        where ticker = any(${symbols}::text[]) and cik = ${cik}
-      ) as stated
-      where ads_ratio is not null order by stated_on desc limit 1
+      select find_shares_per_receipt(${cik}, ${ticker}, ${symbols}::text[]) as ratio
     `)
-    return row?.ratio
+    return row?.ratio ?? null
   },
 )
 
@@ -156,11 +155,8 @@ export const readKnownPrices = Effect.fnUntraced(
       current_security as materialized (select security from periods where ticker = ${ticker} and ends = 'infinity')
     `
     const splits = yield* decodeSplits(sql`
-      with ${periods}
-      select effective_date::text as day,
-        case when status = 'applied' then (split_to / split_from)::float8 end as ratio
-      from security_splits(${symbols}::text[], ${today}::text::date) join current_security using (security)
-      where status <> 'repeated' order by effective_date
+      select day::text, ratio::float8
+      from find_company_splits(${JSON.stringify([{ cik, ticker, symbols }])}::text::jsonb, ${today}::text::date)
     `)
     // One row per wanted day on which the symbol denoted the company's security. `close` is null if no close is stored.
     // A symbol without recorded changes (`not is_linked`) is accepted, because nothing contradicts the SEC's list,
@@ -184,58 +180,89 @@ export const readKnownPrices = Effect.fnUntraced(
       new Map(chosen.flatMap(({ close, day }) => close === null ? [] : [[day, close / sharesPerUnit]]))
     const newest = closes.find(({ day }) => day === days.toSorted().at(-1))
     const awaited = newest?.close === null ? { ticker: newest.ticker, day: newest.day } : undefined
-    const known: KnownPrices = { closes: makeCloses(closes, 1), splits, awaited }
-    if (!isReceipt) return known
-    const sharesPerReceipt = yield* readSharesPerReceipt(issuer, symbols)
+    const sharesPerReceipt = isReceipt ? yield* readSharesPerReceipt(issuer, symbols) : null
+    const known = { splits, isReceipt, sharesPerReceipt }
+    const ofShares: KnownPrices = { closes: makeCloses(closes, 1), splits, awaited, known }
+    if (!isReceipt) return ofShares
     const lastSplit = splits.at(-1)?.day ?? ""
     const ofReceipts: KnownPrices = {
-      closes: sharesPerReceipt === undefined
+      closes: sharesPerReceipt === null
         ? new Map()
         : makeCloses(closes.filter(({ day }) => day >= lastSplit), sharesPerReceipt),
       splits: [],
       awaited: undefined,
+      known,
     }
     return ofReceipts
   },
 )
 
-/** A company whose share counts were assessed, and the closing price that was missing for it, if any. */
-export interface AssessedCompany {
+/** A company whose share counts were assessed, with what was known about its security and what was found. */
+export interface AssessedCompany extends Pick<KnownPrices, "awaited" | "known"> {
   readonly cik: string
-  readonly awaited: KnownPrices["awaited"]
+  /** The current count, or null if it is unknown. Undefined if the stored one stays. */
+  readonly outstanding: string | null | undefined
+  readonly countedSplits: ReadonlyArray<CountedSplit>
 }
 
-/** Stores which closing prices were missing when the share counts of these companies were assessed. */
-export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
+/**
+ * Stores what the assessments of the companies' share counts were based on: which closing prices were missing, and
+ * which splits and numbers of shares per receipt were known. Also stores which splits the current counts include.
+ */
+export const saveAssessments = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const awaited = Array.from(new Map(companies.map((company) => [company.cik, company])).values())
-    .flatMap(({ awaited, cik }) => awaited === undefined ? [] : [{ cik, ...awaited }])
+  const latest = Array.from(new Map(companies.map((company) => [company.cik, company])).values())
+  const awaited = latest.flatMap(({ awaited, cik }) => awaited === undefined ? [] : [{ cik, ...awaited }])
   yield* sql`delete from edgar_awaited_closes where cik = any(${companies.map(({ cik }) => cik)}::text[])`
   yield* sql`
     insert into edgar_awaited_closes
     select * from jsonb_populate_recordset(null::edgar_awaited_closes, ${JSON.stringify(awaited)}::text::jsonb)
   `
+  const assessments = latest.map(({ cik, countedSplits, known, outstanding }) => ({
+    cik,
+    splits: known.splits,
+    is_receipt: known.isReceipt,
+    ads_ratio: known.sharesPerReceipt,
+    outstanding,
+    counted_splits: Object.fromEntries(countedSplits.map(({ day, isCounted }) => [day, isCounted])),
+  }))
+  const kept = latest.flatMap(({ cik, outstanding }) => outstanding === undefined ? [cik] : [])
+  yield* sql`
+    insert into edgar_assessments as stored (cik, splits, is_receipt, ads_ratio, outstanding, counted_splits)
+    select cik, splits, is_receipt, ads_ratio, outstanding, counted_splits
+    from jsonb_populate_recordset(null::edgar_assessments, ${JSON.stringify(assessments)}::text::jsonb)
+    on conflict (cik) do update set splits = excluded.splits, is_receipt = excluded.is_receipt,
+      ads_ratio = excluded.ads_ratio, outstanding = case when stored.cik = any(${kept}::text[])
+        then stored.outstanding else excluded.outstanding end,
+      counted_splits = case when stored.cik = any(${kept}::text[])
+        then stored.counted_splits else excluded.counted_splits end
+  `
 })
 
 /**
- * Queues the company facts again for companies whose share counts were assessed without a closing price that has been
- * stored since. The result therefore does not depend on whether prices or filings are ingested first.
+ * Queues the company facts again for companies whose share counts were assessed without something that has become known
+ * since: a missing closing price, a split, or the number of shares per receipt. The result therefore does not depend on
+ * whether they or the filings are ingested first.
  */
-export const requeueCompaniesWithNewCloses = Effect.gen(function* () {
+export const requeueOutdatedAssessments = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const today = yield* todayInChicago
   yield* sql.withTransaction(Effect.gen(function* () {
     const known = yield* sql<{ readonly cik: string }>`
-      delete from edgar_awaited_closes as awaited
-      where exists (
-          select from price_periods as bar
-          where bar.ticker = awaited.ticker and bar.date = awaited.day and bar.period in ('regular', 'day')
-        )
-        or exists (
-          select from daily_prices as priced
-          where priced.ticker = awaited.ticker and priced.date = awaited.day and priced.close is not null
-        )
-      returning cik
+      with priced as (
+        delete from edgar_awaited_closes as awaited
+        where exists (
+            select from price_periods as bar
+            where bar.ticker = awaited.ticker and bar.date = awaited.day and bar.period in ('regular', 'day')
+          )
+          or exists (
+            select from daily_prices as priced
+            where priced.ticker = awaited.ticker and priced.date = awaited.day and priced.close is not null
+          )
+        returning cik
+      )
+      select cik from priced union select find_outdated_assessments(${today}::text::date)
     `
     yield* Effect.forEach(known, ({ cik }) => requeueDocument(buildCompanyFactsUrl(cik)), { discard: true })
   }))
