@@ -208,7 +208,7 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
       const received = yield* Effect.forEach(Array.from({ length: 20 }), () => send("/health/live"), {
         concurrency: 10,
       })
-      assert.strictEqual(new Set(received.map(({ headers }) => headers["x-request-id"])).size, 20)
+      assert.strictEqual(new Set(received.map(({ headers }) => headers["x-request-id"])).size, received.length)
     }))
 
   it.effect("keeps a valid request id of the client, in the header and the body (D12)", () =>

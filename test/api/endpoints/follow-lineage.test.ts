@@ -133,16 +133,18 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       })
       const several = yield* ask(["SINGLE1", ...chains.slice(0, 10)])
       assert.deepStrictEqual([several.companies.length, several.more], [11, undefined])
-      const mixed = yield* ask(["SINGLE1", ...chains, "SINGLE2"])
-      assert.strictEqual(mixed.companies.length + (mixed.more ?? 0), 32)
+      const mixedTickers = ["SINGLE1", ...chains, "SINGLE2"]
+      const mixed = yield* ask(mixedTickers)
+      assert.strictEqual(mixed.companies.length + (mixed.more ?? 0), mixedTickers.length)
       assert.notInclude(mixed.lineage, "SINGLE")
       const last = `LONGSYMBOL${mixed.companies.length + 9}X7`
       assert.include(mixed.lineage, `LONGSYMBOL10X0..2010-01-01`)
       assert.strictEqual(mixed.companies.at(-1), last)
       const singles = Array.from({ length: 70 }, (_, index) => `SINGLE${index}`)
-      const first = yield* ask([...singles, ...chains.slice(0, 17)])
-      assert.strictEqual(first.companies.length + (first.more ?? 0), 87)
-      assert.includeMembers([...first.companies], chains.slice(0, 17).map((name) => name.replace("X0", "X7")))
+      const chainsAfterSingles = chains.slice(0, 17)
+      const first = yield* ask([...singles, ...chainsAfterSingles])
+      assert.strictEqual(first.companies.length + (first.more ?? 0), singles.length + chainsAfterSingles.length)
+      assert.includeMembers([...first.companies], chainsAfterSingles.map((name) => name.replace("X0", "X7")))
       assert.include(first.lineage, "SINGLE0, ")
     }))
 
@@ -427,7 +429,7 @@ layer(Layer.fresh(cachingService), { excludeTestServices: true })("A component o
       const { body, status } = yield* follow(`ticker=${tickers.join(",")}`)
       assert.strictEqual(status, 409)
       const symbols = listOf(valueAt(body, "error", "details", "symbols"))
-      assert.strictEqual(symbols.length, 50)
+      assert.strictEqual(symbols.length, tickers.length)
       assert.deepStrictEqual(
         symbols.map((symbol) => listOf(valueAt(symbol, "events")).length),
         symbols.map((_, index) => index < 25 ? 20 : 0),
