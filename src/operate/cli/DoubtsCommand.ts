@@ -42,18 +42,23 @@ const id = makeArgument(
 )
 
 /**
- * Prints the result of a decision about a doubt: the value that `dataset.field` has from now on, the number of rows
- * that were changed, and the fields of the same document that were decided together with it (`others`). `decision` and
- * `decided` are the earlier decision and its value; `decision` is null if there was none. If share counts depend on the
- * value (`isCount`), they are computed only by the next run of the ingest. A value of null means that it is unknown.
+ * Prints the result of a decision about a doubt: the value that `dataset.field` has from now on, the number of values
+ * that were changed in rows, and the fields of the same document that were decided together with it (`others`).
+ * `decision` and `decided` are the earlier decision and its value; `decision` is null if there was none. If share counts
+ * depend on the value (`isCount`), they are computed only by the next run of the ingest. A value of null means that it
+ * is unknown.
  */
 const reportDecision = (
-  { dataset, decided, decision, field, isCount, others, rows, value }: Effect.Success<ReturnType<typeof decideDoubt>>,
+  { changedValues, dataset, decided, decision, field, isCount, others, value }: Effect.Success<
+    ReturnType<typeof decideDoubt>
+  >,
 ) =>
   Console.log(
     [
       ...(decision === null ? [] : [`This replaces an earlier decision (${decision}): ${decided ?? "unknown"}.`]),
-      `${dataset}.${field} is ${value ?? "unknown"}, whenever the document is read again. Rows changed: ${rows}.`,
+      `${dataset}.${field} is ${
+        value ?? "unknown"
+      }, whenever the document is read again. Values changed: ${changedValues}.`,
       ...(others.length === 0 ? [] : [
         `The document may state only a part of what the holder owns, so the whole holder is ${
           value === null ? "hidden" : "shown"

@@ -739,7 +739,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
         assert.include(refused.err, reason ?? "")
       }
       const { out } = yield* run("ingest", "doubts", "correct", id, "120000000")
-      assert.include(out, "Rows changed: 1")
+      assert.include(out, "Values changed: 1")
       assert.notInclude(out, "replaces")
       assert.strictEqual((yield* readHistory)[1]?.[2], "120000000")
       assert.deepStrictEqual(
@@ -878,7 +878,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
         returning doubt_id::text as id
       `
       for (const [value, type] of [["0.075", "five_percent_owner"], ["0.2", "ten_percent_owner"], ["0.05", null]]) {
-        yield* run("ingest", "doubts", "correct", doubt?.id ?? "", value ?? "")
+        const { out } = yield* run("ingest", "doubts", "correct", doubt?.id ?? "", value ?? "")
+        assert.include(out, "Values changed: 2")
         const rows = yield* sql<{ readonly type: string | null }>`select owner_type as type from ownership`
         assert.deepStrictEqual(rows.map((row) => row.type), [type ?? null])
       }

@@ -451,8 +451,8 @@ const requireOneKind = Effect.fnUntraced(function* ({ dataset, field, id, url }:
  * is undefined, the value that the document states. Updates the rows built from the element. If share counts depend on
  * the value, the next run recomputes the company's share counts.
  *
- * Returns the doubt as it was before, the `value`, whether share counts depend on it (`isCount`), the number of changed
- * `rows`, and the columns of the `others` that were decided together with it.
+ * Returns the doubt as it was before, the `value`, whether share counts depend on it (`isCount`), the number of
+ * values that it changed in rows (`changedValues`), and the columns of the `others` that were decided together with it.
  *
  * Locks the company first. A run that is loading the company's rows therefore finishes before the decision is made, and
  * a run that loads them later finds the decision (`findLaterDecisions`).
@@ -479,7 +479,7 @@ export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: str
     const decision = chosen === undefined ? "confirmed" : "corrected"
     const decided = [doubt, ...yield* findRepeatedDoubts(doubt)]
     const tickers = (yield* Effect.forEach(decided, (one) => storeDecision(one, decision, value))).flat()
-    yield* Effect.forEach(
+    const tickersOfOthers = yield* Effect.forEach(
       others,
       (other) =>
         value === null
@@ -491,6 +491,7 @@ export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: str
       yield* updateMarketCaps(tickers)
       yield* requestCountsAgain([{ cik: doubt.cik, table: doubt.dataset }])
     }
-    return { ...doubt, value, isCount, rows: tickers.length, others: others.map(({ field }) => field) }
+    const changedValues = tickers.length + tickersOfOthers.flat().length
+    return { ...doubt, value, isCount, changedValues, others: others.map(({ field }) => field) }
   }))
 })
