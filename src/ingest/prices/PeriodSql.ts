@@ -33,8 +33,8 @@ const lastRegularMinute = close - 1
 /** The number of minutes after the close during which closing prints may still arrive. */
 const closingPrintMinutes = 5
 
-/** The minimum number of symbols whose bars on a day show what happened in the whole market. */
-const minMarketSymbols = 500
+/** The minimum number of symbols whose bars must show an early close for the market to be considered closed early. */
+const minEarlyCloseSymbols = 500
 
 /** The minimum number of symbols in which a pattern must occur to be reported. With fewer symbols, it may be chance. */
 export const minReportedSymbols = 10
@@ -168,7 +168,7 @@ const createBarDays = `
   select *,
     case
       when is_half_day then true
-      when symbols >= ${minMarketSymbols} then stops
+      when symbols >= ${minEarlyCloseSymbols} then stops
       else known_early and ended_early > ended_late
     end as closed_early
   from (
@@ -344,7 +344,7 @@ export const findContradictedDays = Effect.gen(function* () {
     select day::text as date, is_half_day, closed_early, ends_early, is_known
     from bar_days cross join lateral (
       select not is_half_day and ${isEarlyEnd("last_minute")} as ends_early,
-        closed_early and not is_half_day and symbols < ${minMarketSymbols} as is_known
+        closed_early and not is_half_day and symbols < ${minEarlyCloseSymbols} as is_known
     ) as early
     where ends_early or is_known or symbols >= ${minReportedSymbols}
       and case when is_half_day then not stops and last_minute >= ${lastRegularMinute} else stops end
@@ -447,48 +447,10 @@ export const findShortenedDays = Effect.gen(function* () {
 export const yearDays = 365
 
 /**
- * The share of a period's calendar days on which bars must be known for the period to count as known. It is a little
- * less than the share of sessions, which is five days in seven, minus holidays.
+ * The maximum number of days between two bars of a security, or between the start of the year and its first bar, for
+ * its high and low of the year to count as known. A longer hole may be one of files that were not ingested.
  */
-export const minKnownDays = 0.6
-
-/** Returns the SQL condition that bars of the whole market are known on a day. */
-const isMarketDay = (day: string) =>
-  `(${
-    ["day", "regular"].map((period) =>
-      `exists (
-        select from price_periods as bar where bar.date = ${day} and bar.period = '${period}'
-        offset ${minMarketSymbols - 1}
-      )`
-    ).join(" or ")
-  })`
-
-/** Returns an SQL query for the number of market days in the year that ends on a day. */
-export const countMarketDays = (day: string, condition = "true") =>
-  `(select count(*) from market_days where date > ${day} - ${yearDays} and date <= ${day} and ${condition})`
-
-/**
- * SQL statements that create the tables `market_days`, with the days on which bars of the whole market are known, and
- * `known_years`, with the last days of the years that become known to the market with this file. Only the file's days
- * can have become market days.
- */
-const createMarketDays = [
-  `create temp table market_days on commit drop as
-    select day::date as date, day::date in (select distinct date from new_periods)
-      and day::date not in (select date from market_days_before) as is_new
-    from generate_series(
-      (select min(date)::timestamp from price_periods), (select max(date)::timestamp from price_periods), '1 day'
-    ) as day where ${isMarketDay("day::date")}`,
-  "create index on market_days (date)",
-  "analyze market_days",
-  `create temp table known_years on commit drop as
-    select last_day from (
-      select distinct date + age as last_day from market_days cross join generate_series(0, ${yearDays - 1}) as age
-      where is_new
-    ) as years
-    where ${countMarketDays("last_day")} >= ${minKnownDays * yearDays}
-      and ${countMarketDays("last_day", "not is_new")} < ${minKnownDays * yearDays}`,
-]
+export const maxDaysWithoutBar = 10
 
 /** An SQL query for the complete days of the file. */
 const completeDays = `select date from (select distinct date from new_periods) as in_file
@@ -500,18 +462,13 @@ const completeDays = `select date from (select distinct date from new_periods) a
  *
  * Creates these tables. A session is one symbol on one day.
  * - `complete_before`: the complete days of the file, as far as they were complete before the merge.
- * - `market_days_before`: the days of the file on which bars of the whole market were known before the merge.
- * - `market_days` and `known_years`: see `createMarketDays`.
  * - `removed`: the parts of a session that had minute bars before but have none in the file.
  * - `changed`: the sessions whose totals have changed, and all sessions of days that the file completes.
- * - `touched`: the sessions to compute. These are all sessions in `changed`, all other sessions in the file, and the
- *   newest session of each symbol whose one-year high and low become known with this file.
+ * - `touched`: the sessions to compute. These are all sessions in `changed`, and all other sessions in the file.
  */
 export const mergePeriods = runStatements(
-  // These two queries read `price_periods` as it is before the merge.
+  // This query reads `price_periods` as it is before the merge.
   `create temp table complete_before on commit drop as ${completeDays}`,
-  `create temp table market_days_before on commit drop as
-    select date from (select distinct date from new_periods) as in_file where ${isMarketDay("in_file.date")}`,
   `create temp table removed on commit drop as
     with deleted as (
       delete from price_periods as known
@@ -536,17 +493,9 @@ export const mergePeriods = runStatements(
   // When a day becomes complete, all of its symbols get a close, even symbols that are not in the file.
   `insert into changed select distinct ticker, date from price_periods
     where date in (${completeDays} except select date from complete_before)`,
-  ...createMarketDays,
   `create temp table priced on commit drop as
     select ticker, date from new_periods union select ticker, date from changed`,
-  `create temp table touched on commit drop as
-    select ticker, date from priced
-    union
-    select ticker, newest.date
-    from known_years join price_periods as newest on newest.date = last_day
-    where not exists (
-      select from price_periods as later where later.ticker = newest.ticker and later.date > newest.date
-    )`,
+  "create temp table touched on commit drop as select ticker, date from priced",
 )
 
 /** The maximum distance in days between two records of the same split. Bars show which of the days is right. */

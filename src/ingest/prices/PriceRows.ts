@@ -12,11 +12,10 @@
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
 import {
-  countMarketDays,
   dependentDays,
   makeCloseMinuteSql,
   makeCompleteDayCondition,
-  minKnownDays,
+  maxDaysWithoutBar,
   runStatements,
   yearDays,
 } from "./PeriodSql.ts"
@@ -471,7 +470,7 @@ const intradayRunners: ComputedRows = {
 const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /**
- * Returns SQL for the new value of a screener column: `value`, or the column's old value if `value` is null for lack of
+ * Returns SQL for the new value of a screener column: `value`, or the old value `kept` if `value` is null for lack of
  * bars. `value` is computed from the last `days` days, or from a close that is up to `age` days older.
  *
  * Example: prices have been ingested since 1 June, and the gain over 90 days is null on 1 August. The row keeps its old
@@ -479,9 +478,12 @@ const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
  * `known.since`, it may come from another company or ignore a split. If closes are known from before the days begin, it
  * was computed from them for an earlier session, and does not describe the newest one.
  */
-const keepUnlessComputable = (value: string, column: string, days: number, age = 0) =>
+const keepUnlessComputable = (value: string, days: number, kept: string, age = 0) =>
   `coalesce(${value}, case when newest.date - ${days} >= known.since
-    and newest.date - ${days + age} < known.first_close then listed.${column} end)`
+    and newest.date - ${days + age} < known.first_close then ${kept} end)`
+
+/** Returns SQL for the old value of a screener column in dollars or shares, which a split since then makes wrong. */
+const keepUnlessRestated = (column: string) => `case when not known.is_restated then listed.${column} end`
 
 /**
  * Returns SQL for the gain in percent since `days` days before the newest session. The base is the last close on or
@@ -499,7 +501,7 @@ const gainSince = (days: number) =>
 const gainColumns = Object.fromEntries(
   gainDays.map((days) => {
     const column = `gain_${days}_day`
-    return [column, keepUnlessComputable(gainSince(days), column, days, maxCloseAge - 1)]
+    return [column, keepUnlessComputable(gainSince(days), days, `listed.${column}`, maxCloseAge - 1)]
   }),
 )
 
@@ -526,7 +528,8 @@ const joinNewestSession = `left join lateral (
  * no value is trusted, if the security's ticker changes or splits were corrected. `known.compared_since` is the day
  * since which the security's prices can be compared: the day of its latest contradicted split, or the first day of the
  * current period if its symbol is ambiguous. `known.first_close` is the day of the security's oldest known close or
- * session. `greatest` and `least` ignore nulls.
+ * session. `known.is_restated` means that a split has taken place since the row's values were stored. `greatest` and
+ * `least` ignore nulls.
  */
 const joinKnownSince = `cross join lateral (
     select min(starts) as began from symbol_periods as any_period where any_period.security = current_period.security
@@ -546,27 +549,46 @@ const joinKnownSince = `cross join lateral (
           (select min(date) from daily_prices as past where ${makePeriodCondition("past", "any_period")}),
           (select min(date) from price_periods as past where ${makePeriodCondition("past", "any_period")})
         )) from symbol_periods as any_period where any_period.security = current_period.security
-      ) as first_close
+      ) as first_close,
+      exists (
+        select from splits as applied
+        where applied.security = current_period.security and applied.status = 'applied'
+          and applied.effective_date > listed.last_updated::date and applied.effective_date <= newest.date
+      ) as is_restated
     from splits
     where splits.security = current_period.security and status = 'contradicted' and effective_date <= newest.date
   ) as known`
 
 /**
- * SQL join. The high and low of the last year, adjusted for splits. They are null unless most sessions of the year are
- * known: either the security's own, since it began, or those of the whole market. In the latter case, a security
- * without bars was not traded, for example because it was listed later.
+ * SQL join. `extremes` has the high and low of the security's bars in the last year, adjusted for splits, and
+ * `are_known`: whether these bars go back to the start of the year, or to the security's first day, without a hole of
+ * more than `maxDaysWithoutBar` days. Without bars that can be compared with the newest session, both are null.
  */
-const joinYearExtremes = `left join lateral (
-    select max(${adjustPrice("high", "current_period.security", "date", "newest.date")}) as high,
-      min(${adjustPrice("low", "current_period.security", "date", "newest.date")}) as low
-    from symbol_periods as any_period join price_periods as past on ${makePeriodCondition("past", "any_period")}
-    where any_period.security = current_period.security
-      and date > newest.date - ${yearDays} and period in ('regular', 'day')
-      and newest.date - ${yearDays} >= coalesce(known.compared_since, '-infinity')
-    having count(distinct date)
-        >= ${minKnownDays} * (newest.date - greatest(known.began - 1, newest.date - ${yearDays}))
-      or ${countMarketDays("newest.date")} >= ${minKnownDays * yearDays}
-  ) as extremes on true`
+const joinYearExtremes = `cross join lateral (
+    select max(high) as high, min(low) as low, max(days_before) <= ${maxDaysWithoutBar} as are_known
+    from (
+      select ${adjustPrice("high", "current_period.security", "date", "newest.date")} as high,
+        ${adjustPrice("low", "current_period.security", "date", "newest.date")} as low,
+        date - lag(date, 1, greatest(known.began, newest.date - ${yearDays})) over (order by date) as days_before
+      from symbol_periods as any_period join price_periods as past on ${makePeriodCondition("past", "any_period")}
+      where any_period.security = current_period.security
+        and date > newest.date - ${yearDays} and period in ('regular', 'day')
+        and newest.date - ${yearDays} >= coalesce(known.compared_since, '-infinity')
+    ) as bar
+  ) as extremes`
+
+/**
+ * Returns SQL for the new value of `high_365` or `low_365`, by the function `widest` (`greatest` or `least`) of SQL. If
+ * the year is not known, the row's old value is kept, but never inside the highs and lows that are known.
+ */
+const findExtreme = (column: "high_365" | "low_365", extreme: string, widest: "greatest" | "least") =>
+  keepUnlessComputable(
+    `case when extremes.are_known then ${extreme} end`,
+    yearDays,
+    // `greatest` and `least` ignore a null extreme, but an old value that is null must stay null.
+    `case when listed.${column} is not null and not known.is_restated
+      then ${widest}(listed.${column}, ${extreme}) end`,
+  )
 
 /**
  * SQL join. The mean and median volume of the sessions before the newest one, in shares on the newest session's day.
@@ -608,15 +630,15 @@ const screener: ComputedRows = {
     price: "newest.close",
     market_cap:
       "case when cap.ticker is null and newest.date is not null then listed.market_cap else cap.market_cap end",
-    high_365: keepUnlessComputable("extremes.high", "high_365", yearDays),
-    low_365: keepUnlessComputable("extremes.low", "low_365", yearDays),
-    average_volume: keepUnlessComputable("usual.mean", "average_volume", dependentDays),
-    median_volume_60: keepUnlessComputable("usual.median", "median_volume_60", dependentDays),
+    high_365: findExtreme("high_365", "extremes.high", "greatest"),
+    low_365: findExtreme("low_365", "extremes.low", "least"),
+    average_volume: keepUnlessComputable("usual.mean", dependentDays, keepUnlessRestated("average_volume")),
+    median_volume_60: keepUnlessComputable("usual.median", dependentDays, keepUnlessRestated("median_volume_60")),
     today_volume: "newest.volume",
     volume_change_percentage: keepUnlessComputable(
       toPercent("newest.volume", "nullif(usual.mean, 0)"),
-      "volume_change_percentage",
       dependentDays,
+      "listed.volume_change_percentage",
     ),
     ...gainColumns,
     num_gaps: "gaps.count",

@@ -44,9 +44,10 @@ const id = makeArgument(
 /**
  * Prints the result of a decision about a doubt: the value that `dataset.field` has from now on, the number of values
  * that were changed in rows, and the fields of the same document that were decided together with it (`others`).
- * `decision` and `decided` are the earlier decision and its value; `decision` is null if there was none. If share counts
- * depend on the value (`isCount`), they are computed only by the next run of the ingest. A value of null means that it
- * is unknown.
+ *
+ * `decision` and `decided` are the earlier decision and its value; `decision` is null if there was none. If share
+ * counts depend on the value (`isCount`), they are computed only by the next run of the ingest. A value of null means
+ * that it is unknown.
  */
 const reportDecision = (
   { changedValues, dataset, decided, decision, field, isCount, others, value }: Effect.Success<

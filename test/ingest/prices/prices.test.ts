@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import type { SchemaElement } from "hyparquet"
 import { type ColumnSource, parquetWriteBuffer, schemaFromColumnData } from "hyparquet-writer"
 import { gzipSync, zstdCompressSync } from "node:zlib"
-import { getMarketDay } from "../../../src/ingest/prices/MarketCalendar.ts"
+
 import { readParquetRows } from "../../../src/ingest/prices/ParquetBars.ts"
 import { maxReportedBadRows } from "../../../src/ingest/load/RowValidation.ts"
 import { ingestPriceFile, type PriceIngestOptions } from "../../../src/ingest/prices/PriceIngest.ts"
@@ -482,66 +482,57 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }])
       }))
 
-    it.effect("give the high and low of a year of which most sessions are known (resources: screener)", () =>
+    it.effect("give the high and low of a year without a hole of more than ten days (resources: screener)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const readExtremes = sql`select high_365, low_365 from screener`
         const unknown = [{ high_365: null, low_365: null }]
         const known = [{ high_365: "12.0000", low_365: "10.0000" }]
-        // A year has 365 days, and bars of three in five of them suffice.
-        const enoughSessions = 219
-        const days = DayBars.listDays("2025-06-16", 250).filter((day) => getMarketDay(day) !== "closed")
-        const newest = toMassiveFile(makeFlatDay("AAA", days.at(-1) ?? "", 10))
-        const oldest = toMassiveFile(makeFlatDay("AAA", days[0] ?? "", 12))
-        const others = (count: number) =>
-          toMassiveFile(days.slice(-1 - count, -1).flatMap((day) => makeFlatDay("AAA", day, 11)))
+        const year = DayBars.listDays("2025-06-16", 261)
+        const newestDay = "2026-06-15"
+        assert.strictEqual(year.at(-1), newestDay)
+        const without = (from: string, to: string) => year.filter((day) => day < from || day > to)
         for (
-          const [files, expected] of [
-            [[oldest, others(enoughSessions - 2), newest], known],
-            [[newest, others(enoughSessions - 2), oldest], known],
-            [[oldest, others(enoughSessions - 3), newest], unknown],
+          const [days, expected] of [
+            [year, known],
+            // From Friday, 5 September, to Monday, 15 September, are ten days.
+            [without("2025-09-06", "2025-09-14"), known],
+            [without("2025-09-06", "2025-09-15"), unknown],
+            // The year begins after 15 June, and ten days later is 25 June.
+            [without("2025-06-15", "2025-06-24"), known],
+            [without("2025-06-15", "2025-06-25"), unknown],
           ] as const
         ) {
+          const makeFile = (part: ReadonlyArray<string>) =>
+            toMassiveFile(
+              part.flatMap((day) => makeFlatDay("AAA", day, day === newestDay ? 10 : day === days[0] ? 12 : 11)),
+            )
           yield* emptyTables
           yield* DayBars.storeListing("AAA", {})
-          for (const file of files) yield* ingest(file)
-          assert.deepStrictEqual(yield* readExtremes, expected)
+          // The newest session is computed again when the oldest one, which has the high, is ingested.
+          yield* ingest(makeFile(days.slice(1)))
+          yield* ingest(makeFile(days.slice(0, 1)))
+          assert.deepStrictEqual(yield* readExtremes, expected, `${days.length} days`)
         }
       }))
 
-    it.effect("give the high and low of a year whose files have the whole market (resources: screener)", () =>
+    it.effect("extend a loaded high and low of a year, and drop them after a split (resources: screener)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const minMarketSymbols = 500
-        const enoughSessions = 219
-        const days = DayBars.listDays("2025-06-16", 250)
-        const readExtremes = sql`select high_365, low_365 from screener`
-        const storeMarket = (stored: ReadonlyArray<string>, symbols: number) =>
-          sql`
-            insert into price_periods (ticker, date, period, open, high, low, close, volume)
-            select 'M' || number, day, 'day', 1, 1, 1, 1, 1
-            from unnest(${stored}::text[]::date[]) as day cross join generate_series(1, ${symbols}::int) as number
-          `
-        // AAA was listed recently.
-        const own = days.slice(-3).flatMap((day, index) => makeFlatDay("AAA", day, 10 + index))
-        const makeMarketDay = (day: string | undefined, count: number) =>
-          `ticker,date,open,high,low,close,volume\n${
-            Array.from({ length: count }, (_, index) => `M${index + 1},${day},1,1,1,1,1\n`).join("")
-          }`
-        for (const isNewest of [false, true]) {
-          yield* emptyTables
-          yield* DayBars.storeListing("AAA", {})
-          yield* storeMarket(days.slice(1, enoughSessions), minMarketSymbols)
-          // Days without the whole market do not count.
-          yield* storeMarket(days.slice(enoughSessions + 1, -3), minMarketSymbols - 1)
-          if (!isNewest) yield* ingest(toMassiveFile(own))
-          assert.deepStrictEqual(yield* readExtremes, [{ high_365: null, low_365: null }])
-          yield* ingest(makeMarketDay(days[0], minMarketSymbols - 1))
-          assert.deepStrictEqual(yield* readExtremes, [{ high_365: null, low_365: null }])
-          yield* ingest(makeMarketDay(days[0], minMarketSymbols))
-          if (isNewest) yield* ingest(toMassiveFile(own))
-          assert.deepStrictEqual(yield* readExtremes, [{ high_365: "12.0000", low_365: "10.0000" }])
-        }
+        const readExtremes = sql`select high_365, low_365, average_volume::text from screener`
+        yield* emptyTables
+        yield* DayBars.storeSplit("AAA", "2026-06-04", 10, 1)
+        yield* DayBars.storeListing("AAA", { high_365: "50", low_365: "20", average_volume: "700" })
+        yield* ingest(toMassiveFile(makeFlatDay("AAA", "2026-06-01", 30)))
+        assert.deepStrictEqual(yield* readExtremes, [
+          { high_365: "50.0000", low_365: "20.0000", average_volume: "700" },
+        ])
+        yield* ingest(toMassiveFile([...makeFlatDay("AAA", "2026-06-02", 60), ...makeFlatDay("AAA", "2026-06-03", 15)]))
+        assert.deepStrictEqual(yield* readExtremes, [
+          { high_365: "60.0000", low_365: "15.0000", average_volume: "700" },
+        ])
+        yield* ingest(toMassiveFile(makeFlatDay("AAA", "2026-06-04", 150)))
+        assert.deepStrictEqual(yield* readExtremes, [{ high_365: null, low_365: null, average_volume: null }])
       }))
 
     it.effect("do not depend on a few bars of other symbols in the past (resources: screener)", () =>

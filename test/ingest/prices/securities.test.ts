@@ -355,7 +355,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         ["12.0000", "14.9000", null, "17.3228"],
       )
       assert.deepStrictEqual(yield* readGaps, [])
-      // Most sessions of the company are unknown now, so its high and low are, too.
+      // The company's bars have a hole now, so its high and low are unknown.
       yield* ingestBars(["TKR", "2026-03-31", 20], ["TKR", "2026-04-01", 20])
       const later = yield* readListing("TKR")
       assert.deepStrictEqual([later["low_365"], later["high_365"], later["gain_180_day"]], [null, null, null])
