@@ -463,13 +463,14 @@ $$;
 -- corrected the count, if the count was loaded or comes from a balance sheet, or if the cover page cannot be read.
 -- `counted_on` is the date of the count, and `filed_on` the day on which it was filed. `counted_splits` says for the days
 -- of splits whether the count is stated in the shares after them, as far as the ingest of filings has assessed it
--- (`edgar_assessments`). If `is_receipt` is true, `symbol` denotes depositary receipts, and each
--- receipt has represented `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all
--- symbols of the security, because rows from filings keep the symbol of their date (D38).
+-- (`edgar_assessments`). If `is_receipt` is true, `symbol` denotes depositary receipts, and each receipt has represented
+-- `ads_ratio` shares since `ratio_on` or earlier. `ambiguous_before` is the first day of the symbol's present use, if
+-- lineage is ambiguous before. Counts and ratios are looked up under all symbols of the security, because rows from
+-- filings keep the symbol of their date (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
   dataset text, ticker text, symbol text, shares numeric, counted_on date, filed_on date, counted_splits jsonb,
-  is_receipt boolean, ads_ratio numeric, ratio_on date
+  is_receipt boolean, ads_ratio numeric, ratio_on date, ambiguous_before date
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
@@ -478,7 +479,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- former symbol has a row next to the current symbol's row, the former symbol's row never belongs to the security,
   -- because another company uses that symbol now.
   used as materialized (
-    select symbol, former.ticker, former.starts, former.ends, case
+    select symbol, former.ticker, former.starts, former.ends, case when present.is_ambiguous then present.starts end
+        as ambiguous_before, case
         when former.ticker = symbol then '-infinity'
         when exists (select from public.screener as listed where listed.ticker = former.ticker) then 'infinity'
         else former.starts
@@ -511,10 +513,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The rows under the requested symbols, with the symbols that the security has used collected in arrays.
   counted as materialized (
     select dataset, symbol, outstanding, cik, is_receipt, stated_on, filed_at, is_whole, tickers, starts, ends,
-      owned_from
+      owned_from, ambiguous_before
     from present_rows join (
       select used.symbol, array_agg(used.ticker) as tickers, array_agg(used.starts) as starts,
-        array_agg(used.ends) as ends, array_agg(used.owned_from) as owned_from
+        array_agg(used.ends) as ends, array_agg(used.owned_from) as owned_from, max(ambiguous_before) as ambiguous_before
       from used group by used.symbol
     ) as histories using (symbol)
     where is_own and outstanding is not null
@@ -564,15 +566,19 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         where known.outstanding = covered.outstanding and since >= period.owned_from and since < period.ends
       )
     ),
-    case when covered.stated_on is null then filing.filed_at else covered.filed_at end,
-    assessed.counted_splits, is_receipt, unit.ads_ratio, unit.stated_on
-  from covered left join lateral (
+    coalesce(covered.filed_at, filing.filed_at),
+    assessed.counted_splits, is_receipt, unit.ads_ratio, unit.stated_on, ambiguous_before
+  from covered
+    -- The newest filing with this count, preferably one with a date: a number that is repeated without one may be a copy.
+    left join lateral (
       select coalesce(stated.reported_date, stated.filed_at) as stated_on, stated.filed_at
       from unnest(tickers, starts, ends) as period (ticker, starts, ends)
         join public.historical_float_pro as stated using (ticker)
-      where covered.stated_on is null and stated.outstanding_shares = covered.outstanding
+      where stated.outstanding_shares = covered.outstanding
+        and (covered.stated_on is null
+          or covered.filed_at is null and covered.stated_on = coalesce(stated.reported_date, stated.filed_at))
         and stated.filed_at >= period.starts and stated.filed_at < period.ends
-      order by stated_on desc, stated.filed_at desc limit 1
+      order by stated.reported_date is null, stated_on desc, stated.filed_at desc limit 1
     ) as filing on true
     left join lateral (
       select assessment.counted_splits from public.edgar_assessments as assessment
@@ -653,9 +659,16 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where known.alias = any (symbols)
     ), today) as counted
   ),
-  -- The counts with the newest close of their security. The close is null if there is none.
+  -- The counts with the newest close of their security. The close is null if there is none. `has_unknown_splits` means
+  -- that the count is from before an ambiguous ticker change, so that a split since then may be the security's or not.
   priced as materialized (
-    select counts.*, newest.security, newest.date, newest.close
+    select counts.*, newest.security, newest.date, newest.close, counted_on < ambiguous_before and exists (
+        select from public.split_status as split
+        where split.effective_date > counted_on and split.effective_date <= ambiguous_before and split.ticker in (
+          select symbol
+          union all select old_ticker from public.eligible_changes(today) where new_ticker = symbol
+        )
+      ) as has_unknown_splits
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
       using (symbol)
   ),
@@ -697,6 +710,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         when count(*) = 1 and min(close) is null then 'no close'
         when min(contradicted_on) is not null
           then 'a split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD') || ' whose ratio is unknown or contradicted'
+        when bool_or(has_unknown_splits)
+          then 'an ambiguous ticker history before ' || to_char(min(ambiguous_before), 'YYYY-MM-DD')
         when bool_or(shares is null) then 'an unknown number of shares of each class'
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
         -- The split can be one of the shares, or a change in the number of shares per receipt. Records do not tell

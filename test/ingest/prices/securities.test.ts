@@ -530,6 +530,43 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }
     }))
 
+  it.effect("takes a count for undecided if a split is between its date and its filing, wherever these are stored (D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-10", 10, 1)
+      yield* storeFiling("AAA", "2026-06-24", { reported_date: "2026-06-01", outstanding_shares: "3000" })
+      yield* storeCount("AAA", { outstanding: "3000", reported_date: "2026-06-01" })
+      yield* ingestBars(["AAA", "2026-06-25", 10])
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual(yield* sql`select market_cap from float_outstanding`, [{ market_cap: null }])
+    }))
+
+  it.effect("dates a count by a filing that says its date, not by a copy without one (D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-10", 10, 1)
+      yield* storeFiling("AAA", "2026-05-15", { reported_date: "2026-05-10", outstanding_shares: "30000" })
+      yield* storeFiling("AAA", "2026-06-20", { outstanding_shares: "30000" })
+      yield* storeListing("AAA", { outstanding: "30000", last_updated: "2026-06-25 10:00:00" })
+      yield* ingestBars(["AAA", "2026-06-25", 10])
+      assert.strictEqual(yield* readCap("AAA"), "30000.00")
+    }))
+
+  it.effect("has no market cap if a split may be that of a company in an ambiguous history (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      // Two companies give up the symbol AXA.
+      yield* storeChange("AXA", "AXB", "2026-06-01")
+      yield* storeChange("AXA", "AXC", "2026-07-10")
+      yield* storeFiling("AXB", "2026-05-06", { reported_date: "2026-05-05", outstanding_shares: "30000" })
+      yield* storeListing("AXB", { outstanding: "30000", last_updated: "2026-05-06 10:00:00" })
+      yield* ingestBars(["AXB", "2026-08-25", 10])
+      assert.strictEqual(yield* readCap("AXB"), "300000.00")
+      yield* storeSplit("AXA", "2026-05-20", 10, 1)
+      yield* ingestBars(["AXB", "2026-08-26", 10])
+      assert.isNull(yield* readCap("AXB"))
+    }))
+
   it.effect("finds the counts and ratios of filings under the company's former symbols (D38, D44)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables

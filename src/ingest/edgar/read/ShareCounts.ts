@@ -266,15 +266,31 @@ export interface CountedSplit {
   readonly isCounted: boolean | null
 }
 
+/** The smallest factor by which a number of shares plausibly changes in a year, except by a split. */
+const minGrowth = 2 / 3
+
+/** The largest such factor for a company with a forward split. */
+const maxGrowth = 1.5
+
 /**
- * Returns the position of the value that is nearest to `witness`, by factor, or undefined if another one is nearly as
- * near.
+ * The largest such factor for a company with a reverse split, which often issues many shares. It is below ten, so that
+ * reverse splits of 1 for 10 or more can be recognized.
  */
-const findNearest = (values: ReadonlyArray<number>, witness: number) => {
-  const [best, second] = values.map((value, position) => ({ position, distance: Math.abs(Math.log(value / witness)) }))
-    .toSorted((a, b) => a.distance - b.distance)
-  const isClear = best !== undefined && (second === undefined || best.distance < second.distance / 2)
-  return isClear ? best.position : undefined
+const maxGrowthWithReverseSplit = 9
+
+/**
+ * Returns the position of the only one of the `factors` of splits that explains the change from one number of shares to
+ * another, or undefined if several do, or none does. The rest of the change must be plausible without a split. For
+ * example, neither reading of 1,200,000 shares can be excluded if 1,000,000 came before a split of 5 for 4: they may
+ * include the split, or 200,000 new shares.
+ */
+const findOnlyExplanation = (factors: ReadonlyArray<number>, from: number, to: number, isReverse: boolean) => {
+  const largest = isReverse ? maxGrowthWithReverseSplit : maxGrowth
+  const plausible = factors.flatMap((factor, position) => {
+    const growth = to / (from * factor)
+    return growth >= minGrowth && growth <= largest ? [position] : []
+  })
+  return plausible.length === 1 ? plausible[0] : undefined
 }
 
 /**
@@ -303,6 +319,7 @@ const findCountedSplits = (
     (products, { ratio }) => products.concat((products.at(-1) ?? 1) * (ratio ?? 1)),
     [1],
   )
+  const isReverse = factors.some((factor) => factor < 1)
   const previous = earlier.findLast((other) =>
     other.accn !== accn && other.end < end && near.every(({ day }) => countDays(other.filed, day) > maxSplitDelay)
   )
@@ -312,13 +329,13 @@ const findCountedSplits = (
     ? undefined
     : findSplitFactor(others, previous.end, end)
   const byPrevious = isKnown && previous !== undefined && change !== undefined
-    ? findNearest(factors.map((factor) => val / factor), previous.val * change)
+    ? findOnlyExplanation(factors, previous.val * change, val, isReverse)
     : undefined
   // If the two numbers are in different shares, their ratio is that of a split, in one direction or the other.
   const pairs = factors.flatMap((cover, included) => factors.map((other) => ({ included, ratio: cover / other })))
   const ratios = Array.from(Map.groupBy(pairs, ({ ratio }) => ratio).values())
   const pair = isKnown && balance !== undefined
-    ? ratios[findNearest(ratios.map(([first]) => first?.ratio ?? 1), val / balance.val) ?? -1]
+    ? ratios[findOnlyExplanation(ratios.map(([first]) => first?.ratio ?? 1), balance.val, val, isReverse) ?? -1]
     : undefined
   const byBalance = pair?.length === 1 ? pair[0]?.included : undefined
   const decided = new Set([byPrevious, byBalance].filter((included) => included !== undefined))
