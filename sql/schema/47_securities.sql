@@ -252,7 +252,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   -- `seen` is the price change that bars show for the day, from the last close before to the open, as a logarithm like
   -- `change`, which is the change that the split's ratio implies. If the day has no bars, such as a Saturday, it is the
-  -- change on `seen_on`, the first day with bars in the five days after it. It is null if there is no such day, or if
+  -- change on `seen_on`, the first day with bars in the 30 days after it. It is null if there is no such day, or if
   -- there are no bars in the 30 days before the split.
   observed as (
     select grouped.*, tickers, starts, ends, ln(today.open / before.close) as seen,
@@ -261,7 +261,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       select bar.open, bar.date
       from unnest(tickers, starts, ends) as period (ticker, starts, ends)
         join public.price_periods as bar on bar.ticker = period.ticker
-          and bar.date between grouped.effective_date and grouped.effective_date + 5
+          and bar.date between grouped.effective_date and grouped.effective_date + 30
       where bar.date >= period.starts and bar.date < period.ends and bar.period in ('regular', 'day')
       order by bar.date, bar.period desc limit 1
     ) as today on not is_contradicted left join lateral (
