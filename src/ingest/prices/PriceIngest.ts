@@ -63,13 +63,13 @@ export interface PriceFileResult {
   readonly bars: number
   readonly skipped: SkippedBars
   /** Warnings about what the file's bars leave uncertain, as sentences. */
-  readonly doubts: ReadonlyArray<string>
+  readonly barWarnings: ReadonlyArray<string>
   /** Warnings about ticker changes that are recorded for the wrong day, as sentences. */
   readonly misdated: ReadonlyArray<string>
   /** The number of rows added, updated and so on, by dataset. */
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
   /** Symbols for which some values are null, with the reason. */
-  readonly doubtful: ReadonlyArray<IncompleteSymbol>
+  readonly incompleteSymbols: ReadonlyArray<IncompleteSymbol>
   /** The number of symbols whose sessions were recomputed because ticker changes, splits or closes have changed. */
   readonly corrected: number
 }
@@ -174,7 +174,7 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
  * Returns warnings about what the file's bars leave uncertain, as sentences: when the market closed on a day, and
  * whether the bars' times are their starts. With `check`, this includes patterns that only a few symbols show.
  */
-const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
+const listBarWarnings = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
     ...(yield* findContradictedDays).map(describeDoubtfulDay),
     ...(yield* findConflictingCloses).map(describeMixedCloses),
@@ -246,7 +246,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   skipped.outside += removed
   const hasPeriods = yield* sumBars
   if (!hasPeriods && !allowEmpty && file !== undefined) return yield* refuseEmptyFile(file, skipped)
-  const doubts = yield* describeDoubts(options)
+  const barWarnings = yield* listBarWarnings(options)
   const [shortenedDay] = yield* findShortenedDays
   if (shortenedDay !== undefined) return yield* refusePartialDay(label, shortenedDay)
   const corrected = yield* mergeSums(options)
@@ -254,11 +254,19 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
 
   yield* startStep(`${label}: merging`)
   const merged = yield* computeDatasets(options)
-  const doubtful = [
+  const incompleteSymbols = [
     ...yield* findContradictedSplits,
     ...(datasets.includes("screener") ? yield* storeMarketCaps : []),
   ]
-  const result: PriceFileResult = { bars: stored - removed, skipped, doubts, misdated, merged, doubtful, corrected }
+  const result: PriceFileResult = {
+    bars: stored - removed,
+    skipped,
+    barWarnings,
+    misdated,
+    merged,
+    incompleteSymbols,
+    corrected,
+  }
   if (check) return yield* new CheckPassed({ result })
   yield* yield* BeforeLoadCommit
   return result

@@ -24,7 +24,7 @@ const formatExamples = (names: Iterable<string>) => {
  * Describes which contents of a file were ignored and why, which of its bars look suspicious, and how many symbols have
  * trading sessions that were recomputed. Returns one line per note.
  */
-const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResult) => {
+const formatNotes = (file: string, { barWarnings, corrected, skipped }: PriceFileResult) => {
   const { closedDays, ignoredColumns, outside, symbols, testSymbols, volumeless } = skipped
   /** Describes bars that were left out for a reason, with examples. Returns an empty list if there are none. */
   const formatLeftOut = (names: Iterable<string>, count: number, noun: string, reason: string) =>
@@ -40,7 +40,7 @@ const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResu
         formatCountWithNoun(outside, "bar")
       } outside of the sessions from 04:00 to 20:00 in New York`,
     ]),
-    ...doubts.map((doubt) => `${file}: ${doubt}`),
+    ...barWarnings.map((warning) => `${file}: ${warning}`),
     ...(corrected === 0 ? [] : [
       `${file}: computed sessions of ${formatCountWithNoun(corrected, "symbol")} again, whose ticker changes, splits ` +
       "or closes have changed",
@@ -52,16 +52,16 @@ const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResu
  * Describes which ticker changes are recorded for the wrong day, and which symbols have null values, and why. These
  * facts concern all files around a day, so those in `told` are left out, and the described ones are added to it.
  */
-const formatRepeatedNotes = (file: string, { doubtful, misdated }: PriceFileResult, told: Set<string>) => {
+const formatRepeatedNotes = (file: string, { incompleteSymbols, misdated }: PriceFileResult, told: Set<string>) => {
   const isNew = (fact: string) => {
     const wasTold = told.has(fact)
     told.add(fact)
     return !wasTold
   }
-  const newlyDoubtful = doubtful.filter(({ reason, ticker }) => isNew(`${ticker}: ${reason}`))
+  const newSymbols = incompleteSymbols.filter(({ reason, ticker }) => isNew(`${ticker}: ${reason}`))
   return [
     ...misdated.filter(isNew).map((change) => `${file}: ${change}`),
-    ...Array.from(Map.groupBy(newlyDoubtful, ({ reason }) => reason), ([reason, rows]) => {
+    ...Array.from(Map.groupBy(newSymbols, ({ reason }) => reason), ([reason, rows]) => {
       const symbols = new Set(rows.map(({ ticker }) => ticker))
       return `${file}: values of ${formatCountWithNoun(symbols.size, "symbol")} are null, because of ${reason}: ` +
         formatExamples(symbols)

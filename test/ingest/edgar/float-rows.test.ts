@@ -545,6 +545,18 @@ describe("A public float", () => {
     )
   })
 
+  it("is not doubted for its date if an operator has declared the date unknown (decision 0103)", () => {
+    const facts = decode(makeText([], [{ end: "2030-06-30", val: 300_000_000, filed: "2026-02-25" }]))
+    const [float] = facts.floats
+    if (float === undefined) return assert.fail("There is no public float.")
+    const reasonsWith = (decisions?: Decisions) =>
+      assessCounts({ facts, filings: [], decisions }).floats.map(({ reasons }) => reasons)
+    assert.deepStrictEqual(reasonsWith(), [["has the date 2030-06-30, which is after the filing"]])
+    const url = listSources(ciks.apple, float)[0]
+    const key = formatDoubtKey({ table: "historical_float_pro", column: "reported_date", url, read: float.end })
+    assert.deepStrictEqual(reasonsWith(new Map([[key, { isConfirmed: false, value: null }]])), [[]])
+  })
+
   it("may be repeated in several filings, each of which has its own row (pitfall 8)", () => {
     const rows = historyOf(ciks.nvidia).filter((row) => String(row["details"]).includes("7820789330"))
     assert.deepStrictEqual(rows.map((row) => row["filed_at"]), ["2014-03-13", "2014-05-21", "2014-08-20", "2014-11-19"])

@@ -276,7 +276,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         for (const order of [bars, bars.toReversed()]) {
           yield* DayBars.emptyPrices
           let reasons: ReadonlyArray<string> = []
-          for (const bar of order) reasons = (yield* ingestBars(bar)).doubtful.map(({ reason }) => reason)
+          for (const bar of order) reasons = (yield* ingestBars(bar)).incompleteSymbols.map(({ reason }) => reason)
           results.push((yield* readResults).filter((result) => result.startsWith("gap")))
           if (expected === null) assert.include(reasons.join(), "whose ratio is unknown or contradicted")
           else assert.deepStrictEqual(reasons, [])

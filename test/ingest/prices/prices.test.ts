@@ -295,13 +295,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("end regular hours at 13:00 on the half days of the exchanges (resources: afterhours-stats)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const { doubts } = yield* ingest(toMassiveFile([
+        const { barWarnings } = yield* ingest(toMassiveFile([
           makeFlatBar("AAA", "2025-11-28", "09:30", 10),
           makeFlatBar("AAA", "2025-11-28", "12:59", 11),
           makeFlatBar("AAA", "2025-11-28", "15:59", 19),
           makeFlatBar("AAA", "2025-12-01", "09:30", 11.5),
         ]))
-        assert.deepStrictEqual(doubts, [])
+        assert.deepStrictEqual(barWarnings, [])
         assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["11.0000"])
         assert.strictEqual((yield* readTable("afterhours_stats"))[0]?.["reference_close"], "11.0000")
         assert.deepStrictEqual((yield* readTable("gap_stats")).map((row) => row["gap_percentage"]), ["4.5455"])
@@ -318,14 +318,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           ...(ticker === "S7" ? [makeFlatBar(ticker, day, "13:20", 12), makeFlatBar(ticker, day, "16:59", 13)] : []),
         ])
         yield* emptyTables
-        const { doubts } = yield* ingest(toMassiveFile(bars))
+        const { barWarnings } = yield* ingest(toMassiveFile(bars))
         const [row, ...others] = yield* readTable("afterhours_stats")
         assert.deepStrictEqual(
           [row?.["reference_close"], row?.["open_price"], row?.["close_price"], others.length],
           ["11.0000", "12.0000", "13.0000", 0],
         )
         const doubt = `The bars of ${day} show little trading after 13:00, but no early close was scheduled. `
-        assert.deepStrictEqual(doubts, [
+        assert.deepStrictEqual(barWarnings, [
           `${doubt}Because so many symbols show it, the close is taken at 13:00.`,
         ])
         // With one symbol fewer, the same bars are not conclusive, because a symbol may be halted or rarely traded.
@@ -333,13 +333,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const fewer = yield* ingest(toMassiveFile(bars.filter(({ ticker }) => ticker !== "S8")))
         assert.deepStrictEqual((yield* readTable("afterhours_stats"))[0]?.["reference_close"], "12.0000")
         assert.match(
-          fewer.doubts.join(),
+          fewer.barWarnings.join(),
           /^The bars of 2025-11-25 .* the close is taken at 16:00\. Ingest a file with more/,
         )
         // With only nine symbols, the bars are not even reported.
         yield* emptyTables
         const few = yield* ingest(toMassiveFile(bars.filter(({ ticker }) => /^S\d$/.test(ticker) && ticker !== "S3")))
-        assert.deepStrictEqual(few.doubts, [])
+        assert.deepStrictEqual(few.barWarnings, [])
       }))
 
     it.effect("end at the same time for all symbols of a day, also in a file with few of them (resources: daily-prices)", () =>
@@ -362,15 +362,15 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         // First the whole market shows the early close, then a correction for three symbols is ingested.
         yield* emptyTables
         yield* ingest(market)
-        assert.deepStrictEqual((yield* ingest(few)).doubts, [
+        assert.deepStrictEqual((yield* ingest(few)).barWarnings, [
           `No early close was scheduled for ${day}, but the bars that were ingested before show one. The close is ` +
           "taken at 13:00.",
         ])
         assert.deepStrictEqual(yield* readCloses, expected)
         // In reverse order, only the market file shows that the close of the three symbols was wrong.
         yield* emptyTables
-        assert.deepStrictEqual((yield* ingest(few)).doubts, [])
-        assert.deepStrictEqual((yield* ingest(market)).doubts, [
+        assert.deepStrictEqual((yield* ingest(few)).barWarnings, [])
+        assert.deepStrictEqual((yield* ingest(market)).barWarnings, [
           `The bars of ${day} show little trading after 13:00, but no early close was scheduled. Because so many ` +
           "symbols show it, the close is taken at 13:00.",
           `The close of ${day} is taken at 13:00, but that of 1 symbol that the file lacks was taken at 16:00. Ingest ` +
@@ -381,12 +381,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readCloses, expected)
         // A corrected market file shows that trading continued.
         const whole = symbols.flatMap((ticker) => makeFlatDay(ticker, day, 12))
-        const { doubts } = yield* ingest(toMassiveFile(whole))
-        assert.deepStrictEqual(doubts, [
+        const { barWarnings } = yield* ingest(toMassiveFile(whole))
+        assert.deepStrictEqual(barWarnings, [
           `The close of ${day} is taken at 16:00, but that of 1 symbol that the file lacks was taken at 13:00. Ingest ` +
           `the bars of ${day} of these symbols again: NEW`,
         ])
-        assert.deepStrictEqual((yield* ingest(few)).doubts, [])
+        assert.deepStrictEqual((yield* ingest(few)).barWarnings, [])
         assert.strictEqual((yield* readCloses)["NEW"], "19.0000")
       }))
 
@@ -396,7 +396,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const makeEarlyDay = (ticker: string) => ["09:30", "13:00"].map((time) => makeFlatBar(ticker, day, time, 10))
         yield* emptyTables
         yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap(makeEarlyDay)))
-        assert.deepStrictEqual((yield* ingest(toMassiveFile(makeFlatDay("AAA", day, 10)))).doubts, [
+        assert.deepStrictEqual((yield* ingest(toMassiveFile(makeFlatDay("AAA", day, 10)))).barWarnings, [
           `The close of ${day} is taken at 16:00, but that of 1 symbol that the file lacks was taken at 13:00. Ingest ` +
           `the bars of ${day} of these symbols again: BBB`,
         ])
@@ -404,7 +404,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* emptyTables
         yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap(makeEarlyDay)))
         const whole = yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap((ticker) => makeFlatDay(ticker, day, 10))))
-        assert.deepStrictEqual(whole.doubts, [])
+        assert.deepStrictEqual(whole.barWarnings, [])
       }))
 
     it.effect("are in doubt if trading goes on after a scheduled early close (resources: daily-prices)", () =>
@@ -412,12 +412,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* emptyTables
         const minReportedSymbols = 10
         const symbols = Array.from({ length: minReportedSymbols }, (_, index) => `S${index}`)
-        const { doubts } = yield* ingest(toMassiveFile(
+        const { barWarnings } = yield* ingest(toMassiveFile(
           symbols.flatMap((ticker) =>
             ["09:30", "15:00", "15:59"].map((time) => makeFlatBar(ticker, "2026-11-27", time, 10))
           ),
         ))
-        assert.deepStrictEqual(doubts, [
+        assert.deepStrictEqual(barWarnings, [
           "An early close was scheduled for 2026-11-27, but bars show trading after it. The close is taken at 13:00.",
         ])
       }))
@@ -436,12 +436,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           ]
         ) {
           yield* emptyTables
-          const { doubts } = yield* ingest(toMassiveFile([
+          const { barWarnings } = yield* ingest(toMassiveFile([
             makeFlatBar("AAA", day, "09:30", 10),
             makeFlatBar("AAA", day, "12:58", 11),
             makeFlatBar("BBB", day, time, 5),
           ]))
-          assert.match(doubts.join(), doubt, `${day} ${time}`)
+          assert.match(barWarnings.join(), doubt, `${day} ${time}`)
           const rows = (yield* readTable("daily_prices")).filter(({ ticker }) => ticker === "AAA")
           assert.strictEqual(rows.length, closes, `${day} ${time}`)
         }
@@ -980,13 +980,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const { skipped } = yield* ingest(toMassiveFile(bars))
         assert.deepStrictEqual([...skipped.volumeless], ["SPX"])
         const check = { check: true }
-        const { doubts } = yield* ingest(toMassiveFile(bars), "bars.csv", check)
+        const { barWarnings } = yield* ingest(toMassiveFile(bars), "bars.csv", check)
         assert.match(
-          doubts.join(),
+          barWarnings.join(),
           /^Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem/,
         )
         const starts = [...bars, makeFlatBar("AAA", "2026-06-01", "09:30", 10)]
-        assert.deepStrictEqual((yield* ingest(toMassiveFile(starts), "bars.csv", check)).doubts, [])
+        assert.deepStrictEqual((yield* ingest(toMassiveFile(starts), "bars.csv", check)).barWarnings, [])
         const file = yield* writeFile(
           "2026-06-01.csv",
           toMassiveFile([...bars, makeFlatBar("ZVZZT", "2026-06-01", "10:00", 1)]),
@@ -1018,8 +1018,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           const bars = makeSymbols(symbols).flatMap((ticker) =>
             times.map(([time, volume]) => makeFlatBar(ticker, "2026-06-01", time, 10, volume))
           )
-          const { doubts } = yield* ingest(toMassiveFile(bars), "bars.csv", { check })
-          assert.strictEqual(doubts.join().includes("seem to be the ends of the bars"), doubted, `${symbols} ${check}`)
+          const { barWarnings } = yield* ingest(toMassiveFile(bars), "bars.csv", { check })
+          assert.strictEqual(
+            barWarnings.join().includes("seem to be the ends of the bars"),
+            doubted,
+            `${symbols} ${check}`,
+          )
         }
       }))
 

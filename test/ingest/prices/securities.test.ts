@@ -237,9 +237,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         yield* DayBars.emptyTables
         for (const [day, from, to] of records) yield* storeSplit("AAA", day, from, to)
         const days = listDays("2026-05-25", 15)
-        const { doubtful } = yield* ingestBars(...days.map((day) => ["AAA", day, day < split ? 1 : 10] as const))
+        const { incompleteSymbols } = yield* ingestBars(
+          ...days.map((day) => ["AAA", day, day < split ? 1 : 10] as const),
+        )
         assert.deepStrictEqual((yield* readGaps).filter((row) => !row.endsWith(" 0.0000")), [])
-        assert.include(doubtful.map(({ ticker }) => ticker), "AAA")
+        assert.include(incompleteSymbols.map(({ ticker }) => ticker), "AAA")
       }),
   )
 
@@ -264,8 +266,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* storeSplit("AAA", "2026-06-02", 20, 21)
-      const { doubtful } = yield* ingestBars(["AAA", "2026-06-01", 21], ["AAA", "2026-06-02", 22])
-      assert.deepStrictEqual(doubtful, [])
+      const { incompleteSymbols } = yield* ingestBars(["AAA", "2026-06-01", 21], ["AAA", "2026-06-02", 22])
+      assert.deepStrictEqual(incompleteSymbols, [])
       assert.deepStrictEqual(yield* readGaps, ["AAA 2026-06-02 20.0000 10.0000"])
     }))
 
@@ -319,14 +321,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         reported_date: "2026-05-01",
         last_updated: "2026-05-02 10:00:00",
       })
-      const { doubtful } = yield* ingestBars(["AAA", "2026-06-01", 1], ["AAA", "2026-06-02", 1], [
+      const { incompleteSymbols } = yield* ingestBars(["AAA", "2026-06-01", 1], ["AAA", "2026-06-02", 1], [
         "AAA",
         "2026-06-03",
         30,
       ])
       assert.deepStrictEqual(yield* readGaps, [])
       assert.isNull((yield* readListing("AAA"))["market_cap"])
-      assert.deepStrictEqual(Array.from(new Set(doubtful.map(({ reason }) => reason))), [
+      assert.deepStrictEqual(Array.from(new Set(incompleteSymbols.map(({ reason }) => reason))), [
         "a split on 2026-06-03 whose ratio is unknown or contradicted",
       ])
     }))

@@ -39,28 +39,26 @@ export interface HoldingLine {
 
 type Lines = ReadonlyArray<HoldingLine>
 
-const isSameSet = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && a.isSubsetOf(b)
-
+/** Returns whether one of the sets contains the other. */
 const isNested = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.isSubsetOf(b) || b.isSubsetOf(a)
 
-/** Returns whether two lines with the same security and terms do not differ in any detail. */
-const isSamePosition = (line: HoldingLine, other: HoldingLine) =>
-  line.nature === other.nature && isSameSet(line.footnotes, other.footnotes) &&
-  isSameSet(line.security.optional, other.security.optional)
-
 /**
- * Returns whether two lines with the same security and terms could report either one position or two. This is so if one
- * line has only details (footnotes, optional words of the title) that the other line has as well. Two lines without any
- * difference report the same position, unless one of them reports a holding: a holding has only one line.
+ * Returns whether two lines that have the same security and terms, but differ in details, may report the same position
+ * nevertheless. This is so if one line merely leaves out footnotes or optional words of the title that the other line
+ * has. Example: `Common Stock` and `Common Stock` with a footnote may be the same shares. If each line has a footnote
+ * that the other one lacks, they are different shares.
  */
-const isUnclear = (line: HoldingLine, other: HoldingLine) =>
-  isSamePosition(line, other)
-    ? line.isHolding || other.isHolding
-    : isNested(line.footnotes, other.footnotes) && isNested(line.security.optional, other.security.optional)
+const mayBeSamePosition = (line: HoldingLine, other: HoldingLine) =>
+  isNested(line.footnotes, other.footnotes) && isNested(line.security.optional, other.security.optional)
 
 /**
- * Groups the lines by position: first by security and terms, and then by the details in which two positions can differ.
- * Returns null if it is unclear which lines report the same position.
+ * Groups the lines by position: first by security and terms, and then by the details in which two positions can differ
+ * (nature of ownership, footnotes, optional words of the title). Returns null if it is unclear which lines report the
+ * same position, because
+ *
+ * - lines with different details may report the same position (`mayBeSamePosition`), or
+ * - a line that reports a holding has the same details as another line. A position without transactions has only one
+ *   line, so the two may report two positions.
  */
 export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
   const groups = Map.groupBy(lines, ({ security, terms }) => JSON.stringify([security.name, terms]))
@@ -78,10 +76,10 @@ export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
     )
     // The lines of a position have equal details, so it is sufficient to compare the first lines.
     const firstLines = positionsOfGroup.flatMap(([first]) => first ?? [])
-    const isAnyUnclear = firstLines.some((line, index) =>
-      firstLines.slice(index + 1).some((other) => isUnclear(line, other))
+    const mayAnyBeSame = firstLines.some((line, index) =>
+      firstLines.slice(index + 1).some((other) => mayBeSamePosition(line, other))
     )
-    if (hasRepeatedHolding || isAnyUnclear) return null
+    if (hasRepeatedHolding || mayAnyBeSame) return null
     positions.push(...positionsOfGroup)
   }
   return positions

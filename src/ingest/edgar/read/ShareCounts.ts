@@ -932,7 +932,8 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
     ...(price === undefined ? [] : [formatPriceDoubt(`${price.count.val} shares of ${price.count.end}`, price.doubt)]),
     ...listOthers(fact, floats),
     ...(same === undefined ? [] : [`was also reported for ${same.end}`]),
-    ...(fact.date === undefined ? [] : [`has the date ${fact.date.stated}, which ${fact.date.reason}`]),
+    // The reason is null if an operator has declared the date unknown. The date is then no longer an open doubt.
+    ...(fact.date?.reason == null ? [] : [`has the date ${fact.date.stated}, which ${fact.date.reason}`]),
   ]
 }
 
