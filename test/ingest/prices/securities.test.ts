@@ -249,9 +249,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* storeSplit("AAA", "2026-06-03", 10, 1)
-      const { doubtful } = yield* ingestBars(["AAA", "2026-06-02", 1], ["AAA", "2026-06-22", 1.1])
+      const { incompleteSymbols } = yield* ingestBars(["AAA", "2026-06-02", 1], ["AAA", "2026-06-22", 1.1])
       assert.deepStrictEqual(yield* readGaps, [])
-      assert.include(doubtful.map(({ ticker }) => ticker), "AAA")
+      assert.include(incompleteSymbols.map(({ ticker }) => ticker), "AAA")
     }))
 
   it.effect("applies a split that is recorded for a Saturday and for the Monday after it once (D45)", () =>
