@@ -19,11 +19,23 @@ import { dependentDays, maxSplitDistance, runStatements, yearDays } from "./Peri
  * contains the first bars under B in May, another company used B then. The split belongs to that company, and all
  * sessions of the security that has used B since June must be computed again without it. The same applies if closes in
  * `daily_prices` around that day have changed, because they are evidence in the same way.
+ *
+ * Tables read:
+ * - `touched`: the sessions to compute, as `ticker` and `date`
+ * - `changed`: the sessions whose totals in `price_periods` this file has changed, and all sessions of days that it
+ *   completes
+ * - `stale`: the symbols whose closes in `daily_prices` other programs have changed, each with the first and last day;
+ *   both days are null for a changed share count, which is no evidence about splits
+ * - `price_periods`: all bars stored so far, including this file's
+ *
+ * The function `security_periods` returns the periods in which securities used the symbols. `is_linked` is true if
+ * ticker changes connect the period with another symbol of the same security.
  */
 export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
     `insert into touched
-      -- Splits with a changed session or close around their day, and the symbol under which they are recorded.
+      -- Splits with a changed session or close around their day, and the symbol under which they are recorded. The days
+      -- from "first" to "last" are around the split. "has_changed_closes" is true if a close there has changed.
       with recorded_splits as materialized (
         select ticker, effective_date, effective_date - ${maxSplitDistance} as first,
           effective_date + ${maxSplitDistance} as last, bool_or(is_close) as has_changed_closes

@@ -130,21 +130,37 @@ const readChanges = (line: XmlElement, title: string, traded: bigint | null) => 
 }
 
 /**
- * Reads a line of a table. `isHolding` is false if the line reports a transaction. The nature of ownership, such as `By
- * Trust`, is used only for indirect holdings. Amounts that the line does not state are null.
+ * Reads how the owner holds the securities on a line: directly, or indirectly, as in `By Trust`. `words` is part of
+ * `HoldingLine.terms`. `phrase` and `footnotes` become the line's `nature` and `footnotes`. For a direct holding,
+ * `words` is null and the others are empty: a nature of ownership that the form states nevertheless is ignored.
+ */
+const readOwnership = (line: XmlElement) => {
+  const ownershipNature = findOnlyChildElement(line, "ownershipNature")
+  if (readElementText(findValue(ownershipNature, "directOrIndirectOwnership")) === "D") {
+    return { words: null, phrase: "", footnotes: new Set<string>() }
+  }
+  const element = findOnlyChildElement(ownershipNature, "natureOfOwnership")
+  const { footnotes, phrase, words } = readNatureOfOwnership(
+    readElementText(findOnlyChildElement(element, "value")) ?? "",
+  )
+  // Filers refer to footnotes with `footnoteId` elements or in the text itself, as in `By Trust (1)`.
+  return { words, phrase, footnotes: new Set([...readFootnotes(element), ...footnotes]) }
+}
+
+/**
+ * Reads a line of a form's table, which reports a holding (`isHolding`) or a transaction. `context` contains the values
+ * that apply to all lines of the form. Amounts and dates that the line does not state, or that cannot be read, are
+ * null. `problem` says why an amount cannot be read; it is undefined if the line only does not state the amount.
  */
 const readLine = (line: XmlElement, isHolding: boolean, context: FormContext): DatedLine => {
   const { filingDate, firstDay, identify, removeIssuerName } = context
-  const nature = findOnlyChildElement(line, "ownershipNature")
-  const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
-  const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
-  const { footnotes, phrase, words } = readNatureOfOwnership(
-    readElementText(findOnlyChildElement(natureOfOwnership, "value")) ?? "",
-  )
+  const { footnotes, phrase, words } = readOwnership(line)
+  // The number held after the transaction, and the number bought, sold or otherwise traded in it.
   const held = readAmount(findOnlyChildElement(line, "postTransactionAmounts"), "sharesOwnedFollowingTransaction")
   const traded = readAmount(findOnlyChildElement(line, "transactionAmounts"), "transactionShares")
-  const underlying = findOnlyChildElement(line, "underlyingSecurity")
-  const shares = readAmount(underlying, "underlyingSecurityShares")
+  // Only lines about derivatives have an underlying security.
+  const underlyingSecurity = findOnlyChildElement(line, "underlyingSecurity")
+  const underlyingShares = readAmount(underlyingSecurity, "underlyingSecurityShares")
   const title = removeIssuerName(readElementText(findValue(line, "securityTitle")) ?? "")
   const stated = readStatedDate(findValue(line, "transactionDate"), filingDate, { firstDay, name: "transactionDate" })
   return {
@@ -152,18 +168,18 @@ const readLine = (line: XmlElement, isHolding: boolean, context: FormContext): D
     title,
     security: identify(title),
     terms: JSON.stringify([
-      isDirect ? null : words,
+      words,
       ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
-      identify(readElementText(findValue(underlying, "underlyingSecurityTitle")) ?? "").name,
+      identify(readElementText(findValue(underlyingSecurity, "underlyingSecurityTitle")) ?? "").name,
     ]),
-    nature: isDirect ? "" : phrase,
-    footnotes: new Set(isDirect ? [] : [...readFootnotes(natureOfOwnership), ...footnotes]),
+    nature: phrase,
+    footnotes,
     date: stated.value,
     stated,
     ...readChanges(line, title, traded.value),
     held: held.value,
-    underlying: computeUnderlying(isHolding, held.value, traded.value, shares.value),
-    problem: held.problem ?? shares.problem ?? traded.problem,
+    underlying: computeUnderlying(isHolding, held.value, traded.value, underlyingShares.value),
+    problem: held.problem ?? underlyingShares.problem ?? traded.problem,
   }
 }
 
@@ -210,21 +226,28 @@ const describeAmounts = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount
   }))
 
 /**
- * Sums the amounts of all positions on these lines. The sum is null without a problem if there are no lines. It is null
- * with a problem if it is unclear which lines belong to the same position, or if the amount of any position is unknown,
- * because the sum would then be wrong.
+ * Sums the amounts of all positions on these lines, which are those of one column, such as all lines about options. A
+ * position is what the owner holds of one security in one way; several transactions in it are several lines. Only the
+ * amount after the last transaction of each position counts. `getAmount` selects the amount of a line. Returns the sum
+ * in whole shares.
+ *
+ * Without lines, the sum is null and there is no problem. The sum is null with a problem, which an operator must
+ * resolve, if it is unclear which lines belong to the same position, if a form states an amount that is unclear or
+ * cannot be read, or if the sum is not a number of shares that can be stored. The sum is also null, but without a
+ * problem, if a form does not state the amount of a position at all.
  */
 const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<string> => {
   const doubt = (reason: string) => makeUnknown({ read: describeAmounts(lines, getAmount), reason })
   const positions = findPositions(lines)
   if (positions === null) return doubt("has lines that may be of one position or of several")
   const amounts = positions.map((position) => findAmount(position, getAmount))
+  // The doubt is about the sum, so it has the first reason only.
   const reason = amounts.find(({ problem }) => problem !== undefined)?.problem?.reason
   if (reason !== undefined) return doubt(reason)
   const sum = amounts.length === 0
     ? null
     // Once an amount is unknown, the sum remains null.
-    : amounts.reduce<bigint | null>((sum, { value }) => sum === null || value === null ? null : sum + value, 0n)
+    : amounts.reduce<bigint | null>((total, { value }) => total === null || value === null ? null : total + value, 0n)
   return Result.match(Xml.formatWholeShares(sum), {
     onSuccess: makeReading,
     onFailure: doubt,

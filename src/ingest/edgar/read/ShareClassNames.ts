@@ -329,18 +329,28 @@ const classifyShares = ({ after, before, core }: Phrase): ClassKind => {
   return has("share") ? "shares" : "unknown"
 }
 
-/** Determines the kind of security that a name describes, ignoring the link and what follows it. */
+/**
+ * Determines the kind of security that a name describes, ignoring the link and what follows it (`applyLink` takes them
+ * into account). The checks go from the most specific to the least specific kind, and each relies on those before it:
+ *
+ * 1. Words after the core make the kind uncertain, unless a plural noun ends the core: `OptionCareHealth` is a company
+ *    name, but `WarrantsTranche2` are warrants.
+ * 2. A name that describes common shares and another security may mean either: `unclear`.
+ * 3. Claims (the last noun of the core is `Warrants`, `Notes`, …), treasury shares, and other securities (`other`).
+ * 4. Units and shares, which have kinds of their own.
+ */
 const classifyCore = (phrase: Phrase): ClassKind => {
   const { after, before, core } = phrase
   const has = makeTester(core)
   const noun = core.findLast(({ role }) => nounRoles.has(role))
   const isClaim = noun?.role === "claim"
-  // `OptionCareHealth` is a company name, but `WarrantsTranche2` is not.
   if (after.length > 0 && noun?.isPlural !== true) return has("common", "part") ? "unclear" : "unknown"
   const isOther = isClaim || has("treasury") || isOtherSecurity(core)
   if (isOther && makeTester(before)("common")) return "unclear"
+  // `CommonStockPurchaseWarrants` only names the shares that the warrants are for.
   if (isClaim) return has("common") && (has("preferred") || after.length > 0) ? "unclear" : "other"
   if (has("treasury")) return "other"
+  // A word for a claim that is not the last noun, as in `WarrantShares`: these may be shares.
   if (has("claim")) return "unclear"
   if (isOther) {
     if (has("common")) return "unclear"

@@ -654,9 +654,16 @@ const findFloat = ({ accn, end }: CompanyFact, floats: ReadonlyArray<CompanyFact
     floats.findLast((float) => float.date === undefined && float.end <= end && countDays(float.end, end) <= maxFloatAge)
 
 /**
- * Divides the public float by a count. Returns undefined if the result is a plausible share price or if there is no
- * float to compare with, and a doubt otherwise. If the closing price on the date of the float is known, the result must
- * be close to it; otherwise, it must be within the usual range of prices.
+ * Checks a count against a public float, which is the market value in US dollars of the shares that affiliates of the
+ * company do not hold. Divided by the number of all shares, it gives the share price or somewhat less. Returns a doubt
+ * if that price is impossible, and undefined if it is plausible or if there is no float to compare with.
+ *
+ * - `floats`: the company's public floats, sorted by date. `findFloat` selects the one to compare with.
+ * - `closes`: closing prices, by the dates of public floats. If the close on the date of the float is known, the price
+ *   must be near it. Otherwise, the price must be within the usual range of share prices.
+ *
+ * Example: 25,123 shares and a float of 300,000,000 USD give a price of 11,941 USD, which suggests that the count is in
+ * thousands.
  */
 const findPriceDoubt = (
   count: CompanyFact,
@@ -665,6 +672,8 @@ const findPriceDoubt = (
 ): PriceDoubt | undefined => {
   const float = findFloat(count, floats)
   if (float === undefined) return undefined
+  // What the count may be on the date of the float, the most likely number first. There is a doubt only if the price is
+  // impossible for all of them. The doubt then states the price for the first.
   const counts = restate(count, [float.end], splits)
   const price = float.val / counts[0]
   const isRestatable = findSplitFactor(splits, count.end, float.end) !== undefined
