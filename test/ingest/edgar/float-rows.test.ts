@@ -291,6 +291,28 @@ describe("A share count", () => {
     assert.deepStrictEqual(reasons, ["", reason, reason, reason])
   })
 
+  it("with a number that an operator has replaced is an error, however often it is repeated (decision 0103)", () => {
+    const error = report("2025-08-15", 300_000_000)
+    const before = report("2025-05-15", 30_000_000)
+    const repeated = ["2025-11-15", "2026-02-15"].map((end) => report(end, error.val))
+    const decisions = decideOn(error.end, error.val, "30000000")
+    const { current, reasons } = assess(makeText([error, before, ...repeated]), [], decisions)
+    assert.strictEqual(current, 30_000_000)
+    const reason = "is more than eight times up or down from 30000000 on 2025-08-15"
+    assert.deepStrictEqual(reasons, ["", "", reason, reason])
+    const right = report("2026-05-15", 30_100_000)
+    assert.strictEqual(assess(makeText([error, before, ...repeated, right]), [], decisions).current, right.val)
+  })
+
+  it("that is copied across a split is not confirmed by another copy (decision 0103)", () => {
+    const copies = ["2025-08-05", "2025-11-05", "2026-02-05"].map((end) => report(end, 30_000_000))
+    const { current, reasons } = assess(makeText(copies), [{ day: "2025-10-01", ratio: 1 / 30 }])
+    assert.strictEqual(current, "doubtful")
+    assert.isEmpty(reasons[0])
+    assert.isNotEmpty(reasons[1])
+    assert.isNotEmpty(reasons[2])
+  })
+
   it("that an operator declares unknown does not bring an older one back (decision 0103)", () => {
     const [before, after] = [
       report("2025-05-15", 5_000_000, { accn: "0000000001-25-000001" }),
@@ -319,6 +341,13 @@ describe("A share count", () => {
     ))
     const { counts } = assessCounts({ facts, filings: [], closes: new Map([["2025-06-30", 3]]) })
     assert.deepStrictEqual(counts[0]?.reasons, ["differs from 16154327 on the balance sheet of 2025-12-31"])
+    const near = decode(makeText(
+      [report("2026-02-20", 5_000_000)],
+      [report("2025-06-30", 90_000_000, { accn, filed: "2026-02-28" })],
+      [report("2025-12-31", 1_000_000)],
+    ))
+    const [cover] = assessCounts({ facts: near, filings: [], closes: new Map([["2025-06-30", 3]]) }).counts
+    assert.include(cover?.reasons.join("; "), "differs from 1000000 on the balance sheet of 2025-12-31")
   })
 
   it.each([512_234_567, 5_123_456, 170_000_000, 17_000_000])(

@@ -451,6 +451,8 @@ interface SeriesEvidence {
   readonly countOwnReasons: (fact: CompanyFact) => number
   readonly isPlaceholder: (fact: CompanyFact) => boolean
   readonly isDecided: (fact: CompanyFact) => boolean
+  /** Returns whether the count has a number that an operator has replaced in another document of the company. */
+  readonly isKnownError: (fact: CompanyFact) => boolean
   readonly comparison: CountComparison
 }
 
@@ -494,7 +496,7 @@ const isInOtherUnit = (
  */
 const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
-  { balances, comparison, countOwnReasons, isDecided, isPlaceholder }: SeriesEvidence,
+  { balances, comparison, countOwnReasons, isDecided, isKnownError, isPlaceholder }: SeriesEvidence,
 ) => {
   const { agreesWithBalance, differsInUnit, isAlike } = comparison
   const doubts = new CountDoubts()
@@ -578,7 +580,10 @@ const compareSeries = (
     // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
     // evidence.
     const mayBeInThousands = suggestUnitError && newest.val < former.val
-    const isRepeated = suggestUnitError
+    // The number of the last report, although a split lies between, was copied, however many reports copy it.
+    const isRepeated = newest.val === former.val
+      ? false
+      : suggestUnitError
       ? !isDecided(former) && candidates.length > reliableDates.length &&
         (!mayBeInThousands || candidates.length >= 3)
       : new Set(similar.map(({ accn }) => accn)).size >= 2 && isConfirmedByOther
@@ -604,8 +609,12 @@ const compareSeries = (
     const sameError = Array.from(unitErrors).findLast(([fact]) => isAlike(fact, newest))
     if (isDecided(newest)) {
       rely(newest, [date])
-    } else if (countOwnReasons(newest) >= 2 || (isPlaceholder(newest) && reliable !== undefined)) {
-      // Such a count is marked but never becomes reliable. A placeholder is accepted only as the first count.
+    } else if (
+      countOwnReasons(newest) >= 2 || (reliable !== undefined &&
+        (isPlaceholder(newest) || (isKnownError(newest) && !differsInUnit(newest, reliable))))
+    ) {
+      // Such a count is marked but never becomes reliable, however often it is repeated. A placeholder is accepted only
+      // as the first count.
       if (reliable !== undefined) markJumps(date, reliable)
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
@@ -1027,13 +1036,20 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
    */
   const isOpposed = (balance: CompanyFact) =>
     balance.val >= minCount && findPriceDoubt(balance, knownFloats, { splits }) === undefined &&
-    knownCounts.some((cover) => cover.accn === balance.accn && !comparison.isAlike(cover, balance))
+    knownCounts.some((cover) => cover.accn === balance.accn && !comparison.agreesWithBalance(cover, balance))
   const balanceByFiling = new Map(
     balances.filter((count) => balanceSheetCounts.includes(count) || isOpposed(count))
       .map((count) => [count.accn, count]),
   )
 
-  const baseEvidence = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
+  const replaced = new Set(
+    [...counts, ...balances].flatMap((fact) => {
+      const settled = decided.get(fact)
+      return settled === undefined || settled.decision.isConfirmed ? [] : [Number(settled.read)]
+    }),
+  )
+  const isKnownError = (fact: CompanyFact) => replaced.has(fact.val) && !isDecided(fact)
+  const baseEvidence = { balances: balanceByFiling, comparison, isDecided, isKnownError, isPlaceholder }
   const unpriced = compareSeries(knownCounts, {
     ...baseEvidence,
     countOwnReasons: (fact) => (isPlaceholder(fact) ? 1 : 0) + (isFloat(fact) ? 1 : 0),
@@ -1056,10 +1072,9 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   }
   const onCover = compareSeries(knownCounts, { ...baseEvidence, countOwnReasons })
   const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKnown), {
+    ...baseEvidence,
     balances: new Map(),
-    comparison,
     countOwnReasons: () => 0,
-    isDecided,
     isPlaceholder: () => false,
   })
 
