@@ -224,7 +224,7 @@ describe("HTML", () => {
   /** The feed is XML. It is written in a folder that is above `src/site` in the list and cannot import from it. */
   const feed = "src/api/changelog/AtomFeed.ts"
 
-  it("is written only in templates that escape every value (SECURITY.md, documentation pages)", () => {
+  it("is written only in templates that escape every value (SECURITY.md)", () => {
     const tag = /(?<!\(\?)<\/?[a-z][a-z0-9-]*(?=\s|\/?>|$)|<!doctype/i
     // A placeholder for an API key in messages. Named groups in regular expressions are not HTML tags, either.
     const placeholder = "<key>"
@@ -234,17 +234,17 @@ describe("HTML", () => {
     assert.deepStrictEqual(found, [])
   })
 
-  it("is escaped by one function, which nothing but the templates can call (SECURITY.md, documentation pages)", () => {
+  it("is escaped by one function, which nothing but the templates can call (SECURITY.md)", () => {
     const escapes = sourceFiles.filter((file) => stringsOf(file).some((text) => /&(lt|#60|#x3c);/i.test(text)))
     assert.deepStrictEqual(escapes, [feed, markupModule])
     assert.notMatch(textOf(markupModule), /export const escape/)
   })
 
-  it("is taken from text only where a library or a page has built it (SECURITY.md, documentation pages)", () => {
+  it("is taken from text only where a library or a page has built it (SECURITY.md)", () => {
     assert.deepStrictEqual(filesWith(/\bnew Html\(/), ["src/site/Layout.ts", "src/site/Markdown.ts", markupModule])
   })
 
-  it("gets into a page only as the result of a template (SECURITY.md, documentation pages)", () => {
+  it("gets into a page only as the result of a template (SECURITY.md)", () => {
     const sinks = /\b(?:innerHTML|outerHTML|srcdoc|insertAdjacentHTML|createContextualFragment|setHTML\w*|writeln?)\b/
     const scripts = sourceFiles.filter((file) => file.endsWith(".js"))
     assert.deepStrictEqual(scripts.filter((file) => sinks.test(textOf(file))), [])

@@ -313,7 +313,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.lengthOf(yield* sql`select from accounts where name = 'erased-99'`, 0)
     }))
 
-  it.effect("ends keys within a second, and gives the account no new keys, credits or names (operations/erasure, D2)", () =>
+  it.effect("ends keys within a second, and gives the account no new keys, credits or names (D2, operations/erasure)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("cached")
@@ -344,7 +344,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.lengthOf(yield* sql`select from api_keys where account_id = ${account_id}`, 0)
     }))
 
-  it.effect("records requests in flight with their cost, anonymously (operations/erasure, D29)", () =>
+  it.effect("records requests in flight with their cost, anonymously (D29, operations/erasure)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key_id } = yield* createCustomer("in flight", { balance: 100 })

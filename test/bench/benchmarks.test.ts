@@ -33,7 +33,7 @@ const commands = Object.entries(packageJson.scripts).flatMap(([name, script]) =>
 )
 
 describe("The commands of the benchmarks", () => {
-  it.effect.each(commands)("`npm run $name` prints its options with --help and does nothing else (benchmarks)", ({
+  it.effect.each(commands)("`npm run $name` prints its options with --help and does nothing else (bench/README.md)", ({
     name,
     script,
   }) =>
@@ -46,7 +46,7 @@ describe("The commands of the benchmarks", () => {
     }))
 
   it.effect.each(commands)(
-    "`npm run $name` refuses an unknown option and names those it has (benchmarks)",
+    "`npm run $name` refuses an unknown option and names those it has (bench/README.md)",
     ({ name }) =>
       Effect.gen(function* () {
         const { exitCode, load, printed } = yield* choose(name, "--roundz", "3")
@@ -61,7 +61,7 @@ describe("The commands of the benchmarks", () => {
       }),
   )
 
-  it.effect("sets the options of the chosen command, and measures less with --quick (benchmarks)", () =>
+  it.effect("sets the options of the chosen command, and measures less with --quick (bench/README.md)", () =>
     Effect.gen(function* () {
       const { load } = yield* choose("bench", "--quick", "--only", "lineage-3:hit, float", "--connections", "1,32")
       assert.isDefined(load)
@@ -74,7 +74,7 @@ describe("The commands of the benchmarks", () => {
     }))
 
   it.effect.each([["--rounds", "0"], ["--rounds", "some"], ["--connections", "1,many"]])(
-    "refuses %s %s (benchmarks)",
+    "refuses %s %s (bench/README.md)",
     ([option = "", value = ""]) =>
       Effect.gen(function* () {
         const { exitCode, printed } = yield* choose("bench", option, value)
@@ -85,7 +85,7 @@ describe("The commands of the benchmarks", () => {
 })
 
 describe("The statistics of the benchmarks", () => {
-  it("interpolates quantiles between neighboring values, in any order (benchmarks)", () => {
+  it("interpolates quantiles between neighboring values, in any order (bench/README.md)", () => {
     assert.strictEqual(median([5, 1, 3]), 3)
     assert.strictEqual(median([4, 1, 3, 2]), 2.5)
     assert.strictEqual(quantile([10, 20], 0.1), 11)
@@ -94,7 +94,7 @@ describe("The statistics of the benchmarks", () => {
     assert.isNaN(median([]))
   })
 
-  it("measures the spread without the rounds of a busy moment (benchmarks)", () => {
+  it("measures the spread without the rounds of a busy moment (bench/README.md)", () => {
     assert.strictEqual(spreadOf([100, 100, 100, 100, 1]), 0)
     assert.strictEqual(spreadOf([90, 90, 100, 110, 110]), 0.2)
   })
@@ -115,7 +115,7 @@ const figures = (perSecond: number, p99: number | undefined): Round => ({
 })
 
 describe("The pairs of servers in the benchmarks", () => {
-  it("divides the rates that were measured side by side, not those of different rounds (benchmarks)", () => {
+  it("divides the rates that were measured side by side, not those of different rounds (bench/README.md)", () => {
     // In the second round, the machine is only a third as fast.
     const rounds = [
       { ...figures(300, 2), beside: { tickerline: figures(600, 3) } },
@@ -125,7 +125,7 @@ describe("The pairs of servers in the benchmarks", () => {
     assert.deepStrictEqual(pairRatios("tickerline", { rounds }, "p99"), [1.5, 2])
   })
 
-  it("omits a round in which one of the two failed or has no such figure (benchmarks)", () => {
+  it("omits a round in which one of the two failed or has no such figure (bench/README.md)", () => {
     const rounds = [
       figures(300, 2),
       { ...figures(100, undefined), beside: { tickerline: figures(200, 12) } },
@@ -136,12 +136,12 @@ describe("The pairs of servers in the benchmarks", () => {
 })
 
 describe("The load of the machine during a benchmark", () => {
-  it("counts the time of programs and other virtual machines, not idle time and interrupts (benchmarks)", () => {
+  it("counts the time of programs and other virtual machines, not idle time and interrupts (bench/README.md)", () => {
     const stat = "cpu  1000 200 30 999999 777777 55555 44444 4 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nctxt 9\n"
     assert.strictEqual(parseBusyTicks(stat), 1234)
   })
 
-  it("is said to be too high if others use the machine, at the start or later (benchmarks)", () => {
+  it("is said to be too high if others use the machine, at the start or later (bench/README.md)", () => {
     const quiet = { loadAverage: 0.1, cores: 2, others: 0.01 }
     assert.isFalse(isBusy(quiet))
     assert.isTrue(isBusy({ ...quiet, loadAverage: 1 }))

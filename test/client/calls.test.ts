@@ -253,7 +253,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.deepStrictEqual(rows.slice(1), later)
     }))
 
-  it.effect("both clients download complete lists as files (client guide)", () =>
+  it.effect("both clients download complete lists as files (guides/client)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
       const { bytes, rows, metadata } = yield* effects.gapStats.download({ ticker: "GAP7" })
@@ -276,7 +276,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.strictEqual(failed._tag, "ValidationError")
     }))
 
-  it.effect("both clients fail if a downloaded file is cut off (client guide)", () =>
+  it.effect("both clients fail if a downloaded file is cut off (guides/client)", () =>
     Effect.gen(function* () {
       const baseUrl = yield* startServer((_, response) => {
         response.writeHead(200, { "Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "9" }).end(
@@ -296,7 +296,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.isTrue(TickerlineError.is(other, "unreadable_answer"))
     }).pipe(Effect.scoped))
 
-  it.effect("a downloaded CSV or NDJSON file has all rows, even if a proxy hides that it was cut off (client guide)", () =>
+  it.effect("a downloaded CSV or NDJSON file has all rows, even if a proxy hides that it was cut off (guides/client)", () =>
     Effect.gen(function* () {
       const files = {
         csv: { type: "text/csv; charset=utf-8", body: `a,b\r\n1,"x ""\n"\r\n2,é\r\n` },
@@ -450,7 +450,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.isTrue(TickerlineError.is(error, "missing_api_key"))
     }))
 
-  it.effect("the Promise client rejects an aborted call with the reason of its signal (client guide)", () =>
+  it.effect("the Promise client rejects an aborted call with the reason of its signal (guides/client)", () =>
     Effect.gen(function* () {
       const controller = new AbortController()
       const promises = yield* makePromiseClient({
@@ -466,7 +466,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.strictEqual(before, "no")
     }))
 
-  it.effect("the Promise client fails with no_answer if no service runs, and throws on invalid options (client guide)", () =>
+  it.effect("the Promise client fails with no_answer if no service runs, and throws on invalid options (guides/client)", () =>
     Effect.gen(function* () {
       const promises = createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 })
       const error = yield* awaitRejection(() => promises.healthLive.get())

@@ -33,7 +33,7 @@ const setUp = Effect.gen(function* () {
 
 layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 seconds" })("follow", (it) => {
   it.effect.each(["stream", "polling"] as const)(
-    "delivers every change once and in order while connections are cut (%s, guides/changes)",
+    "delivers every change once and in order while connections are cut, with the transport %s (guides/changes)",
     (via) =>
       Effect.scoped(Effect.gen(function* () {
         const { effects, promises, proxy, start } = yield* setUp

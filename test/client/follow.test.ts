@@ -308,7 +308,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     }))
 
   it.effect.each(["stream", "polling"] as const)(
-    "rejects in a waiting Promise client when its signal is aborted (%s, guides/changes)",
+    "rejects in a waiting Promise client when its signal is aborted, with the transport %s (guides/changes)",
     (via) =>
       Effect.gen(function* () {
         const { requests, url } = yield* startChangeFeedStub(({ path }) =>
@@ -438,7 +438,7 @@ describe("A follower", () => {
       assert.strictEqual(script.urls.length, 3)
     }))
 
-  it.effect("retries the first connection like any other request (client guide)", () =>
+  it.effect("retries the first connection like any other request (guides/client)", () =>
     Effect.gen(function* () {
       const script = makeScript(() => ({ status: 503, body: makeErrorBody("data_refreshing") }))
       const { fiber } = yield* followScript(script, { retries: { times: 2 } })

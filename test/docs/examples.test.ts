@@ -111,18 +111,18 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In t
   })
 
   it.effect.each(files)(
-    "the examples in %s run and print what the document shows (documents)",
+    "the examples in %s run and print what the document shows (CONTRIBUTING.md)",
     (file) => check(file, file === clientGuide && !isUpdate ? ["sh"] : ["sh", "ts"]),
   )
 
   for (const file of filesWithPython) {
     it.effect.skipIf(isPythonMissing)(
-      nameWithReason(`the Python examples in ${file} run and print what the document shows (documents)`),
+      nameWithReason(`the Python examples in ${file} run and print what the document shows (CONTRIBUTING.md)`),
       () => check(file, ["python"]),
     )
   }
 
-  it.effect("every drawn chain is the one that the service returns (guides, lineage)", () =>
+  it.effect("every drawn chain is the one that the service returns (guides/lineage)", () =>
     Effect.gen(function* () {
       const { base, key } = yield* Reader
       const port = Number(new URL(base).port)
@@ -146,7 +146,7 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In t
       }
     }))
 
-  it.effect("every reason to refuse a chain is drawn (guides, lineage)", () =>
+  it.effect("every reason to refuse a chain is drawn (guides/lineage)", () =>
     Effect.sync(() => {
       const shown = files.flatMap(readCodeBlocks).filter(({ language }) => language === "chain").map(({ text }) => text)
         .join()
@@ -167,7 +167,7 @@ const knownLanguages = new Set(
 )
 
 describe("The documents", () => {
-  it("have only known kinds of code blocks, and output only after runnable blocks (documents)", () => {
+  it("have only known kinds of code blocks, and output only after runnable blocks (CONTRIBUTING.md)", () => {
     const wrong = files.flatMap((file) =>
       readCodeBlocks(file).filter((fence, at, all) => {
         const before = all[at - 1]

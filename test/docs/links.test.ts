@@ -31,7 +31,7 @@ const isServed = (path: string) =>
 const served = documents.flatMap((file) => linksOf(file).filter((link) => link.startsWith("/")))
 
 describe("The links in the documents", () => {
-  it.each(documents)("lead to existing targets in %s (documents)", (file) => {
+  it.each(documents)("lead to existing targets in %s (CONTRIBUTING.md)", (file) => {
     const dead = linksOf(file).filter((link) => {
       if (/^https?:/.test(link)) return false
       if (link.startsWith("/")) return !isServed(link.split("#")[0] ?? link)
@@ -66,7 +66,7 @@ const findForbiddenReferences = ({ text }: Page) => {
 layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
   const open = (path: string) => Service.requestJson(path, { key: null })
 
-  it.effect("has no dead links on pages that can be reached from the start page or a guide (§9.4, documentation)", () =>
+  it.effect("has no dead links on pages that can be reached from the start page or a guide (§9.4, README.md)", () =>
     Effect.gen(function* () {
       const pages = new Map<string, Page>()
       const wanted = new Map<string, string>([

@@ -389,7 +389,7 @@ const connectionRow = "Prepared statements of a connection"
 const maxBackendMebibytes = 64
 
 describe("The table of SECURITY.md", () => {
-  it("names exactly the structures that this file fills, and those with a test of their own (SECURITY.md, memory)", () => {
+  it("names exactly the structures that this file fills, and those with a test of their own (SECURITY.md)", () => {
     const filled = listed.filter(({ isFilledHere }) => isFilledHere).map(({ name }) => name)
     assert.sameMembers(filled, [...Object.keys(fillers), connectionRow])
     assert.isAtLeast(listed.length, filled.length + 3)
@@ -404,7 +404,7 @@ layer(database, { excludeTestServices: true, timeout: "60 seconds" })("The servi
   )
 
   it.effect.each(filledHere)(
-    "keeps $name within its bounds (SECURITY.md, memory)",
+    "keeps $name within its bounds (SECURITY.md)",
     ({ fill, maxEntries, maxMebibytes }) =>
       Effect.gen(function* () {
         const before = measureMemory()
@@ -429,7 +429,7 @@ const cachedEntries = 4_000
 
 describe("A cache counts all bytes that it holds", () => {
   it.each(cacheShapes)(
-    "if it has results of $body bytes, and $link bytes in a header (SECURITY.md, memory)",
+    "if it has results of $body bytes, and $link bytes in a header (SECURITY.md)",
     ({ body, link }) => {
       const before = measureMemory()
       const { bytes, entries } = makeCacheMemory(1_000_000_000)
@@ -448,7 +448,7 @@ describe("A cache counts all bytes that it holds", () => {
   )
 
   it.effect.each(cacheShapes)(
-    "if it has responses of $body bytes, and $link bytes in a header (SECURITY.md, memory)",
+    "if it has responses of $body bytes, and $link bytes in a header (SECURITY.md)",
     ({ body, link }) =>
       Effect.gen(function* () {
         const { store } = yield* makeResponseCache
@@ -498,7 +498,7 @@ describe("A cache counts all bytes that it holds", () => {
 layer(serviceWithSettings({ DATABASE_POOL_SIZE: "1" }), { excludeTestServices: true, timeout: "120 seconds" })(
   "The service",
   (it) => {
-    it.effect(`keeps ${connectionRow} within its bounds (SECURITY.md, memory)`, () =>
+    it.effect(`keeps ${connectionRow} within its bounds (SECURITY.md)`, () =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
         const sql = yield* SqlClient.SqlClient

@@ -18,7 +18,7 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 import * as Service from "../support/Service.ts"
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The recipes", (it) => {
-  it.effect("compile, migrate a database, and do what they say (documents)", () =>
+  it.effect("compile, migrate a database, and do what they say (CONTRIBUTING.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       assert.isAbove(recipeBlocks.length, 15)

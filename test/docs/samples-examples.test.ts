@@ -33,7 +33,7 @@ const replaceChangingValues = (response: unknown) =>
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/examples.json", (it) => {
-  it.effect("contains the service's responses with the sample data (§4.5, OpenAPI examples)", () =>
+  it.effect("contains the service's responses with the sample data (§4.5)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const responses = yield* Effect.forEach(

@@ -39,7 +39,7 @@ describe("SECURITY.md", () => {
     assert.deepStrictEqual(findMissingCitations(citations), [])
   })
 
-  it("rightly says that the service contacts only PostgreSQL, the trace collector, the mail server, the identity provider, the SEC and webhook receivers (SECURITY.md, API7)", () => {
+  it("rightly says that the service contacts only PostgreSQL, the trace collector, the mail server, the identity provider, the SEC and webhook receivers (SECURITY.md)", () => {
     const requesting = [
       /(?<!\.)\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
@@ -94,7 +94,7 @@ const makeAdvisories = (severity: string) => ({
 })
 
 layer(NodeServices.layer, { excludeTestServices: true })("The dependency audit", (it) => {
-  it.effect("fails on a vulnerability of high severity, and prints a warning if it cannot run (SECURITY.md, audit)", () =>
+  it.effect("fails on a vulnerability of high severity, and prints a warning if it cannot run (SECURITY.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem

@@ -43,27 +43,27 @@ const files = globSync(
 const citations = files.flatMap((file) => findCodes(readText(file)).map((code) => ({ code, file })))
 
 describe("docs/specification.md", () => {
-  it("defines every code that code, tests or documents cite (documents)", () => {
+  it("defines every code that code, tests or documents cite (CONTRIBUTING.md)", () => {
     assert.isAbove(citations.length, 2_000)
     const defined = new Set(rules.flatMap(definedCodes))
     assert.deepStrictEqual(citations.filter(({ code }) => !defined.has(code)), [])
   })
 
-  it("has no rule that neither code nor a test cites (documents)", () => {
+  it("has no rule that neither code nor a test cites (CONTRIBUTING.md)", () => {
     assert.isAbove(rules.length, 60)
     const cited = new Set(citations.filter(({ file }) => !file.endsWith(".md")).map(({ code }) => code))
     const isCited = ({ code }: Rule) => cited.has(code) || Array.from(cited).some((one) => one.startsWith(`${code}.`))
     assert.deepStrictEqual(rules.filter((rule) => !isCited(rule)).map(({ code }) => code), [])
   })
 
-  it("defines each code once, the decisions without gaps (documents)", () => {
+  it("defines each code once, the decisions without gaps (CONTRIBUTING.md)", () => {
     const codes = rules.map(({ code }) => code)
     assert.deepStrictEqual(codes, Array.from(new Set(codes)))
     const decisions = codes.filter((code) => code.startsWith("D"))
     assert.deepStrictEqual(decisions, decisions.map((_, index) => `D${index + 1}`))
   })
 
-  it("links each rule to code that exists (documents)", () => {
+  it("links each rule to code that exists (CONTRIBUTING.md)", () => {
     for (const { code, text } of rules) {
       const links = Array.from(text.matchAll(/\]\(\.\.\/([^)#]+)\)/g), ([, path = ""]) => path)
       // §9 is only a chapter heading and needs no link to code.

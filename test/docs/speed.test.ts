@@ -36,12 +36,12 @@ const makeReport = (own: number, rival: number) => ({
 })
 
 describe("The figures of speed in the README", () => {
-  it("are those of the newest report: `npm run speed-table` writes them (README)", () => {
+  it("are those of the newest report: `npm run speed-table` writes them (README.md)", () => {
     const readme = readFileSync(join(projectRoot, "README.md"), "utf8")
     assert.strictEqual(normalize(replaceSpeedSection(readme)), normalize(readme))
   })
 
-  it("name a rival that is faster (README)", () => {
+  it("name a rival that is faster (README.md)", () => {
     const slower = makeSpeedSection("report", makeReport(800, 1_000))
     assert.include(slower, "| A screener with five filters | 800 | 1,000 |")
     assert.include(slower, "Rivals are faster for a screener with five filters (Fastify, by 25%).")

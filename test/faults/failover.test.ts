@@ -87,7 +87,7 @@ const database = () =>
   )
 
 layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With synchronous replication,", (it) => {
-  it.effect("a failover under load records and charges each answered request once (RELIABILITY.md, D29)", () =>
+  it.effect("a failover under load records and charges each answered request once (D29, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, key } = yield* CustomerUsage.createCustomer("failover", { tier: "ultimate", balance: credit })
@@ -118,7 +118,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
 })
 
 layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With asynchronous replication,", (it) => {
-  it.effect("two simultaneous primaries never record the same usage (RELIABILITY.md, D29)", () =>
+  it.effect("two simultaneous primaries never record the same usage (D29, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, key } = yield* CustomerUsage.createCustomer("split", { tier: "ultimate", balance: credit })

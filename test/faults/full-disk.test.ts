@@ -21,7 +21,7 @@ const database = Service.TestKeys.layer.pipe(
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full disk", (it) => {
   it.effect.skipIf(!mayMount)(
-    "does not stop reads; usage is buffered, which log and health check explain, and recorded when there is space again (RELIABILITY.md, D29)",
+    "does not stop reads; usage is buffered, which log and health check explain, and recorded when there is space again (D29, RELIABILITY.md)",
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem

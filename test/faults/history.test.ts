@@ -15,7 +15,7 @@ import { runHistoryWorkload } from "../support/HistoryWorkload.ts"
 const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)
 
 layer(database, { excludeTestServices: true, timeout: "180 seconds" })("The history", (it) => {
-  it.effect("stays the same for readers and complete for consumers while servers are killed (0113, 0114, 0115)", () =>
+  it.effect("stays the same for readers and complete for consumers while servers are killed (decision 0113, decision 0114, decision 0115)", () =>
     Effect.gen(function* () {
       const summary = yield* runHistoryWorkload({
         seed: Number(process.env["HISTORY_SEED"] ?? 113),

@@ -48,7 +48,7 @@ const makeLongQuery = (number: number) => {
 }
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("A small heap", (it) => {
-  it.effect("is enough for any number of long queries that all differ (SECURITY.md, memory)", () =>
+  it.effect("is enough for any number of long queries that all differ (SECURITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(makePoolableClientLayer({ url, applicationName: "tickerline-test" }))

@@ -67,7 +67,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("responds with 503 while the pooler is full or down, and recovers afterwards (RELIABILITY.md, §7.2)", () =>
+  it.live("responds with 503 while the pooler is full or down, and recovers afterwards (§7.2, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { context, port, running, otherProgram } = yield* startService({ max_client_conn: "20" })
       const away = Effect.gen(function* () {

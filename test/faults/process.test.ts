@@ -157,7 +157,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       }
     }))
 
-  it.effect("sends the same responses whatever the machine's time zone (RELIABILITY.md, §2, D19)", () =>
+  it.effect("sends the same responses whatever the machine's time zone (§2, D19, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { key } = yield* customer
       const zones = ["Asia/Tokyo", "America/Los_Angeles"]
@@ -205,7 +205,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* charged(account_id), lastLimit)
     }))
 
-  it.effect("reports that the database was killed during a load, exits with 1 and keeps the old rows (RELIABILITY.md, D31)", () =>
+  it.effect("reports that the database was killed during a load, exits with 1 and keeps the old rows (D31, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const server = yield* Dedicated.DedicatedPostgres

@@ -141,7 +141,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
       assert.notInclude(JSON.stringify(rows), "whsec_")
     }))
 
-  it.effect("records keys without the key or its digest (operations/audit, §8)", () =>
+  it.effect("records keys without the key or its digest (§8, operations/audit)", () =>
     Effect.gen(function* () {
       const { out, rows: [created] } = yield* auditOf("keys", "create", "--account", "keys", "--tier", "pro")
       const key = out.trim()

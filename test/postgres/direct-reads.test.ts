@@ -129,7 +129,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
       assert.include(Array.from(described[1]?.attributes ?? [], ([key]) => key), "db.query.text")
     }))
 
-  it.effect("shares its connections with SqlClient, so that the pool's size is the total (operations)", () =>
+  it.effect("shares its connections with SqlClient, so that the pool's size is the total (operations/settings)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { query } = yield* Reader
@@ -152,7 +152,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
       yield* checkPool("after cancellation")
     }))
 
-  it.effect("repeats a query whose connection was closed while it ran (57P01, §7.2)", () =>
+  it.effect("repeats a query whose connection was closed with 57P01 while it ran (§7.2)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       const fiber = yield* startSleep("closed", 0.5)

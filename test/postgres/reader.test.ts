@@ -215,7 +215,7 @@ describe("The reader's connections", () => {
       assert.deepStrictEqual(exits.map(({ _tag }) => _tag), ["Success", "Failure"])
     }).pipe(Effect.scoped))
 
-  it.effect("are reused, and closed after a minute without use (operations)", () =>
+  it.effect("are reused, and closed after a minute without use (decision 0140)", () =>
     Effect.gen(function* () {
       const { counts, read } = yield* makeServer({ statement: Effect.succeed([]) })
       const reads = 20

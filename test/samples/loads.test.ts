@@ -15,7 +15,7 @@ const TestLayer = Layer.unwrap(
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
 layer(TestLayer, { excludeTestServices: true })("the fictional market in PostgreSQL", (it) => {
-  it.effect("has every row of every file, and prices for most share counts (samples/README)", () =>
+  it.effect("has every row of every file, and prices for most share counts (samples/README.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem

@@ -141,7 +141,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Files
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("generates identical files for the same seed and other files for another seed (samples/README)", () =>
+  it.effect("generates identical files for the same seed and other files for another seed (samples/README.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home } = yield* Market
@@ -150,7 +150,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.notStrictEqual(hashFolder(other.home), hashFolder(home))
     }))
 
-  it.effect("writes one file per dataset, in total 20,000 to 40,000 rows and less than 3 MB (samples/README)", () =>
+  it.effect("writes one file per dataset, in total 20,000 to 40,000 rows and less than 3 MB (samples/README.md)", () =>
     Effect.gen(function* () {
       const { counts, home } = yield* Market
       const names = readdirSync(home).map((name) => name.replace(/\.csv$/, "")).toSorted()
@@ -181,7 +181,7 @@ layer(Market.layer)("the fictional market", (it) => {
   )
 
   it.effect.each(loadableDatasets)(
-    "fills every column of $table, and leaves every nullable column empty in some row (samples/README)",
+    "fills every column of $table, and leaves every nullable column empty in some row (samples/README.md)",
     (dataset) =>
       Effect.gen(function* () {
         const { rows } = yield* Market
@@ -199,7 +199,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }),
   )
 
-  it.effect("uses every value of every enum (samples/README)", () =>
+  it.effect("uses every value of every enum (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const levels = ["high", "medium", "low"]
@@ -253,7 +253,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("marks symbols, names, CIKs and URLs as fictional (samples/README)", () =>
+  it.effect("marks symbols, names, CIKs and URLs as fictional (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const used = new Set(
@@ -278,7 +278,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isTrue(symbols.some((symbol) => symbol.includes("-")))
     }))
 
-  it.effect("gives every company of a larger market its own symbols (samples/README)", () =>
+  it.effect("gives every company of a larger market its own symbols (samples/README.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { rows } = yield* Market
@@ -296,7 +296,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Days
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("has sessions only on trading days, both in January and in July (samples/README)", () =>
+  it.effect("has sessions only on trading days, both in January and in July (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const days = new Set(rows("daily_prices").map((row) => getText(row, "date")))
@@ -366,7 +366,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Sessions
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("takes the closes of gap_stats from daily_prices, and computes its percentages exactly (samples/README)", () =>
+  it.effect("takes the closes of gap_stats from daily_prices, and computes its percentages exactly (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -407,7 +407,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("copies the figures of gap_stats to intraday_runners, with exact sums of dollar volumes (samples/README)", () =>
+  it.effect("copies the figures of gap_stats to intraday_runners, with exact sums of dollar volumes (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
@@ -434,7 +434,7 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("has the same premarket and after-hours figures in gap_stats as in their own tables (samples/README)", () =>
+  it.effect("has the same premarket and after-hours figures in gap_stats as in their own tables (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -478,7 +478,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isAbove(eveningRuns, 10)
     }))
 
-  it.effect("takes the forms and tags of a session from the news of that day and the day before (samples/README)", () =>
+  it.effect("takes the forms and tags of a session from the news of that day and the day before (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, closesOf, indexOn } = yield* prices
@@ -498,7 +498,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isAbove(filed, 50)
     }))
 
-  it.effect("copies the figures of a session to its research report (samples/README)", () =>
+  it.effect("copies the figures of a session to its research report (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = groupRows(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
@@ -516,7 +516,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Companies
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("shows current figures in the screener (samples/README, D44)", () =>
+  it.effect("shows current figures in the screener (D44, samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, closesOf } = yield* prices
@@ -581,7 +581,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("copies the newest row of historical_float_pro to float_outstanding and subtracts restricted shares (samples/README)", () =>
+  it.effect("copies the newest row of historical_float_pro to float_outstanding and subtracts restricted shares (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -650,7 +650,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("reports a bid-price deficiency after thirty closes below a dollar, and compliance after ten at or above (samples/README)", () =>
+  it.effect("reports a bid-price deficiency after thirty closes below a dollar, and compliance after ten at or above (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -666,7 +666,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("gives warrants, convertibles and owners the date and form of their filing in `news` (samples/README)", () =>
+  it.effect("gives warrants, convertibles and owners the date and form of their filing in `news` (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const filings = new Map(rows("news").map((row) => [getText(row, "accession_number"), row]))
@@ -680,7 +680,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("accumulates shelf sales filing by filing (samples/README)", () =>
+  it.effect("accumulates shelf sales filing by filing (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -702,7 +702,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("uses the new symbol in all rows from the day of a rename (samples/README)", () =>
+  it.effect("uses the new symbol in all rows from the day of a rename (samples/README.md)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const changes = rows("ticker_changes").filter((row) =>

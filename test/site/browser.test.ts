@@ -118,7 +118,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "shows every page without problems, in both themes, at six widths and with the keyboard (README, documentation)",
+      "shows every page without problems, in both themes, at six widths and with the keyboard (README.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -178,7 +178,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("offers a link to skip to the content as the first Tab stop (README, documentation)"),
+    browserTestName("offers a link to skip to the content as the first Tab stop (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage()
@@ -193,7 +193,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("skips to the content of the tools without a request or another address (README, documentation)"),
+    browserTestName("skips to the content of the tools without a request or another address (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page, problems } = yield* openWithKey("/v1/docs/datasets")
@@ -369,7 +369,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "takes the demo key from the link that the service prints, and removes it from the address (README, SECURITY.md)",
+      "takes the demo key from the link that the service prints, and removes it from the address (README.md, SECURITY.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -400,7 +400,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "keeps the visitor's own key, ignores what is not a key, and removes either from the address (README, SECURITY.md)",
+      "keeps the visitor's own key, ignores what is not a key, and removes either from the address (README.md, SECURITY.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -536,7 +536,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "copies the request as curl without the key, and a link to the symbol (README, documentation)",
+      "copies the request as curl without the key, and a link to the symbol (README.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -793,7 +793,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "stops marking the account page as busy if the key is rejected or forgotten (README, documentation)",
+      "stops marking the account page as busy if the key is rejected or forgotten (README.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -929,7 +929,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("shows only a line about a valid key, which can be changed or forgotten (README, documentation)"),
+    browserTestName("shows only a line about a valid key, which can be changed or forgotten (README.md)"),
     () =>
       Effect.gen(function* () {
         const { demoKey } = yield* Browser
@@ -971,7 +971,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("fits long names and symbols on phones and desktops (README, documentation)"),
+    browserTestName("fits long names and symbols on phones and desktops (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openWithKey("/v1/docs/datasets")
@@ -1026,7 +1026,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("draws the line below the title of a code block to its end (README, documentation)"),
+    browserTestName("draws the line below the title of a code block to its end (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage({ viewport: { width: 1920, height: 900 } })
@@ -1047,7 +1047,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "sends no request when a key is set or forgotten (README, documentation)",
+      "sends no request when a key is set or forgotten (README.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -1072,7 +1072,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("searches guides, operations pages and endpoints using only the keyboard (README, documentation)"),
+    browserTestName("searches guides, operations pages and endpoints using only the keyboard (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page, problems } = yield* openPage()
@@ -1127,7 +1127,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "remembers the chosen theme and applies it before the first paint (README, documentation)",
+      "remembers the chosen theme and applies it before the first paint (README.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -1170,7 +1170,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("has a start page of at most two screens, with a timeline (README, documentation)"),
+    browserTestName("has a start page of at most two screens, with a timeline (README.md)"),
     () =>
       Effect.gen(function* () {
         const screenHeight = 800
@@ -1199,7 +1199,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("shows no empty sections without a key (README, documentation)"),
+    browserTestName("shows no empty sections without a key (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage({ viewport: { width: 1280, height: 800 } })
@@ -1304,7 +1304,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("suggests similar pages if a page does not exist (README, documentation)"),
+    browserTestName("suggests similar pages if a page does not exist (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page, problems } = yield* openPage()
@@ -1320,7 +1320,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "keeps the key out of URLs, page text and lasting storage, and can forget it (SECURITY.md, documentation pages)",
+      "keeps the key out of URLs, page text and lasting storage, and can forget it (SECURITY.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -1367,7 +1367,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("is readable without scripts, and explains what needs scripts (README, documentation)"),
+    browserTestName("is readable without scripts, and explains what needs scripts (README.md)"),
     () =>
       Effect.gen(function* () {
         const { page, problems } = yield* openPage({ javaScriptEnabled: false })

@@ -92,7 +92,7 @@ describe("The lineage figure", () => {
     assert.lengthOf(html.match(/<strong class="clash">/g) ?? [], conflicting.length)
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("escapes every value of a response (SECURITY.md, documentation pages)", [arbitraryHostileText], ([text]) => {
+  it.prop("escapes every value of a response (SECURITY.md)", [arbitraryHostileText], ([text]) => {
     const change = {
       old_ticker: text,
       new_ticker: `${text}2`,

@@ -23,7 +23,7 @@ const guides = ["", "/lineage", "/timestamps", "/errors", "/paging", "/caching",
 
 layer(Service.layer, { excludeTestServices: true })("The documentation", (it) => {
   it.effect.each(guides)(
-    'forbids foreign scripts and frames on page "%s" (SECURITY.md, documentation pages)',
+    'forbids foreign scripts and frames on page "%s" (SECURITY.md)',
     (page) =>
       Effect.gen(function* () {
         for (const method of ["GET", "HEAD"] as const) {
@@ -135,7 +135,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
     }))
 
-  it.effect("redirects / and /docs, with the headers that every response has (README, documentation; D14)", () =>
+  it.effect("redirects / and /docs, with the headers that every response has (D14, README.md)", () =>
     Effect.gen(function* () {
       const port = yield* Service.servicePort
       for (const path of ["/", "/docs", "/docs/"]) {
@@ -158,7 +158,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
     }))
 
-  it.effect("suggests similar pages to browsers, and sends JSON to other clients (README, documentation)", () =>
+  it.effect("suggests similar pages to browsers, and sends JSON to other clients (README.md)", () =>
     Effect.gen(function* () {
       const browser = { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
       const nearest = [
@@ -266,7 +266,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })(
 describe("The guide renderer", () => {
   const renderBody = (source: string) => renderGuide("x.md", source, {}).body.toString()
 
-  it("rejects HTML, and escapes code (CONTRIBUTING, guides)", () => {
+  it("rejects HTML, and escapes code (maintaining.md)", () => {
     assert.throws(() => renderGuide("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: guides must not contain HTML: <b>")
     assert.throws(() => renderGuide("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")
     const body = renderBody('# X\n\n```ts\nconst a = "</code><script>"\n```\n\n`<i>` \\<i>\n')
@@ -274,12 +274,12 @@ describe("The guide renderer", () => {
     assert.include(body, "&lt;/code&gt;&lt;script&gt;")
   })
 
-  it("rejects guides without a title or with duplicate anchors (CONTRIBUTING, guides)", () => {
+  it("rejects guides without a title or with duplicate anchors (maintaining.md)", () => {
     assert.throws(() => renderGuide("x.md", "text\n", {}), "the first line must be the title")
     assert.throws(() => renderGuide("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the anchor #a")
   })
 
-  it("resolves links between guides, and leaves other links unchanged (CONTRIBUTING, guides)", () => {
+  it("resolves links between guides, and leaves other links unchanged (maintaining.md)", () => {
     const body = renderBody("# X\n\n[a](lineage.md#a-chain) [b](index.md) [c](/v1/openapi.json)\n")
     assert.include(body, `href="/v1/docs/lineage#a-chain"`)
     assert.include(body, `href="/v1/docs"`)

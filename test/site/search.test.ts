@@ -15,7 +15,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
     return parseSearchIndex(body)
   })
 
-  it.effect("leads to guides, operations pages, tools and endpoints (README, documentation)", () =>
+  it.effect("leads to guides, operations pages, tools and endpoints (README.md)", () =>
     Effect.gen(function* () {
       const entries = yield* index
       const search = makeSearch(entries)
@@ -39,7 +39,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       assert.deepStrictEqual(find("…"), [])
     }))
 
-  it.effect("finds endpoints by the words of their fields (README, documentation)", () =>
+  it.effect("finds endpoints by the words of their fields (README.md)", () =>
     Effect.gen(function* () {
       const search = makeSearch(yield* index)
       const queries = [
@@ -58,7 +58,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       }
     }))
 
-  it.effect("forgives a misspelling (README, documentation)", () =>
+  it.effect("forgives a misspelling (README.md)", () =>
     Effect.gen(function* () {
       const search = makeSearch(yield* index)
       const queries = [
@@ -75,7 +75,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       for (const { entry, terms } of search("10-Q")) assert.notInclude(terms, "10-k", entry.path)
     }))
 
-  it.effect("lists guides and endpoints before the changelog (README, documentation)", () =>
+  it.effect("lists guides and endpoints before the changelog (README.md)", () =>
     Effect.gen(function* () {
       const entries = yield* index
       const search = makeSearch(entries)
@@ -95,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       }
     }))
 
-  it.effect("serves the search library from its own origin, with its license (README, documentation)", () =>
+  it.effect("serves the search library from its own origin, with its license (README.md)", () =>
     Effect.gen(function* () {
       const asset = (name: string) => Service.requestJson(`/v1/docs/assets/${name}`, { key: null })
       const library = yield* asset("minisearch.js")
@@ -105,7 +105,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       assert.include((yield* asset("search-matching.js")).text, `import MiniSearch from "./minisearch.js"`)
     }))
 
-  it.effect("links only to pages and headings that exist (README, documentation)", () =>
+  it.effect("links only to pages and headings that exist (README.md)", () =>
     Effect.gen(function* () {
       const entries = yield* index
       const pages = new Map<string, string>()
@@ -129,7 +129,7 @@ describe("The search", () => {
     isChange: false,
   })
 
-  it("prefers entries with every word, and titles to headings, and headings to text (README, documentation)", () => {
+  it("prefers entries with every word, and titles to headings, and headings to text (README.md)", () => {
     const search = makeSearch([
       entry("/a", "Other", "", "about paging and limits"),
       entry("/b#x", "Other", "Paging far", "text"),
@@ -144,12 +144,12 @@ describe("The search", () => {
     assert.deepStrictEqual(find("unheardof"), [])
   })
 
-  it("ignores malformed entries and links to other sites (SECURITY.md, documentation pages)", () => {
+  it("ignores malformed entries and links to other sites (SECURITY.md)", () => {
     assert.deepStrictEqual(parseSearchIndex({ entries: [1, null, { path: "javascript:alert(1)", page: "x" }] }), [])
     assert.deepStrictEqual(parseSearchIndex("no"), [])
   })
 
-  it("shows the part of a text with most of the words (README, documentation)", () => {
+  it("shows the part of a text with most of the words (README.md)", () => {
     const text = `price: ${"x ".repeat(200)}the closing price of a day ${"y ".repeat(200)}`
     assert.deepStrictEqual(cutExcerpt(text, ["price", "closing"]).filter((_, at) => at % 2 === 1), ["closing", "price"])
     assert.deepStrictEqual(cutExcerpt("repriced C++ (2)", ["price", "c++"]), ["repriced ", "C++", " (2)"])
@@ -157,13 +157,13 @@ describe("The search", () => {
 
   const text = Arbitrary.schema(Schema.String)
 
-  it.prop("never fails, whatever the query (README, documentation)", [text], ([query]) => {
+  it.prop("never fails, whatever the query (README.md)", [text], ([query]) => {
     const found = makeSearch([entry("/a", "Paging", "", "text")])(query)
     assert.isAtMost(found.length, 1)
   })
 
   it.prop(
-    "cuts excerpts from the text and marks only the given words (README, documentation)",
+    "cuts excerpts from the text and marks only the given words (README.md)",
     [text, Arbitrary.schema(Schema.Array(Schema.NonEmptyString))],
     (
       [text, words],

@@ -19,7 +19,7 @@ const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)
 
 layer(database, { excludeTestServices: true, timeout: "10 minutes" })("The history", (it) => {
   it.effect(
-    "stays the same for readers and complete for consumers during many faults (RELIABILITY.md, 0113, 0114, 0115)",
+    "stays the same for readers and complete for consumers during many faults (RELIABILITY.md, decision 0113, decision 0114, decision 0115)",
     () =>
       Effect.gen(function* () {
         const summary = yield* runHistoryWorkload({

@@ -63,7 +63,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       yield* recordFaultSummary("PostgreSQL down for 30 s", yield* stop)
     }))
 
-  it.effect("every request ends within a quarter of the minute for which the network stalls (RELIABILITY.md, §8)", () =>
+  it.effect("every request ends within a quarter of the minute for which the network stalls (§8, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { key } = yield* CustomerUsage.createCustomer("stalled", { tier: "ultimate" })
@@ -85,7 +85,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       yield* recordFaultSummary("Network to PostgreSQL stalled for 60 s", seen)
     }))
 
-  it.effect("every response is 200, and no read waits 100 ms for a lock, while 1,000,000 rows are loaded (RELIABILITY.md, D31)", () =>
+  it.effect("every response is 200, and no read waits 100 ms for a lock, while 1,000,000 rows are loaded (D31, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
@@ -131,7 +131,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       )
     }))
 
-  it.effect("a load that is killed at a random point leaves the old rows and no staging table (RELIABILITY.md, D31)", () =>
+  it.effect("a load that is killed at a random point leaves the old rows and no staging table (D31, RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient

@@ -157,7 +157,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       assert.lengthOf(yield* sql`select from unsettled_usage`, 0)
     }))
 
-  it.effect("records the right endpoint even if the database has lost it and reused its number (D29, decision 160)", () =>
+  it.effect("records the right endpoint even if the database has lost it and reused its number (D29, decision 0160)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { makeBatch, write } = yield* makeRecordWriter

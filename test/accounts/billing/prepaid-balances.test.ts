@@ -348,7 +348,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
   const balance = 10_000_000
 
   it.effect.each(limits)(
-    "of a killed process expires, and the %s is as before (RELIABILITY.md, D29)",
+    "of a killed process expires, and the %s is as before (D29, RELIABILITY.md)",
     (limit) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient

@@ -475,7 +475,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
       assert.deepStrictEqual(yield* listDoubts(), [])
     })))
 
-  it.effect("that is read again with other values replaces the rows of its filing (decisions, D38)", () =>
+  it.effect("that is read again with other values replaces the rows of its filing (D38, decision 0106)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       const sql = yield* SqlClient.SqlClient
@@ -551,7 +551,7 @@ const makeCompany = (seed: number) => {
 
 layer(NodeServices.layer, { excludeTestServices: true })("A random company", (it) => {
   it.effect(
-    "has the true market cap, none or a doubt, in whichever order the commands are run (decisions, D44)",
+    "has the true market cap, none or a doubt, in whichever order the commands are run (D44)",
     () =>
       Effect.forEach(Array.from({ length: getInputCount(30) }, (_, index) => index + 1), (seed) => {
         const { day, error, isAround, ratio, reports, truth } = makeCompany(seed)

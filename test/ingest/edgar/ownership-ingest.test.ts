@@ -105,7 +105,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("An amended Form 4", (i
 })
 
 layer(NodeServices.layer, { excludeTestServices: true })("A Form 4 that is read again", (it) => {
-  it.effect("replaces its former rows, but not those of another source or filing (decisions, D38)", () =>
+  it.effect("replaces its former rows, but not those of another source or filing (D38, decision 0106)", () =>
     withOwnService(Effect.gen(function* () {
       const line = (held: string) => [trade({ held, traded: "100", direction: "A", date: "2026-06-09" })]
       yield* publishAndIngest([line("700"), line("600")])

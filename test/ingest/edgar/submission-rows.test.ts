@@ -187,7 +187,7 @@ describe("A registration", () => {
     assert.match(String(row?.["details"]), /^2 amendments\. /)
   })
 
-  it("is effective upon filing if it is automatic (S-3ASR, S-1MEF)", () => {
+  it("on the automatic Forms S-3ASR and S-1MEF is effective upon filing (operations/edgar-fields)", () => {
     const asr = registrationOf(ciks.apple, "333-282937")
     assert.strictEqual(asr?.["filed_at"], "2024-11-01")
     assert.strictEqual(asr?.["effective_date"], "2024-11-01")
@@ -210,7 +210,7 @@ describe("A registration", () => {
     assert.isUndefined(registrationOf(ciks.imunon, "333-64710"))
   })
 
-  it("keeps its first effective date even if an amendment becomes effective later (POS AM)", () => {
+  it("keeps its first effective date even if a POS AM becomes effective later (operations/edgar-fields)", () => {
     const row = registrationOf(ciks.vincerx, "333-252589")
     assert.strictEqual(row?.["effective_date"], "2021-02-09")
     assert.strictEqual(row?.["last_updated"], "2025-05-05 00:15:04")
@@ -229,7 +229,7 @@ describe("A registration", () => {
     )
   })
 
-  it("says what the shares are for if the type does not, and never ends after three years (S-8, S-4, F-4)", () => {
+  it("on Form S-8, S-4 or F-4 says what the shares are for, and does not end after three years (operations/edgar-fields)", () => {
     const exchange = registrationOf(ciks.trFinance, "333-284840")
     assert.strictEqual(exchange?.["type"], "offering")
     assert.strictEqual(
@@ -346,7 +346,7 @@ describe("A registration", () => {
     assert.deepStrictEqual(on("2026-02-11", ...offering), ["true", null, "effective since 2020-02-10"])
   })
 
-  it("is pending without a notice, and pending again after its withdrawal was withdrawn (RW WD)", () => {
+  it("is pending without a notice, and pending again after an RW WD withdrew its withdrawal (operations/edgar-fields)", () => {
     assert.strictEqual(makeRow(base)?.["headline"], "S-1 of Imunon, Inc.: pending")
     const row = makeRow(later("RW WD", "2026-01-09"), later("RW", "2026-01-07"), base)
     assert.strictEqual(row?.["headline"], "S-1 of Imunon, Inc.: pending")

@@ -128,7 +128,7 @@ describe("Copies of the ticker list", () => {
     assert.deepStrictEqual(inferTickerChanges(tickerListCopies()), [])
   })
 
-  it("suggest the rename, and nothing else, once the new state has lasted for a week (pitfalls 2 and 3)", () => {
+  it("suggest the rename, and nothing else, once the new state has lasted for a week (pitfall 2, pitfall 3)", () => {
     const copies = tickerListCopies()
     const { rows = [] } = copies.at(-1) ?? {}
     const later = ["2026-06-19", "2026-06-24", "2026-06-30"].map((day) => ({ day, rows }))

@@ -866,7 +866,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["vertical bars", "a.csv", `${columns.join("|")}\rA|B|2025-03-03|confirmed, later\r`],
     ] as const
     it.effect.each(separators.map(([name, file, content]) => ({ name, file, content })))(
-      "refuses a file that is separated by $name (D31, $file)",
+      "refuses $file, which is separated by $name (D31)",
       ({ content, file, name }) =>
         Effect.gen(function* () {
           yield* seed
@@ -877,7 +877,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     )
   })
 
-  it.effect("accepts booleans as PostgreSQL, pandas and spreadsheets write them (D31, files)", () =>
+  it.effect("accepts booleans as PostgreSQL, pandas and spreadsheets write them (D31, operations/data)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const booleans = ["true", "f", "True", "FALSE"]

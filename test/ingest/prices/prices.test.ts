@@ -259,7 +259,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       240_000,
     )
 
-    it.effect("use the session times of New York in the week of the clock change (D15, session times)", () =>
+    it.effect("use the session times of New York in the week of the clock change (D15, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const lines = [
@@ -629,7 +629,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
   })
 
   describe("files", () => {
-    it.effect("from Massive have the same columns for day and minute bars, and may be gzipped (resources: daily-prices, D41)", () =>
+    it.effect("from Massive have the same columns for day and minute bars, and may be gzipped (D41, resources: daily-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         yield* ingest(toMassiveFile(twoDays))
@@ -698,7 +698,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
       }))
 
-    it.effect("from Databento as Parquet have billionths only in integer columns (D31, files)", () =>
+    it.effect("from Databento as Parquet have billionths only in integer columns (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const prices = Object.entries({ open: 10, high: 12, low: 10, close: 11 })
         const others: ReadonlyArray<ColumnSource> = [
@@ -726,7 +726,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
       }))
 
-    it.effect("may have unused Parquet columns of any type, which are ignored and named (D31, files)", () =>
+    it.effect("may have unused Parquet columns of any type, which are ignored and named (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const columns: ReadonlyArray<ColumnSource> = [
@@ -769,7 +769,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.match(error.message, /bomb\.parquet cannot be read as Parquet: .*larger than/)
       }))
 
-    it.effect("may be Parquet, with exact decimals (D31, files)", () =>
+    it.effect("may be Parquet, with exact decimals (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         yield* ingest(toMassiveFile(twoDays))
@@ -800,7 +800,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readAllTables, expected)
       }))
 
-    it.effect("may have very small numbers, with an exponent in CSV and as doubles in Parquet (D31, files)", () =>
+    it.effect("may have very small numbers, with an exponent in CSV and as doubles in Parquet (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const volumes = ["1e-7", "1e-07", "1.2345678901234567e-7", "5E-324", "0.0000012345678901234567"]
         const [ticker, date] = ["AAA", "2026-06-01"]
@@ -833,7 +833,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
       }))
 
-    it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, errors)", () =>
+    it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const night = makeFlatBar("AAA", "2026-06-01", "21:40", 10)
@@ -858,7 +858,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.include(message, "of symbols that the tables cannot contain: 1. Test symbols: 0; ")
       }))
 
-    it.effect("may have extensions in upper case (D31, files)", () =>
+    it.effect("may have extensions in upper case (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         yield* ingest(gzipSync(toMassiveFile(twoDays)), "BARS.CSV.GZ")
@@ -869,7 +869,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readAllTables, expected)
       }))
 
-    it.effect("with other columns are refused with a list of the formats, in lower case (D31, errors)", () =>
+    it.effect("with other columns are refused with a list of the formats, in lower case (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const { message } = yield* Effect.flip(
           ingest("Ticker,Date,Open,High,Low,Close,Volume\nAAA,2026-06-01,1,1,1,1,1\n"),
@@ -879,7 +879,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.include(message, "\n  day bars: ticker,date,open,high,low,close,volume (optional: vwap,trades)")
       }))
 
-    it.effect("with days after tomorrow in New York are refused (D31, errors)", () =>
+    it.effect("with days after tomorrow in New York are refused (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const today = new Intl.DateTimeFormat("sv", { timeZone: "America/New_York" }).format()
@@ -897,7 +897,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
       }))
 
-    it.effect("from Massive have day bars if all bars start at midnight, and minute bars otherwise (D31, files)", () =>
+    it.effect("from Massive have day bars if all bars start at midnight, and minute bars otherwise (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const night = [makeFlatBar("AAA", "2026-06-02", "00:00", 10), makeFlatBar("BBB", "2026-06-02", "00:00", 10)]
@@ -919,7 +919,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["10.0000", "10.0000"])
       }))
 
-    it.effect("may have fractions of shares, day bars at midnight, small letters in symbols, and the symbol NA (D31, files)", () =>
+    it.effect("may have fractions of shares, day bars at midnight, small letters in symbols, and the symbol NA (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* emptyTables
@@ -950,7 +950,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepInclude(merged.get("daily_prices"), { added: 0, updated: 0, unchanged: 3 })
       }))
 
-    it.effect("may have bars for days on which the exchanges are closed and for test symbols, which are left out (D31, files)", () =>
+    it.effect("may have bars for days on which the exchanges are closed and for test symbols, which are left out (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const bar = (ticker: string, date: string) => makeFlatBar(ticker, date, "15:59", 10)
@@ -968,7 +968,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ ticker }) => ticker), ["AAA", "ATES", "ZZT"])
       }))
 
-    it.effect("are reported with symbols without volume and, with --check, with times that seem wrong (D31, summary)", () =>
+    it.effect("are reported with symbols without volume and, with --check, with times that seem wrong (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const bars = [
@@ -998,7 +998,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.include(ended.err, `${file}: Hardly anything was traded in the bars at 09:30`)
       }))
 
-    it.effect("are reported if their times seem to be those of their ends, also with bars before the open (D31, summary)", () =>
+    it.effect("are reported if their times seem to be those of their ends, also with bars before the open (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const makeSymbols = (count: number) => Array.from({ length: count }, (_, index) => `S${index}`)
         // If the times are starts, the open is at 09:30 and the last regular bar is at 15:59.
@@ -1077,7 +1077,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
       }))
 
-    it.effect("from Databento in whole dollars are refused, because whole numbers are billionths (D31, errors)", () =>
+    it.effect("from Databento in whole dollars are refused, because whole numbers are billionths (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const { message } = yield* Effect.flip(ingest(
@@ -1105,7 +1105,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       }))
 
     it.effect.each(["\r", "\r\n", "\n"])(
-      "may have %j line ends, as load reads them (D31, files)",
+      "may have %j line ends, as load reads them (D31, operations/ingest-prices)",
       (end) =>
         Effect.gen(function* () {
           yield* emptyTables
@@ -1116,7 +1116,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }),
     )
 
-    it.effect("with bad rows are refused as a whole, with line, column and reason (D31, errors)", () =>
+    it.effect("with bad rows are refused as a whole, with line, column and reason (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const [first = makeFlatBar("AAA", "2026-06-01", "09:30", 10)] = twoDays
@@ -1163,7 +1163,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
   })
 
   describe("repeated files", () => {
-    it.effect("change nothing, not even the versions of the datasets (D17, caching)", () =>
+    it.effect("change nothing, not even the versions of the datasets (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* emptyTables
@@ -1177,7 +1177,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual([yield* readAllTables, yield* versions], before)
       }))
 
-    it.effect("correct the rows of their days and of the days after (D22, corrections)", () =>
+    it.effect("correct the rows of their days and of the days after (D22, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         yield* ingest(toMassiveFile(twoDays))
@@ -1206,7 +1206,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
 
-    it.effect("lose a bar if a later one for the same minute has volume 0 (D22, corrections)", () =>
+    it.effect("lose a bar if a later one for the same minute has volume 0 (D22, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const bars = [makeFlatBar("AAA", "2026-06-01", "09:30", 10), makeFlatBar("AAA", "2026-06-01", "13:20", 50)]
@@ -1222,7 +1222,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readPeriods, [["10.0000", "50.0000", "11.0000", "300"]])
       }))
 
-    it.effect("for an unfinished session give no close, and can be followed by longer ones (§2.6, closing price)", () =>
+    it.effect("for an unfinished session give no close, and can be followed by longer ones (§2.6, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const noon = [makeFlatBar("AAA", "2026-06-01", "09:30", 10), makeFlatBar("AAA", "2026-06-01", "11:59", 11)]
@@ -1232,7 +1232,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["12.0000"])
       }))
 
-    it.effect("are refused if they begin later or end earlier than what is known of the day (D22, corrections)", () =>
+    it.effect("are refused if they begin later or end earlier than what is known of the day (D22, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* emptyTables
@@ -1273,7 +1273,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
       }))
 
-    it.effect("can add symbols and shorten the day of a symbol, within the times of the day (D22, corrections)", () =>
+    it.effect("can add symbols and shorten the day of a symbol, within the times of the day (D22, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const all = makeFlatDay("AAA", "2026-06-01", 10)
@@ -1297,7 +1297,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     const days = ["2026-06-01", "2026-06-02", "2026-06-03"]
     const everyDay = days.flatMap((date) => makeFlatDay("AAA", date, 10))
 
-    it.effect("are removed if the corrected bars of the day have none (§2.6, closing price)", () =>
+    it.effect("are removed if the corrected bars of the day have none (§2.6, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const wrong = days.map((date, index) => makeFlatBar("BBB", date, "15:59", index === 1 ? 5 : 50))
@@ -1313,7 +1313,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
 
-    it.effect("from another source stay if the corrected bars of the day have none (D38, known values)", () =>
+    it.effect("from another source stay if the corrected bars of the day have none (D38)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         yield* ingest(toMassiveFile([...everyDay, makeFlatBar("BBB", "2026-06-02", "15:59", 5)]))
@@ -1329,7 +1329,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     const spikeDay = "2026-05-20"
     const usual = usualDays.flatMap((date) => makeFlatDay("AAA", date, 10))
 
-    it.effect("are those of the day bar if the minute bars lack regular hours (§2.4, volume)", () =>
+    it.effect("are those of the day bar if the minute bars lack regular hours (§2.4, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         yield* ingest(toMassiveFile([...usual, makeFlatBar("AAA", spikeDay, "08:20", 12)]))
@@ -1337,7 +1337,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual((yield* readTable("intraday_runners")).map(({ volume }) => volume), ["900000"])
       }))
 
-    it.effect("are compared in shares of the day, also after a large split (§2.4, volume ratio)", () =>
+    it.effect("are compared in shares of the day, also after a large split (§2.4, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         // Long ago, one old share became 1,000,000 new ones. Today's volume is less than one old share.
@@ -1385,7 +1385,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       assert.strictEqual((yield* readTable("price_periods")).length, 4)
     }))
 
-  it.effect("says which files to name if it is given a folder (D31, files)", () =>
+  it.effect("says which files to name if it is given a folder (D31, operations/ingest-prices)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-prices-" })
@@ -1403,7 +1403,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     }))
 
   it.effect.each([[";", "semicolons"], ["\t", "tabs"]] as const)(
-    "refuses files that are separated by %s, and names the separator (D31, files)",
+    "refuses files that are separated by %s, and names the separator (D31, operations/ingest-prices)",
     ([separator, name]) =>
       Effect.gen(function* () {
         const { message } = yield* Effect.flip(ingest(toMassiveFile(twoDays).replaceAll(",", separator)))
@@ -1412,7 +1412,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       }),
   )
 
-  it.effect("reports what it did, and refuses only the bad files (D31, summary)", () =>
+  it.effect("reports what it did, and refuses only the bad files (D31, operations/ingest-prices)", () =>
     Effect.gen(function* () {
       yield* emptyTables
       const good = yield* writeFile("2026-06-01.csv", toMassiveFile(twoDays))

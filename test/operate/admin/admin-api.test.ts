@@ -156,7 +156,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       ])
     }))
 
-  it.effect("finds the longest names and ids that may be in a path (operations/admin-api, D12)", () =>
+  it.effect("finds the longest names and ids that may be in a path (D12, operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send } = yield* Admin
       const name = "é".repeat(500)
@@ -359,7 +359,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.strictEqual((yield* create).status, 201)
     }))
 
-  it.effect("shows a new token once, and stores neither it nor its key (operations/admin-api, §8)", () =>
+  it.effect("shows a new token once, and stores neither it nor its key (§8, operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send } = yield* Admin
       const sql = yield* SqlClient.SqlClient
@@ -596,7 +596,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       for (const response of responses) assertSingleError(response, 408)
     }))
 
-  it.effect("announces a changelog entry once, and shows no addresses (operations/admin-api, §9.6)", () =>
+  it.effect("announces a changelog entry once, and shows no addresses (§9.6, operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin
       const sql = yield* SqlClient.SqlClient

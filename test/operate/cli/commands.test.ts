@@ -1404,7 +1404,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
     assert.isFalse(yield* fs.exists(`${getDataFolder(home)}/postmaster.pid`))
   })
 
-  it.effect("prints the documentation's address and a working curl command at the first start, without the demo key, and writes only to TICKERLINE_HOME; SIGTERM stops it (README, decisions/0085)", () =>
+  it.effect("prints the documentation's address and a working curl command at the first start, without the demo key, and writes only to TICKERLINE_HOME; SIGTERM stops it (README.md, decision 0085)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home
@@ -1465,7 +1465,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       yield* assertStopped
     }))
 
-  it.effect("keeps keys and data when it starts again, even after kill -9, and creates no other demo key; SIGINT stops it (README, operations/data, SECURITY.md)", () =>
+  it.effect("keeps keys and data when it starts again, even after kill -9, and creates no other demo key; SIGINT stops it (README.md, operations/data, SECURITY.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home

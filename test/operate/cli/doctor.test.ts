@@ -207,7 +207,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     ],
   ]
 
-  it.effect("finds each object of the schema that is missing, differs or is disabled, and its statements repair it (operations/history, D17)", () =>
+  it.effect("finds each object of the schema that is missing, differs or is disabled, and its statements repair it (D17, operations/history)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       const check = runDatabaseCheck(url, SchemaChecks.checkSchema)

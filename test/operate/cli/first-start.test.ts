@@ -124,7 +124,7 @@ const refusedSymbols: Readonly<Record<string, RefusedSymbol>> = {
 }
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service with sample data", (it) => {
-  it.effect("loads at most 200 real symbol changes, and the documented numbers of rows (samples/README)", () =>
+  it.effect("loads at most 200 real symbol changes, and the documented numbers of rows (samples/README.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [counted] = yield* sql`
@@ -149,7 +149,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
       assert.isAtMost(Number(valueAt(counted, "real")), 200)
     }))
 
-  it.effect("marks all fictional rows as fictional (samples/README)", () =>
+  it.effect("marks all fictional rows as fictional (samples/README.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const symbols = (made: string) =>
@@ -174,7 +174,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
       assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
     }))
 
-  it.effect("returns the documented response for every documented symbol (samples/README)", () =>
+  it.effect("returns the documented response for every documented symbol (samples/README.md)", () =>
     Effect.gen(function* () {
       const named = yield* readDocumented("`/v1/ticker-changes?ticker=…`")
       assert.isAtLeast(named.length, 15)
@@ -301,7 +301,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
       }
     }))
 
-  it.effect("returns rows for every documented request (samples/README)", () =>
+  it.effect("returns rows for every documented request (samples/README.md)", () =>
     Effect.gen(function* () {
       const requests = yield* readDocumented("The made-up market (2024-11-13 to 2026-11-13)")
       assert.strictEqual(requests.length, 16)
@@ -443,7 +443,7 @@ class Started extends Context.Service<Started, {
 }
 
 layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
-  it.effect("starts again after it was killed while loading a table (samples/README)", () =>
+  it.effect("starts again after it was killed while loading a table (samples/README.md)", () =>
     Effect.gen(function* () {
       assert.isEmpty((yield* Started).accounts)
       assert.deepStrictEqual(yield* rowCounts, yield* Effect.provide(rowCounts, Service.sampleDatabaseLayer))
@@ -465,7 +465,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.match(lines[1] ?? "", /^sample data {2}0:10 so far$/)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(FreshLayer))))
 
-  it.effect("writes files from which `load` would load the same rows (samples/README)", () =>
+  it.effect("writes files from which `load` would load the same rows (samples/README.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { home } = yield* Started
@@ -485,7 +485,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
     }))
 
-  it.effect("keeps data that was loaded before, and creates no demo key beside it (README, SECURITY.md)", () =>
+  it.effect("keeps data that was loaded before, and creates no demo key beside it (README.md, SECURITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -532,7 +532,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
   // The last two tests modify rows and keys, so they must remain last.
-  it.effect("creates a demo key that only its owner can read, once: loading other data than the samples revokes it (README, SECURITY.md)", () =>
+  it.effect("creates a demo key that only its owner can read, once: loading other data than the samples revokes it (README.md, SECURITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

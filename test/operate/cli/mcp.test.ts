@@ -60,7 +60,7 @@ const callLineage = (ticker: string) =>
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 seconds" })("mcp", (it) => {
   it.effect.each(McpClients.negotiationModes)(
-    "connects the SDK's client to the service (%s, guides/mcp)",
+    "connects the SDK's client, which negotiates as %s, to the service (guides/mcp)",
     (mode) =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys

@@ -51,12 +51,12 @@ describe("preflight", () => {
     })
 
   it.each(starts)(
-    "tells the user of $name to run npm ci, and exits with 1 (README)",
+    "tells the user of $name to run npm ci, and exits with 1 (README.md)",
     ({ args, command }) => assertRefused(command, args, process.execPath),
   )
 
   it.skipIf(isOlderNodeMissing).each(starts)(
-    `tells the user of $name on a Node without TypeScript to run npm ci, and exits with 1${olderNodeTestSuffix} (README)`,
+    `tells the user of $name on a Node without TypeScript to run npm ci, and exits with 1${olderNodeTestSuffix} (README.md)`,
     ({ args, command }) => assertRefused(command, args, requireOlderNode()),
   )
 
@@ -70,7 +70,7 @@ describe("preflight", () => {
     assert.include(stdout, join(projectRoot, "node_modules/.cache/tickerline"))
   })
 
-  it("refuses an old Node and Windows, and explains what to do (README)", () => {
+  it("refuses an old Node and Windows, and explains what to do (README.md)", () => {
     const environment = { platform: "linux", node: "24.0.0", runsTypeScript: true, root: "/app", missing: [] }
     assert.strictEqual(findStartupProblem(environment), undefined)
     assert.strictEqual(findStartupProblem({ ...environment, platform: "darwin" }), undefined)

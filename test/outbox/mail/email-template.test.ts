@@ -108,7 +108,7 @@ describe("In a MIME message,", () => {
     `"<>&'`,
   ]
 
-  it.effect("no address, title or text becomes a header, a second recipient or markup (SECURITY.md: emails)", () =>
+  it.effect("no address, title or text becomes a header, a second recipient or markup (SECURITY.md)", () =>
     Effect.gen(function* () {
       const usual = headerNames(yield* composeText(renderChangelogEmail(findEntry("ticker-changes"), addresses)))
       for (const text of hostile) {

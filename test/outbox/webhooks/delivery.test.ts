@@ -120,7 +120,7 @@ describe("WEBHOOKS_ALLOWED_HOSTS permits", () => {
       ["http://127.0.0.1/", "::ffff:127.0.0.1"],
       ["https://example.com:8443/", "10.0.0.0/8"],
     ] as const,
-  )("%s (docs/operations/webhooks.md)", ([url, allowed]) =>
+  )("%s (operations/webhooks)", ([url, allowed]) =>
     Effect.gen(function* () {
       assert.property(checkWebhookUrl(url, yield* parseAllowedHosts(allowed)), "url")
     }))
@@ -136,13 +136,13 @@ describe("WEBHOOKS_ALLOWED_HOSTS permits", () => {
     "*.internal",
     ",",
   ])(
-    "nothing if it contains %s (docs/operations/settings.md)",
+    "nothing if it contains %s (operations/settings)",
     (text) => Effect.flip(parseAllowedHosts(text)),
   )
 })
 
 layer(NodeServices.layer)("An attempt", (it) => {
-  it.effect("is signed so that the library of Standard Webhooks accepts it (docs/guides/webhooks.md)", () =>
+  it.effect("is signed so that the library of Standard Webhooks accepts it (guides/webhooks)", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.now())
       const receiver = yield* Receivers.startWebhookReceiver
@@ -227,7 +227,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
       assert.isAtMost(reason.length, 220)
     }).pipe(Effect.scoped))
 
-  it.effect("succeeds or fails by its status, even if the body never ends (docs/operations/webhooks.md)", () =>
+  it.effect("succeeds or fails by its status, even if the body never ends (operations/webhooks)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       receiver.behaviour.respond = (_, response) => {
@@ -253,7 +253,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
       })
     }).pipe(Effect.scoped))
 
-  it.effect("fails after 15 seconds without a response (docs/operations/webhooks.md)", () =>
+  it.effect("fails after 15 seconds without a response (operations/webhooks)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       receiver.behaviour.respond = Receivers.hang
@@ -268,7 +268,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
 })
 
 describe("The delays between attempts", () => {
-  it.effect("take about three days, vary by 20 %, and are longer if the receiver asks for that (docs/operations/webhooks.md)", () =>
+  it.effect("take about three days, vary by 20 %, and are longer if the receiver asks for that (operations/webhooks)", () =>
     Effect.gen(function* () {
       const total = retryDelays.reduce((sum, delay) => Duration.sum(sum, delay), Duration.zero)
       assert.isTrue(Duration.between(total, { minimum: Duration.hours(72), maximum: Duration.hours(80) }))
@@ -326,7 +326,7 @@ describe("A healthy endpoint", () => {
   }
 
   it.each([1, 3, 60])(
-    "waits only for the first attempts of %d accounts with twenty slow endpoints each (docs/operations/webhooks.md)",
+    "waits only for the first attempts of %d accounts with twenty slow endpoints each (operations/webhooks)",
     (slowAccounts) => {
       const { first, later } = simulate(slowAccounts)
       assert.isAtMost(first, slowAccounts < 5 ? 0 : 15 * Math.ceil(slowAccounts / maxConcurrentDeliveries.total))

@@ -130,7 +130,7 @@ const numbersOf = (received: ReadonlyArray<Receivers.ReceivedWebhook>) =>
   received.map(({ body }) => parseBody(body).data["n"]).join()
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook messages", (it) => {
-  it.effect("of one endpoint are sent for a few seconds before others get their turn (docs/operations/webhooks.md)", () =>
+  it.effect("of one endpoint are sent for a few seconds before others get their turn (operations/webhooks)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { enqueue, statuses } = yield* createEndpoint("https://example.com/")
@@ -159,7 +159,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.notInclude(yield* runOnce("delivered,delivered,delivered,delivered"), "pending")
     }))
 
-  it.effect("are sent in order, and a receiver that fails or hangs delays only its own (docs/operations/webhooks.md)", () =>
+  it.effect("are sent in order, and a receiver that fails or hangs delays only its own (operations/webhooks)", () =>
     Effect.gen(function* () {
       const { runUntil } = yield* makeSender
       const failing = yield* Receivers.startWebhookReceiver
@@ -181,7 +181,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.strictEqual(new Set(ids).size, 3)
     }).pipe(Effect.scoped))
 
-  it.effect("reach a healthy receiver while three accounts have twenty that hang each (docs/operations/webhooks.md)", () =>
+  it.effect("reach a healthy receiver while three accounts have twenty that hang each (operations/webhooks)", () =>
     Effect.gen(function* () {
       const { runUntil } = yield* makeSender
       const hanging = yield* Receivers.startWebhookReceiver
@@ -199,7 +199,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.isAtMost(hanging.received.length, 3 * maxConcurrentDeliveries.perAccount)
     }).pipe(Effect.scoped))
 
-  it.effect("are signed with both secrets during a grace period, which no other rotation shortens (docs/operations/webhooks.md)", () =>
+  it.effect("are signed with both secrets during a grace period, which no other rotation shortens (operations/webhooks)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       const { id } = yield* createEndpoint(receiver.url)
@@ -221,7 +221,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       yield* Endpoints.rotateWebhookSecret(id, rotation)
     }).pipe(Effect.scoped))
 
-  it.effect("become dead letters after the last attempt, and are sent again with the same ids (docs/operations/webhooks.md)", () =>
+  it.effect("become dead letters after the last attempt, and are sent again with the same ids (operations/webhooks)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       receiver.behaviour.respond = (webhook) => numbersOf([webhook]) === "1" ? 500 : 200
@@ -250,7 +250,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.strictEqual((yield* Endpoints.replayWebhookMessages(future)).found, 0)
     }).pipe(Effect.scoped))
 
-  it.effect("are sent again if a sender stops between an attempt and its result (docs/operations/webhooks.md)", () =>
+  it.effect("are sent again if a sender stops between an attempt and its result (operations/webhooks)", () =>
     Effect.gen(function* () {
       const first = yield* makeSender
       const receiver = yield* Receivers.startWebhookReceiver
@@ -271,7 +271,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.strictEqual(ids[0], ids[1])
     }).pipe(Effect.scoped))
 
-  it.effect("wait while their endpoint is disabled: by 410, by three dead letters or by an operator (docs/operations/webhooks.md)", () =>
+  it.effect("wait while their endpoint is disabled: by 410, by three dead letters or by an operator (operations/webhooks)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const receiver = yield* Receivers.startWebhookReceiver
@@ -306,7 +306,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       yield* runUntil(Effect.map(statuses, (found) => found === "dead,dead,dead,delivered"))
     }).pipe(Effect.scoped))
 
-  it.effect("keep counting attempts, but start the delays over, when they are queued again (docs/operations/webhooks.md)", () =>
+  it.effect("keep counting attempts, but start the delays over, when they are queued again (operations/webhooks)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const receiver = yield* Receivers.startWebhookReceiver
@@ -351,7 +351,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.isBelow((yield* attempt(4)).delay, second.delay)
     }).pipe(Effect.scoped))
 
-  it.effect("are limited to 10,000 per endpoint, which is then disabled (docs/operations/webhooks.md)", () =>
+  it.effect("are limited to 10,000 per endpoint, which is then disabled (operations/webhooks)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { disabledReason, enqueue, id } = yield* createEndpoint("https://example.com/")
@@ -382,7 +382,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.deepStrictEqual(yield* sql`select from webhook_messages where endpoint_id = ${id}`, [])
     }))
 
-  it.effect("are deleted thirty days after they were finished (docs/operations/webhooks.md)", () =>
+  it.effect("are deleted thirty days after they were finished (operations/webhooks)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { id, statuses } = yield* createEndpoint("https://example.com/")
@@ -400,7 +400,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
 })
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhook event", (it) => {
-  it.effect("reports a change of a key in the transaction that makes it, once per change (docs/operations/webhooks.md)", () =>
+  it.effect("reports a change of a key in the transaction that makes it, once per change (operations/webhooks)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account, id, messages } = yield* createEndpoint("https://example.com/", { events: ["key.*"] })
@@ -441,7 +441,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       assert.deepStrictEqual(deliveries.map(({ type }) => type), ["key.revoked", "key.rotated"])
     }))
 
-  it.effect("reports an announced deprecation once (docs/operations/webhooks.md)", () =>
+  it.effect("reports an announced deprecation once (operations/webhooks)", () =>
     Effect.gen(function* () {
       const deprecation = changelogEntries.find(({ type }) => type === "deprecated")
       assert.isDefined(deprecation)
@@ -463,7 +463,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       assert.deepStrictEqual(yield* ofLater, [])
     }))
 
-  it.effect("reports each transaction that changed rows which the account may read (docs/operations/webhooks.md)", () =>
+  it.effect("reports each transaction that changed rows which the account may read (operations/webhooks)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("news", newsItem("w0", "WHA"))

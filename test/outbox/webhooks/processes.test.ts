@@ -17,7 +17,7 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("50 millis") })
 
 layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("For webhooks,", (it) => {
-  it.effect("the commands manage endpoints, and the next process sends a message again after kill -9 (docs/operations/webhooks.md)", () =>
+  it.effect("the commands manage endpoints, and the next process sends a message again after kill -9 (operations/webhooks)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const environment = {

@@ -150,7 +150,7 @@ const listenOn = (port: number) =>
 
 layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The embedded server", (it) => {
   // This test must come first, because it needs the shared home to be new.
-  it.effect("is created once if two processes start with the same new home (decisions/0085)", () =>
+  it.effect("is created once if two processes start with the same new home (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -163,7 +163,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(Exit.isFailure(yield* Effect.exit(query(two.url, "SELECT 1 AS value"))))
     }))
 
-  it.effect("keeps its data, password and port across restarts (decisions/0085)", () =>
+  it.effect("keeps its data, password and port across restarts (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -191,7 +191,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     }))
 
   it.effect(
-    "is recognized by the command line of its process, from /proc and from ps (decisions/0085)",
+    "is recognized by the command line of its process, from /proc and from ps (decision 0085)",
     () =>
       Effect.gen(function* () {
         const home = yield* Home
@@ -207,7 +207,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     20_000,
   )
 
-  it.effect("keeps running after the only process that used it was killed, and serves the next process (decisions/0085)", () =>
+  it.effect("keeps running after the only process that used it was killed, and serves the next process (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
@@ -221,7 +221,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(yield* isUnreachable(next.server))
     }))
 
-  it.effect("is shared by several processes, restarts on the same port when it is killed, and is stopped by the last process (decisions/0085)", () =>
+  it.effect("is shared by several processes, restarts on the same port when it is killed, and is stopped by the last process (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const here = yield* useServer(home)
@@ -237,7 +237,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(yield* isUnreachable(here.server))
     }))
 
-  it.effect("keeps running for a process that starts while the only other process stops (decisions/0085)", () =>
+  it.effect("keeps running for a process that starts while the only other process stops (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       let current = yield* useServer(home)
@@ -249,7 +249,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       }
     }))
 
-  it.effect("starts again after it was killed together with the only process that used it (decisions/0085)", () =>
+  it.effect("starts again after it was killed together with the only process that used it (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
@@ -261,7 +261,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(server.port, killed.port)
     }))
 
-  it.effect("stops during the recovery from a crash, and then starts again (decisions/0085)", () =>
+  it.effect("stops during the recovery from a crash, and then starts again (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const { leave, server } = yield* useServer(home)
@@ -277,7 +277,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(yield* queryServer(next.server, "SELECT count(*)::int AS value FROM recovered"), 300_000)
     }))
 
-  it.effect("does not harm an unrelated process that has the pid of a dead server (decisions/0085)", () =>
+  it.effect("does not harm an unrelated process that has the pid of a dead server (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -299,7 +299,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(foreign.exitCode, null)
     }))
 
-  it.effect("moves to a different port permanently if its port is in use (decisions/0085)", () =>
+  it.effect("moves to a different port permanently if its port is in use (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const first = yield* useServer(home)
@@ -313,7 +313,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(third.server.port, second.server.port)
     }))
 
-  it.effect("leaves no partial files when its creation is interrupted, and does not need its package while it runs (decisions/0085)", () =>
+  it.effect("leaves no partial files when its creation is interrupted, and does not need its package while it runs (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
@@ -344,7 +344,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       yield* retryUntilSuccess(queryServer(server, "SELECT 1 AS value"))
     }))
 
-  it.effect("explains failures and how to fix them (decisions/0085)", () =>
+  it.effect("explains failures and how to fix them (decision 0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -366,7 +366,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
     }))
 
-  it.effect("reports a full disk and how to fix it (decisions/0085)", () =>
+  it.effect("reports a full disk and how to fix it (decision 0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       // Writing to /dev/full fails in the same way as writing to a full disk.
@@ -379,7 +379,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       )
     }))
 
-  const systemDirectoryTitle = "uses a system directory if its user cannot access root's home (decisions/0085)"
+  const systemDirectoryTitle = "uses a system directory if its user cannot access root's home (decision 0085)"
   it.effect.skipIf(!isRoot)(systemDirectoryTitle, () =>
     Effect.gen(function* () {
       const home = yield* makeHome

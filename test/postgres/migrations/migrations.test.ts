@@ -28,7 +28,7 @@ const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) =>
 const all = [[0, "schema"]]
 
 layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
-  it.effect("are applied to an empty database once, in order, even by concurrent processes (D30, decisions/0085)", () =>
+  it.effect("are applied to an empty database once, in order, even by concurrent processes (D30, decision 0085)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       // Concurrent processes wait for each other for seconds, so `npm test` runs only one process.
@@ -277,11 +277,11 @@ describe("The script parser", () => {
     ["a semicolon inside a quoted name", 'select 1 as "a;\nb";\nselect 2;', ['select 1 as "a;\nb"', "select 2"]],
     ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
   ]
-  it.each(cases)("splits %s (CONTRIBUTING, migrations)", (_, script, statements) => {
+  it.each(cases)("splits %s (CONTRIBUTING.md)", (_, script, statements) => {
     assert.deepStrictEqual(MigrationScripts.splitStatements(script), statements)
   })
 
-  it("does not split a statement at a semicolon inside a comment (CONTRIBUTING, migrations)", () => {
+  it("does not split a statement at a semicolon inside a comment (CONTRIBUTING.md)", () => {
     const bare = (script: string) =>
       MigrationScripts.splitStatements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()

@@ -14,7 +14,7 @@ import {
 import { makeEmptyDatabase, withDatabase } from "../../support/MigrationDatabases.ts"
 
 layer(NodeServices.layer, { excludeTestServices: true })("The schema", (it) => {
-  it.effect("has the objects of sql/description.txt, which `-u` updates (CONTRIBUTING, migrations)", () =>
+  it.effect("has the objects of sql/description.txt, which `-u` updates (CONTRIBUTING.md)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const made = yield* withDatabase(url, Effect.andThen(runMigrations, describeSchema))

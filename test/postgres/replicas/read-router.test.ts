@@ -237,7 +237,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isAbove(yield* total, 0)
     }).pipe(Effect.scoped))
 
-  it.effect("that lag return the same past as the primary (0114)", () =>
+  it.effect("that lag return the same past as the primary (decision 0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { first, second, waitUntilCaughtUp } = yield* StandbyPair

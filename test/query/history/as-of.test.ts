@@ -155,7 +155,7 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
 })).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeysLayer))
 
 layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parameter as_of of every endpoint", (it) => {
-  it.effect("returns, byte for byte, the response of that time, with few rows and with many (0114)", () =>
+  it.effect("returns, byte for byte, the response of that time, with few rows and with many (decision 0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -236,7 +236,7 @@ const replaceAllRows = Effect.gen(function* () {
 })
 
 describe("The parameter as_of", () => {
-  it("is a date, which means the end of that day in New York, or a timestamp with an offset and at most six decimals (0114)", () => {
+  it("is a date, which means the end of that day in New York, or a timestamp with an offset and at most six decimals (decision 0114)", () => {
     const moments = {
       "2026-01-15": "2026-01-15T23:59:59.999999-05:00",
       // The days on which daylight saving time starts and ends.
@@ -270,7 +270,7 @@ describe("The parameter as_of", () => {
     for (const text of others) assert.isUndefined(parseAsOfTime(text), text)
   })
 
-  it("belongs to every endpoint that reads datasets, and to no other (0114)", () => {
+  it("belongs to every endpoint that reads datasets, and to no other (decision 0114)", () => {
     assert.isAtLeast(datasetEndpoints.length, 20, "few endpoints, so this test would prove little")
     const withParameter = Object.keys(getDefaultOpenApiDocument().paths)
       .filter((path) => getParameterNames(path).includes("as_of"))
@@ -307,7 +307,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     return valueAt(JSON.parse(text), "error")
   })
 
-  it.effect("refuses a time before the history, and names the earliest one (0114)", () =>
+  it.effect("refuses a time before the history, and names the earliest one (decision 0114)", () =>
     Effect.gen(function* () {
       const error = yield* requestRefused("/v1/news?as_of=2020-01-01")
       assert.strictEqual(valueAt(error, "code"), "as_of_too_early")
@@ -320,7 +320,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(estimate, error)
     }))
 
-  it.effect("refuses the future, today's date, a time without an offset, and free endpoints (0114)", () =>
+  it.effect("refuses the future, today's date, a time without an offset, and free endpoints (decision 0114)", () =>
     Effect.gen(function* () {
       const requestReason = Effect.fnUntraced(function* (target: string) {
         const error = yield* requestRefused(target)
@@ -347,7 +347,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       }
     }))
 
-  it.effect("does not show a transaction that began earlier but committed later (0114)", () =>
+  it.effect("does not show a transaction that began earlier but committed later (decision 0114)", () =>
     Effect.gen(function* () {
       yield* addNews("before", "ORD")
       const slow = yield* beginTransaction(
@@ -368,7 +368,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.sameMembers(titlesOf(yield* get("/v1/news?ticker=ORD")), ["slow", "fast"])
     }))
 
-  it.effect("waits for a commit in progress, which a later request for the same time would show (0114)", () =>
+  it.effect("waits for a commit in progress, which a later request for the same time would show (decision 0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const committing = yield* beginTransaction(
@@ -383,7 +383,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(titlesOf(yield* Fiber.join(pending)), ["committing"])
     }))
 
-  it.effect("shows neither rows that their own transaction replaced nor writes that were rolled back (0114)", () =>
+  it.effect("shows neither rows that their own transaction replaced nor writes that were rolled back (decision 0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const empty = yield* readDatabaseClock
@@ -402,7 +402,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(titles, [[], ["second"], ["second"]])
     }))
 
-  it.effect("finds rows whose earlier versions are in an old month's partitions, because no service had started the new month (0114)", () =>
+  it.effect("finds rows whose earlier versions are in an old month's partitions, because no service had started the new month (decision 0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`select create_month_partition(('history.' || dataset)::regclass, '2020-01-01') from history.datasets`
@@ -421,7 +421,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual((yield* get(at("/v1/news?ticker=LAG", between))).text, current.text)
     }))
 
-  it.effect("exports the rows of that time, with their digest (0114)", () =>
+  it.effect("exports the rows of that time, with their digest (decision 0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* addNews("export", "EXP")
@@ -436,7 +436,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.notStrictEqual((yield* get(target)).text, before.text)
     }))
 
-  it.effect("follows the lineage known at that time, and ignores a change that was recorded later (0114)", () =>
+  it.effect("follows the lineage known at that time, and ignores a change that was recorded later (decision 0114)", () =>
     Effect.gen(function* () {
       yield* addNews("old", "LNA")
       yield* addNews("new", "LNB")
@@ -454,7 +454,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual((yield* get(target)).text, followed.text, "the past lineage must not stay in memory")
     }))
 
-  it.effect("sets the current date for date filters and for announced ticker changes (0114)", () =>
+  it.effect("sets the current date for date filters and for announced ticker changes (decision 0114)", () =>
     Effect.gen(function* () {
       yield* beginLedger("2019-01-01T00:00:00Z")
       const sql = yield* SqlClient.SqlClient
@@ -480,7 +480,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.include(String(valueAt(error, "message")), "2020-07-01 is after today, 2020-06-30, in New York")
     }))
 
-  it.effect("lets clients keep the response forever, and returns 304 for its ETag (0114)", () =>
+  it.effect("lets clients keep the response forever, and returns 304 for its ETag (decision 0114)", () =>
     Effect.gen(function* () {
       yield* addNews("kept", "KEEP")
       const current = yield* get("/v1/news?ticker=KEEP")
@@ -528,7 +528,7 @@ const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeysLay
 
 // The service's clock advances only when the test advances it, so it lags behind the database's clock.
 layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
-  it.effect("is accepted, even if it was still in the future at the last poll (0114)", () =>
+  it.effect("is accepted, even if it was still in the future at the last poll (decision 0114)", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("1 millis")
       const moment = yield* readDatabaseClock
@@ -541,7 +541,7 @@ layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
 })
 
 layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("The caches", (it) => {
-  it.effect("keep responses about the past while the tables change, separately for each moment (0114)", () =>
+  it.effect("keep responses about the past while the tables change, separately for each moment (decision 0114)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* ServiceInstances.startServiceInstance()
@@ -568,7 +568,7 @@ const deeplyFilled = Layer.effectDiscard(GeneratedRows.fillAllTables(deepRows, t
 )
 
 layer(deeplyFilled, { excludeTestServices: true, timeout: "180 seconds" })("A deep page of every list", (it) => {
-  it.effect("is, byte for byte, what it was at that time, from current rows, earlier versions or both (D8, 0114)", () =>
+  it.effect("is, byte for byte, what it was at that time, from current rows, earlier versions or both (D8, decision 0114)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -612,7 +612,7 @@ const withEarlierVersions = Layer.effectDiscard(
 
 layer(withEarlierVersions, { excludeTestServices: true, timeout: "120 seconds" })("A page of the past", (it) => {
   it.effect.each(lists)(
-    "of $path skips the versions that were not visible, in an index with its order (0114)",
+    "of $path skips the versions that were not visible, in an index with its order (decision 0114)",
     ({ path }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient

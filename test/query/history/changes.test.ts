@@ -190,7 +190,7 @@ const split = {
 const service = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes", (it) => {
-  it.effect("delivers each committed change once and in order while transactions run, so that a copy can be kept (0115)", () =>
+  it.effect("delivers each committed change once and in order while transactions run, so that a copy can be kept (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* readCurrentCursor
@@ -239,7 +239,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.strictEqual(again.changes.length, cursors.size, "a second consumer reads the same changes")
     }))
 
-  it.effect("lets load rebuild datasets, with the exact digits, times and lists of each column (0115)", () =>
+  it.effect("lets load rebuild datasets, with the exact digits, times and lists of each column (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate historical_float_pro, historical_tickers, ticker_changes`
@@ -258,7 +258,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       yield* assertCopies(copy, tables.filter((table) => !unloadable.has(table)))
     }))
 
-  it.effect("delivers transactions in the order of their commits, even if the last to commit began first (0115)", () =>
+  it.effect("delivers transactions in the order of their commits, even if the last to commit began first (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* readCurrentCursor
@@ -278,7 +278,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual(after.changes.map(({ key }) => key["ticker"]), ["SLOW"])
     }))
 
-  it.effect("shows the net effect of a transaction, and nothing of what it rolled back or undid (0115)", () =>
+  it.effect("shows the net effect of a transaction, and nothing of what it rolled back or undid (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows(
@@ -306,7 +306,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual([change?.before?.["outstanding_shares"], change?.row?.["outstanding_shares"]], [1, 3])
     }))
 
-  it.effect("filters by dataset, kind and ticker, including a row's former symbol and both symbols of a ticker change (0115)", () =>
+  it.effect("filters by dataset, kind and ticker, including a row's former symbol and both symbols of a ticker change (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* readCurrentCursor
@@ -361,7 +361,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual(yield* read("dataset=screener"), [])
     }))
 
-  it.effect("finds a corrected row by the symbol that it had before (0115)", () =>
+  it.effect("finds a corrected row by the symbol that it had before (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("split_status", { ...split, ticker: "BEFORE" })
@@ -376,7 +376,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       }
     }))
 
-  it.effect("omits datasets whose endpoint the account or the key may not use, and refuses requests that name them (0115)", () =>
+  it.effect("omits datasets whose endpoint the account or the key may not use, and refuses requests that name them (decision 0115)", () =>
     Effect.gen(function* () {
       const start = yield* readCurrentCursor
       yield* Service.insertRows("research_reports", {
@@ -418,7 +418,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
     }))
 
   it.effect.each(changeFeedDatasets)(
-    "requires the tier of the endpoint that shows %s (0115)",
+    "requires the tier of the endpoint that shows %s (decision 0115)",
     (dataset) =>
       Effect.gen(function* () {
         const account: typeof CurrentAccount.Service = {
@@ -441,7 +441,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       }),
   )
 
-  it.effect("continues from a time or from now, and returns a cursor even without changes (0115)", () =>
+  it.effect("continues from a time or from now, and returns a cursor even without changes (decision 0115)", () =>
     Effect.gen(function* () {
       const start = yield* readPage("after=now")
       assert.deepStrictEqual(start.results, [])
@@ -458,7 +458,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual([unchanged.results, unchanged.cursor], [[], cursor])
     }))
 
-  it.effect("refuses malformed cursors and times in the future with 422 (0115)", () =>
+  it.effect("refuses malformed cursors and times in the future with 422 (decision 0115)", () =>
     Effect.gen(function* () {
       const { cursor } = yield* readPage("after=now")
       const wrong = [
@@ -517,7 +517,7 @@ const assertExpired = Effect.fnUntraced(function* (after: string) {
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("A cursor", (it) => {
-  it.effect("expires if the history is replaced, by a restored backup or after the loss of a primary (0115)", () =>
+  it.effect("expires if the history is replaced, by a restored backup or after the loss of a primary (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual((yield* readAll("")).changes, [], "a new database has no changes")
@@ -567,7 +567,7 @@ const dropBefore = Effect.fnUntraced(function* (moment: string) {
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
-  it.effect("drops whole months, and expires older cursors, except one after which nothing was dropped (0115)", () =>
+  it.effect("drops whole months, and expires older cursors, except one after which nothing was dropped (decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("historical_float_pro", makeReportedShares("OLD", "2020-01-01", "1"))
@@ -628,7 +628,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
     return Array.from(cursors)
   })
 
-  it.effect("is read in pages that cost the same at its start as at its end (0115)", () =>
+  it.effect("is read in pages that cost the same at its start as at its end (decision 0115)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -665,12 +665,12 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
         const blockCounts = yield* Effect.forEach(
           [1, size / 2, size - 200],
           (position) =>
-            Effect.forEach(["history.changes\n", "with ordinality"], (part) =>
-              countBlocks(`limit=10${filter}&after=${id}.${position}.${mark}`, part)),
+            Effect.forEach(
+              ["history.changes\n", "with ordinality"],
+              (part) => countBlocks(`limit=10${filter}&after=${id}.${position}.${mark}`, part),
+            ),
         )
-        const totals = blockCounts.map(([listing = 0, reading = 0]) =>
-          listing + reading
-        )
+        const totals = blockCounts.map(([listing = 0, reading = 0]) => listing + reading)
         const [first = 0] = totals
         // Reading the transaction from its start would access thousands of blocks.
         const mostBlocks = 250

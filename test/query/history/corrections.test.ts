@@ -178,7 +178,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The corre
       assert.include(page, `<time datetime="${counts.since}">`)
     }))
 
-  it.effect("equal those of the change feed for batches of any size, even if two processes count at once (0118)", () =>
+  it.effect("equal those of the change feed for batches of any size, even if two processes count at once (decision 0118)", () =>
     Effect.gen(function* () {
       const intervals = ["30 minutes", "20 hours", "6 days", "29 days", "45 days"]
       for (const [index, interval] of intervals.entries()) {
@@ -308,7 +308,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
     assert.deepStrictEqual(yield* drop, [{ month: "2020-03-01" }])
   })
 
-  it.effect("does not change the counts, and counting continues even if it was far behind (0118)", () =>
+  it.effect("does not change the counts, and counting continues even if it was far behind (decision 0118)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const correct = (value: number) => sql`update historical_float_pro set outstanding_shares = ${value}`
@@ -346,7 +346,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 describe("The delay of a correction", () => {
-  it("is classified by upper limits, or as unknown (0118)", () => {
+  it("is classified by upper limits, or as unknown (decision 0118)", () => {
     const [hour, day] = [3_600, 86_400]
     const cases = [
       [0, "within_hour"],

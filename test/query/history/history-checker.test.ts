@@ -205,12 +205,15 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
 }
 
 describe("The history checker", () => {
-  it("accepts a history that keeps every promise (0113, 0114, 0115)", () => {
+  it("accepts a history that keeps every promise (decision 0113, decision 0114, decision 0115)", () => {
     assert.deepStrictEqual(findHistoryViolations(valid), [])
   })
 
-  it.each(Object.entries(alterations))("reports %s (0113, 0114, 0115)", (_, [altered, expected]) => {
-    const violations = findHistoryViolations({ ...valid, ...altered })
-    assert.isTrue(violations.some((violation) => expected.test(violation)), violations.join("\n"))
-  })
+  it.each(Object.entries(alterations))(
+    "reports %s (decision 0113, decision 0114, decision 0115)",
+    (_, [altered, expected]) => {
+      const violations = findHistoryViolations({ ...valid, ...altered })
+      assert.isTrue(violations.some((violation) => expected.test(violation)), violations.join("\n"))
+    },
+  )
 })

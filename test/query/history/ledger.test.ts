@@ -197,7 +197,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
   excludeTestServices: true,
   timeout: "180 seconds",
 })("The history", (it) => {
-  it.effect("has every past state and the net changes of every transaction, for any statements (0113)", () =>
+  it.effect("has every past state and the net changes of every transaction, for any statements (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -261,7 +261,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.isAbove(states.length, 20, "few states, so this test would prove little")
     }).pipe(Effect.scoped))
 
-  it.effect("records every transaction once, whatever its clients set or call (0113)", () =>
+  it.effect("records every transaction once, whatever its clients set or call (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -299,7 +299,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.isNotEmpty(states)
     }).pipe(Effect.scoped))
 
-  it.effect("does not hold back other commits after constraints were set immediate and rolled back (0113)", () =>
+  it.effect("does not hold back other commits after constraints were set immediate and rolled back (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -320,7 +320,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.strictEqual(yield* count, 2)
     }).pipe(Effect.scoped))
 
-  it.effect("records the writes of a role that may only write to a dataset (0113)", () =>
+  it.effect("records the writes of a role that may only write to a dataset (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -359,7 +359,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       }
     }).pipe(Effect.scoped))
 
-  it.effect("covers every dataset, with its key, all of its columns and its indexes in each month (0113, 0115)", () =>
+  it.effect("covers every dataset, with its key, all of its columns and its indexes in each month (decision 0113, decision 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`select create_month_partition(('history.' || dataset)::regclass, '2019-01-01') from history.datasets`
@@ -405,7 +405,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.deepStrictEqual(found.toSorted(), expected.toSorted())
     }))
 
-  it.effect("assigns times in commit order to transactions that overlap, and keeps them apart (0113)", () =>
+  it.effect("assigns times in commit order to transactions that overlap, and keeps them apart (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -429,7 +429,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.deepStrictEqual(order, [{ ticker: "EARLY", is_older: null }, { ticker: "LATE", is_older: true }])
     }).pipe(Effect.scoped))
 
-  it.effect("refuses a truncation that would remove rows that its transaction does not see (0113)", () =>
+  it.effect("refuses a truncation that would remove rows that its transaction does not see (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -461,7 +461,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.strictEqual((yield* Effect.flip(other`truncate daily_prices`)).reason._tag, "SerializationError")
     }).pipe(Effect.scoped))
 
-  it.effect("records only the rows that a load changes (0113, 0116)", () =>
+  it.effect("records only the rows that a load changes (decision 0113, decision 0116)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -495,7 +495,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.deepStrictEqual(yield* readNewestTransaction, second)
     }).pipe(Effect.scoped))
 
-  it.effect("continues in new partitions when a new month begins (0113)", () =>
+  it.effect("continues in new partitions when a new month begins (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`update history.current_month set month = '2020-01-01'`
@@ -512,7 +512,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.deepStrictEqual(kept, [{ close: "1", is_old: true }, { close: "2", is_old: false }])
     }))
 
-  it.effect("keeps a column that a migration adds, which earlier versions have with its default (0113)", () =>
+  it.effect("keeps a column that a migration adds, which earlier versions have with its default (decision 0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = (rank: string) =>

@@ -181,7 +181,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
       yield* waitForCondition("the next change", () => stream.changes.some(({ data }) => data.includes('"next"')))
     }).pipe(Effect.scoped))
 
-  it.effect("in history.days does not stop any page (0121)", () =>
+  it.effect("in history.days does not stop any page (decision 0121)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys

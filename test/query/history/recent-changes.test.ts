@@ -29,7 +29,7 @@ const all = makeChangeMatcher({ datasets: ["a", "b"], kinds: undefined, tickers:
 const onlyB = makeChangeMatcher({ datasets: ["b"], kinds: ["added"], tickers: ["A", "Z"] })
 
 describe("The recent changes", () => {
-  it("give each stream the changes after its position, once and in order, or report that they were dropped (0117)", () => {
+  it("give each stream the changes after its position, once and in order, or report that they were dropped (decision 0117)", () => {
     for (let seed = 1; seed <= getInputCount(200); seed++) {
       const choose = makeRandomChooser(seed)
       const start: ChangeFeedPosition = { recordedAt: 0, position: Infinity }
@@ -88,7 +88,7 @@ describe("The recent changes", () => {
     }
   })
 
-  it("are selected by dataset, kind and symbol, once for all equal filters (0117)", () => {
+  it("are selected by dataset, kind and symbol, once for all equal filters (decision 0117)", () => {
     const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 20_000)
     const changes = [makeChange(1, 1, "a", 10), makeChange(1, 2, "b", 10), makeChange(2, 1, "b", 10)]
     recent.append({ changes, cursor: "2.", end: { recordedAt: 2, position: Infinity }, hasMore: false })
@@ -109,7 +109,7 @@ describe("The recent changes", () => {
     }
   })
 
-  it("take up at most the given number of bytes, except for the newest batch, which is always kept (0117)", () => {
+  it("take up at most the given number of bytes, except for the newest batch, which is always kept (decision 0117)", () => {
     const maxBytes = 100_000
     const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, maxBytes)
     for (let time = 1; time <= 1_000; time++) {

@@ -89,7 +89,7 @@ const service = (limits: Partial<Effect.Success<typeof ChangeStreamLimits>> = {}
   )
 
 layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes/stream", (it) => {
-  it.effect("sends the changes of /v1/changes as events whose ids are the cursors (0117)", () =>
+  it.effect("sends the changes of /v1/changes as events whose ids are the cursors (decision 0117)", () =>
     Effect.gen(function* () {
       const start = yield* readCurrentCursor
       yield* insertShares("ONE", "TWO")
@@ -114,7 +114,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.include(stream.text, `id: ${first?.id}\nevent: change\ndata: ${first?.data}\n\n`)
     }).pipe(Effect.scoped))
 
-  it.effect("continues after the cursor in the header Last-Event-ID, or else in the parameter after (0117)", () =>
+  it.effect("continues after the cursor in the header Last-Event-ID, or else in the parameter after (decision 0117)", () =>
     Effect.gen(function* () {
       const start = yield* readCurrentCursor
       yield* insertShares("AFTER1", "AFTER2", "AFTER3")
@@ -143,7 +143,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.deepStrictEqual([tickersOf(fromNow), tickersOf(fromTime)], [["AFTER4"], ["LATER", "AFTER4"]])
     }).pipe(Effect.scoped))
 
-  it.effect("responds to HEAD without a stream, and refuses what /v1/changes refuses (0117)", () =>
+  it.effect("responds to HEAD without a stream, and refuses what /v1/changes refuses (decision 0117)", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* Service.TestKeys
       const send = (query: string, options: Service.TestRequestOptions = {}) =>
@@ -173,7 +173,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       ])
     }))
 
-  it.effect("misses, repeats and reorders no change, for any filter and however often the connection breaks (0117)", () =>
+  it.effect("misses, repeats and reorders no change, for any filter and however often the connection breaks (decision 0117)", () =>
     Effect.gen(function* () {
       const choose = makeRandomChooser(5)
       const start = yield* readCurrentCursor
@@ -226,7 +226,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       yield* Fiber.join(writers)
     }).pipe(Effect.scoped))
 
-  it.effect("reads each change once for all streams (0117)", () =>
+  it.effect("reads each change once for all streams (decision 0117)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       yield* Service.ensureAccountWithKey("many", "ultimate")
@@ -245,7 +245,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       streams.forEach((stream) => assert.deepStrictEqual(stream.changes, first?.changes))
     }).pipe(Effect.scoped))
 
-  it.effect("refuses an account more streams than the setting allows, until one ends (0117)", () =>
+  it.effect("refuses an account more streams than the setting allows, until one ends (decision 0117)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("limited", "basic")
       const limit = 10
@@ -268,7 +268,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
 const brief = { heartbeatMillis: 100, usageIntervalMillis: 300, usageIntervalBytes: 1_000, closingMillis: 200 }
 
 layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A stream", (it) => {
-  it.effect("sends heartbeats, with an id after changes that the client's filter excludes (0117)", () =>
+  it.effect("sends heartbeats, with an id after changes that the client's filter excludes (decision 0117)", () =>
     Effect.gen(function* () {
       yield* insertShares("FIRST")
       const start = yield* readCurrentCursor
@@ -285,7 +285,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.deepStrictEqual(stream.events, [])
     }).pipe(Effect.scoped))
 
-  it.effect("ends after its key or account loses access or credit, even if nothing changes (0117)", () =>
+  it.effect("ends after its key or account loses access or credit, even if nothing changes (decision 0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const end = Effect.fnUntraced(function* (
@@ -336,7 +336,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       )
     }).pipe(Effect.scoped))
 
-  it.effect("continues if the account changes in a way that does not concern it (0117)", () =>
+  it.effect("continues if the account changes in a way that does not concern it (decision 0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("same", "pro")
@@ -349,7 +349,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.isUndefined(stream.end)
     }).pipe(Effect.scoped))
 
-  it.effect("is recorded when it ends, and is free if it sent no change (0117)", () =>
+  it.effect("is recorded when it ends, and is free if it sent no change (decision 0117)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("idle", { tier: "ultimate" })
       const stream = yield* open("after=now&dataset=split_status", { key })
@@ -366,7 +366,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       )
     }).pipe(Effect.scoped))
 
-  it.effect("is charged in installments for exactly the bytes of its changes (0117)", () =>
+  it.effect("is charged in installments for exactly the bytes of its changes (decision 0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("metered", "ultimate")
@@ -402,7 +402,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.strictEqual(daily?.bytes, bytes)
     }).pipe(Effect.scoped))
 
-  it.effect("of a prepaid account ends when the balance is used up (0117)", () =>
+  it.effect("of a prepaid account ends when the balance is used up (decision 0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("prepaid", "ultimate")
@@ -416,7 +416,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       })
     }).pipe(Effect.scoped))
 
-  it.effect("reports a gap if the history is replaced, and then ends (0117)", () =>
+  it.effect("reports a gap if the history is replaced, and then ends (decision 0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertShares("LOST")
@@ -475,7 +475,7 @@ const untilMetric = (expected: number, name: string, reason?: string) =>
 layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A slow client",
   (it) => {
-    it.effect("receives a cursor to continue with when it reads again, while other clients receive everything (0117)", () =>
+    it.effect("receives a cursor to continue with when it reads again, while other clients receive everything (decision 0117)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const start = yield* readCurrentCursor
@@ -505,7 +505,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
 layer(service({ recentBytes, closingMillis: 300 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A client that does not read",
   (it) => {
-    it.effect("is disconnected, and can resume after the last change that it received (0117)", () =>
+    it.effect("is disconnected, and can resume after the last change that it received (decision 0117)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const fast = yield* open("after=now")

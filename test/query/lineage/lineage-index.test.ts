@@ -135,7 +135,7 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
       yield* sql`delete from ticker_changes`
     }))
 
-  it.effect("are not kept if they need more memory than allowed (SECURITY.md, memory)", () =>
+  it.effect("are not kept if they need more memory than allowed (SECURITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       // With company names this long, 200 changes need about 400 KB.

@@ -44,7 +44,7 @@ const setVolume = Effect.fnUntraced(function* (volume: number) {
   yield* sql`update intraday_runners set volume = ${String(volume)}::text::bigint where ticker = 'T7'`
 })
 
-it("The cache memory does not make room for an entry of more than an eighth of it (docs/operations/caching.md)", () => {
+it("The cache memory does not make room for an entry of more than an eighth of it (operations/caching)", () => {
   const maxBytes = 1_000_000
   const { bytes, entries } = makeCacheMemory(maxBytes)
   const small = { part: "responses", size: 10_000 } as const

@@ -110,7 +110,7 @@ describe("The details of the endpoints", () => {
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 seconds" })("The MCP server", (it) => {
   it.effect.each(McpClients.negotiationModes)(
-    "offers read-only tools with output schemas, and the guides, to the SDK (%s, guides/mcp)",
+    "offers read-only tools with output schemas, and the guides, to the SDK, which negotiates as %s (guides/mcp)",
     (mode) =>
       Effect.gen(function* () {
         const client = yield* connect(undefined, mode)

@@ -133,7 +133,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
 
   const explorerLink = needing(
     ["script", "stty"],
-    "serve prints a link with the demo key, unless others can connect or the output may be logged (README, SECURITY.md)",
+    "serve prints a link with the demo key, unless others can connect or the output may be logged (README.md, SECURITY.md)",
   )
   it.effect(
     explorerLink.name,
@@ -196,7 +196,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
     { skip: asked.skip },
   )
 
-  const mixing = needing(["script", "mkfifo"], "ingest asks before it loads into the sample market (ingest-edgar)")
+  const mixing = needing(
+    ["script", "mkfifo"],
+    "ingest asks before it loads into the sample market (operations/ingest-edgar)",
+  )
   it.effect(
     mixing.name,
     () =>
