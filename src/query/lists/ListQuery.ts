@@ -11,14 +11,14 @@ import {
   OID,
   StatementParameter,
 } from "../../postgres/CompiledStatement.ts"
-import type { Rows, StatementReader } from "../../postgres/Reader.ts"
+import type { Rows, StatementReader } from "../../postgres/DatabaseReader.ts"
 import type { CompanyLineage } from "../lineage/LineageRules.ts"
 import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.ts"
 import type { OptInColumn } from "../../contract/rows/Columns.ts"
 import type { PageFormat } from "../../contract/rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../../contract/rows/RowModel.ts"
-import { describeEmptyReason, type EmptyReason, formatEmptyReason } from "../../contract/rules/EmptyReasons.ts"
+import { describeEmptyReason, type EmptyReason, formatEmptyReason } from "../../contract/rules/EmptyListReasons.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import {
@@ -35,7 +35,7 @@ import {
   type ListStatementParameter,
 } from "./Conditions.ts"
 import { type DeepPageOptions, makePageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
-import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasons.ts"
+import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasonFinder.ts"
 import {
   followCurrentSymbols,
   type FollowedPeriods,
@@ -113,7 +113,7 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
    * value of `after` for the next page. `select` must then return only rows after the requested position, so that a
    * page starts where the previous page ended.
    */
-  readonly place?: Statement.Fragment
+  readonly position?: Statement.Fragment
   /** Returns the `message` in the JSON envelope for the rows on a page. */
   readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
 }
@@ -261,7 +261,7 @@ export const makeListCompiler = Effect.gen(function* () {
     added: ReadonlyArray<OptInColumn> = [],
     filterNames = listFilterNames(definition.Query ?? { fields: {} }),
   ): CompiledList<Query> => {
-    const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, place, select } = definition
+    const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, position, select } = definition
     const listId = listCount++
     const isFollowed = added.includes("lineage_ticker")
     const results = makeResultEncoder(Row, added)
@@ -399,7 +399,7 @@ export const makeListCompiler = Effect.gen(function* () {
         columns: sql.csv([
           columns,
           ...(countsOutside ? [buildOutsideCounts(query)] : []),
-          ...(isPage && place !== undefined ? [place] : []),
+          ...(isPage && position !== undefined ? [position] : []),
         ]),
         page,
         period,
@@ -498,7 +498,7 @@ export const makeListCompiler = Effect.gen(function* () {
             format,
             rows: getRecordColumn(rows),
             // The position is the last column of each row (`buildStatement`).
-            getRowPosition: place === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
+            getRowPosition: position === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
             message: empty === undefined ? message : () => describeEmptyReason(empty),
           })
         return query.followed === undefined && query.explain !== true
