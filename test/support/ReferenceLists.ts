@@ -13,7 +13,7 @@ import { StatementParameter } from "../../src/postgres/CompiledStatement.ts"
 import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { LineageResolver } from "../../src/query/lineage/LineageResolver.ts"
 import { ListEndpointFactory } from "../../src/query/lists/ListEndpoints.ts"
-import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/query/lists/ListQuery.ts"
+import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/query/lists/ListDefinition.ts"
 import { getColumnNames, type RowModel } from "../../src/contract/rows/RowModel.ts"
 import { QueryNow } from "../../src/contract/rules/Dates.ts"
 import {

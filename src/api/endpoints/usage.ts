@@ -1,7 +1,7 @@
 /** Handles `GET /v1/usage` and `GET /v1/usage/daily`. */
 import { Effect, flow, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import type { ListClauses, ListQueryShape } from "../../query/lists/ListQuery.ts"
+import type { ListClauses, ListQueryShape } from "../../query/lists/ListDefinition.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../query/lists/ListEndpoints.ts"
 import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/Conditions.ts"
 import {
