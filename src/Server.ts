@@ -5,7 +5,7 @@
 import { Effect, Layer, type Option } from "effect"
 import { Api } from "./contract/Api.ts"
 import { auditRetentionJob } from "./postgres/AuditLog.ts"
-import { Reader } from "./postgres/Reader.ts"
+import { DatabaseReader } from "./postgres/DatabaseReader.ts"
 import { HealthProbe } from "./postgres/health/HealthProbe.ts"
 import * as Jobs from "./postgres/jobs/JobRunner.ts"
 import { RequestMetrics } from "./postgres/metrics/RequestMetrics.ts"
@@ -168,7 +168,7 @@ const services = NodeListener.layer.pipe(
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),
   Layer.provideMerge(caches),
-  Layer.provideMerge(Reader.layer),
+  Layer.provideMerge(DatabaseReader.layer),
   Layer.provideMerge(ReadRouter.layer),
   // The health probe must be released last: the layers above write to the database during their own release, and
   // without the probe, such a write would wait forever for a database that no longer responds.

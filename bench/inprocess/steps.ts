@@ -3,7 +3,7 @@ import { PgClient, PgPool } from "@effect/sql-pg"
 import { Context, Effect, Scope } from "effect"
 import { createServer } from "node:http"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { makeQueryDecoder } from "../../src/contract/rules/Validation.ts"
 import { makeStorablePage } from "../../src/query/lists/QueryCache.ts"
 import { getRecordColumn } from "../../src/postgres/BinaryRecord.ts"
@@ -105,7 +105,7 @@ const makeReadSteps = async (
   const pool = await Effect.runPromise(
     Scope.provide(PgPool.make({ ...config, maxConnections: concurrency }), Scope.makeUnsafe()),
   )
-  const { read } = Context.get(services, Reader)
+  const { read } = Context.get(services, DatabaseReader)
   const results = makeSingleRowResultEncoder(IntradayRunner)
   const values = Object.values(parameters)
 

@@ -5,13 +5,13 @@
 import { Effect, Exit, Scope } from "effect"
 import type { Admission, AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
 import { makeExportBilling } from "../accounts/billing/ExportBilling.ts"
-import { type EndpointResult, noCache } from "../contract/rules/EndpointResult.ts"
+import { type EndpointResult, privateNoCacheDirectives } from "../contract/rules/EndpointResult.ts"
 import { asOfNow, readAsOfParameter, replaceAsOfNow } from "../contract/rules/AsOfParameter.ts"
 import { findSunsetError } from "../contract/rules/Deprecation.ts"
 import { flatMapSync } from "../contract/rules/SynchronousResults.ts"
 import { findDroppedTickers } from "../contract/rules/Tickers.ts"
 import { makeQueryValidationError, type RawSearchParameters } from "../contract/rules/Validation.ts"
-import type { PastSource } from "../postgres/Reader.ts"
+import type { PastSource } from "../postgres/DatabaseReader.ts"
 import type { AdmittedRequest, ReceivedRequest } from "../query/EndpointHandler.ts"
 import { PastReader } from "../query/history/PastReader.ts"
 import type { ApiFailure } from "./ErrorResponses.ts"
@@ -89,7 +89,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
               // With `as_of=now`, an identical request gets different data a moment later, so this response must not be
               // cached.
               if (parameters !== sentParameters && result._tag === "Page") {
-                progress.addHeader("cache-control", noCache)
+                progress.addHeader("cache-control", privateNoCacheDirectives)
               }
               return reserveCost(progress, context, result)
             }),
@@ -120,7 +120,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
     { route }: EndpointContext,
     parameters: RawSearchParameters,
   ): Effect.Effect<RawSearchParameters, ApiFailure> =>
-    route.handler.hasMoment && parameters["as_of"] === asOfNow
+    route.handler.supportsAsOf && parameters["as_of"] === asOfNow
       ? Effect.map(pastReader.findNewest, (as_of) => {
         const { request } = progress
         progress.request = { ...request, target: replaceAsOfNow(request.target, as_of) }
@@ -137,7 +137,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
     { route: { handler, path, tables }, run, scope }: EndpointContext,
     parameters: RawSearchParameters,
   ): Effect.Effect<EndpointResult, ApiFailure> => {
-    const asOf = handler.hasMoment ? readAsOfParameter(parameters) : undefined
+    const asOf = handler.supportsAsOf ? readAsOfParameter(parameters) : undefined
     const now = asOf === undefined ? progress.request.startedAt : Date.parse(asOf)
     const decoded = decode(handler, parameters, now)
     const { ticker } = parameters
@@ -169,7 +169,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
     tables: ReadonlyArray<string>,
   ): Effect.Effect<PastSource | undefined, ApiFailure> =>
     asOf === undefined ? Exit.succeed(undefined) : Effect.map(pastReader.open(asOf, tables), (past) => {
-      progress.addHeader("x-as-of", past.moment)
+      progress.addHeader("x-as-of", past.timestamp)
       return past
     })
 

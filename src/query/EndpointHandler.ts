@@ -1,6 +1,6 @@
 /** Endpoint handlers. A handler decodes the query of a request and returns a function that produces the response. */
 import { type Effect, Exit, Predicate, type Schema, type Scope } from "effect"
-import type { PastSource } from "../postgres/Reader.ts"
+import type { PastSource } from "../postgres/DatabaseReader.ts"
 import type { EndpointResult, FinishedResponse, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { isTickerList } from "../contract/rules/Tickers.ts"
@@ -38,7 +38,7 @@ interface Handler<Request, E> {
   /** Whether the parameter `ticker` is a list. Invalid entries are removed from a list (D5). */
   readonly hasTickerList: boolean
   /** Whether the endpoint has the parameter `as_of`, so that it can read past data. */
-  readonly hasMoment: boolean
+  readonly supportsAsOf: boolean
   /** Decodes a query. `now` is the current time for this request, in milliseconds since 1970. */
   readonly decode: (
     parameters: RawSearchParameters,
@@ -64,7 +64,7 @@ const makeAnyHandler = <Query, Request, E>(
   return {
     query,
     hasTickerList: isTickerList(query),
-    hasMoment: Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "as_of"),
+    supportsAsOf: Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "as_of"),
     decode: (parameters, now) => Exit.map(decode(parameters, now), (query) => (request) => respond(query, request)),
   }
 }

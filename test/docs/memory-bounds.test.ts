@@ -19,7 +19,7 @@ import { makeRecentKeys } from "../../src/accounts/keys/Authenticator.ts"
 import { makeBruteForceGuard } from "../../src/accounts/keys/BruteForceGuard.ts"
 import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuckets.ts"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { makeBulkhead, makePermits } from "../../src/postgres/pool/Bulkhead.ts"
 import { makeTimestampCache } from "../../src/query/history/AsOfTimestamps.ts"
 import { makeTableShapeStore } from "../../src/query/history/PastTables.ts"
@@ -168,17 +168,17 @@ const fillTickerChanges = Effect.gen(function* () {
   assert.isUndefined(yield* readChanges)
   yield* sql`truncate ticker_changes`
   return { structure, entries: structure.size }
-}).pipe(Effect.provide(Reader.layer), Effect.scoped)
+}).pipe(Effect.provide(DatabaseReader.layer), Effect.scoped)
 
-const fillMoments = Effect.sync(() => {
-  const moments = makeTimestampCache()
+const fillTimestamps = Effect.sync(() => {
+  const timestamps = makeTimestampCache()
   for (let number = 0; number < 30_000; number++) {
-    const moment = `timeline 1 ${new Date(number).toISOString()}`
+    const timestamp = `timeline 1 ${new Date(number).toISOString()}`
     const running = Array.from({ length: number % 100 === 0 ? 200 : 0 }, (_, at) => `${number}${at}`)
-    const found = { moment, bound: String(number), month: "2026-01-01", running, isPopular: false }
-    moments.set(moment, { found, requests: 1 })
+    const found = { timestamp, bound: String(number), month: "2026-01-01", running, isPopular: false }
+    timestamps.set(timestamp, { found, requests: 1 })
   }
-  return { structure: moments, entries: moments.size }
+  return { structure: timestamps, entries: timestamps.size }
 })
 
 const fillTableShapes = Effect.sync(() => {
@@ -192,7 +192,7 @@ const fillTableShapes = Effect.sync(() => {
 
 const fillCompiledStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const compileList = yield* Effect.provide(makeListCompiler, Reader.layer)
+  const compileList = yield* Effect.provide(makeListCompiler, DatabaseReader.layer)
   const list = compileList<typeof ScreenerQuery.Type, "sort">({
     Query: ScreenerQuery,
     Row: ScreenerRow,
@@ -257,7 +257,9 @@ const fillRateLimits = Effect.gen(function* () {
 
 const fillUsage = Effect.gen(function* () {
   const metering = Context.get(
-    yield* Layer.build(UsageMetering.layer.pipe(Layer.provide(PrepaidBalances.layer), Layer.provide(Reader.layer))),
+    yield* Layer.build(
+      UsageMetering.layer.pipe(Layer.provide(PrepaidBalances.layer), Layer.provide(DatabaseReader.layer)),
+    ),
     UsageMetering,
   )
   let entries = 0
@@ -270,7 +272,7 @@ const fillUsage = Effect.gen(function* () {
 })
 
 const fillBalances = Effect.gen(function* () {
-  const layer = PrepaidBalances.layer.pipe(Layer.provide(Reader.layer))
+  const layer = PrepaidBalances.layer.pipe(Layer.provide(DatabaseReader.layer))
   const balances = Context.get(yield* Layer.build(layer), PrepaidBalances)
   for (let number = 1; number <= 50_000; number++) balances.update(number, { balance: number, reserved: 0 }, number)
   return { structure: balances }
@@ -350,7 +352,7 @@ const fillers = {
   "Recent queries": fillRepetitions,
   "Lineages": fillLineages,
   "Ticker changes": fillTickerChanges,
-  "Moments of as_of": fillMoments,
+  "Moments of as_of": fillTimestamps,
   "Tables at moments": fillTableShapes,
   "Compiled statements": fillCompiledStatements,
   "Valid keys": fillApiKeys,

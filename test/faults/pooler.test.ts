@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { repairSessionSettings } from "../../src/postgres/pool/PoolerCheck.ts"
 import * as PgBouncer from "../support/PgBouncer.ts"
 import {
@@ -122,7 +122,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
         )
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const { query } = yield* Effect.provide(Reader, Reader.layer)
+        const { query } = yield* Effect.provide(DatabaseReader, DatabaseReader.layer)
         const slow = (mark: string, seconds: number) =>
           Effect.forkChild(query(sql.unsafe(`select pg_sleep(${seconds}) /* ${mark} */`), "test"))
         const [gone, stays] = [yield* slow("gone", 25), yield* slow("stays", 3)]

@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { retryCounters } from "../../src/postgres/ReadPolicies.ts"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { isLockError } from "../../src/postgres/SqlState.ts"
 import * as Service from "../support/Service.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
@@ -163,7 +163,7 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
   it.effect("fails with data_refreshing, without a retry, at the time limit for statements (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const reader = yield* Effect.provide(Reader, Reader.layer)
+      const reader = yield* Effect.provide(DatabaseReader, DatabaseReader.layer)
       let attempts = 0
       const slow = Effect.gen(function* () {
         attempts++
@@ -231,12 +231,12 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
         for (const [size, share] of [[2, 1], [3, 2], [4, 3], [5, 4]] as const) {
           const settings = { DATABASE_POOL_SIZE: String(size), DATABASE_POOL_TIMEOUT: "300 millis" }
           yield* Effect.gen(function* () {
-            const services = Layer.provideMerge(PrepaidBalances.layer, Layer.fresh(Reader.layer)).pipe(
+            const services = Layer.provideMerge(PrepaidBalances.layer, Layer.fresh(DatabaseReader.layer)).pipe(
               Layer.provideMerge(makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
               Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
             )
             const context = yield* Layer.build(Layer.fresh(services))
-            const { query } = Context.get(context, Reader)
+            const { query } = Context.get(context, DatabaseReader)
             const { lookUp } = yield* Effect.provideContext(makeApiKeyLookup, context)
             for (let count = 0; count < share; count++) {
               yield* Effect.forkChild(query(Effect.never, "/v1/busy"), { startImmediately: true })

@@ -6,7 +6,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Fiber, Layer, type Redacted, Schedule, Schema, Tracer } from "effect"
 import { SqlClient } from "effect/sql"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
@@ -24,7 +24,7 @@ const database = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.mergeAll(
     Layer.succeed(TestDatabase, { url }),
-    Layer.provideMerge(Reader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
+    Layer.provideMerge(DatabaseReader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
     Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   ).pipe(
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ DATABASE_POOL_SIZE: String(poolSize) }))),
@@ -33,7 +33,7 @@ const database = Layer.unwrap(Effect.gen(function* () {
 
 const readValues = (text: string, parameters: ReadonlyArray<unknown> = [], isPrepared = true, partition = "test") =>
   Effect.flatMap(
-    Reader,
+    DatabaseReader,
     ({ read }) =>
       Effect.withTracerEnabled(read({ text, parameters, isPrepared }, { partition, from: "primary" }), false),
   )
@@ -107,7 +107,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("creates the same span as SqlClient if a tracer is configured (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { read } = yield* Reader
+      const { read } = yield* DatabaseReader
       const spans: Array<Tracer.NativeSpan> = []
       const tracer = Tracer.make({
         span: (options) => {
@@ -132,7 +132,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("shares its connections with SqlClient, so that the pool's size is the total (operations/settings)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { query } = yield* Reader
+      const { query } = yield* DatabaseReader
       const sleep = sql`select pg_sleep(0.01)`.values
       yield* Effect.forEach(
         Array.from({ length: 30 }, (_, index) => index),
@@ -168,7 +168,9 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
       const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
       const { url } = yield* TestDatabase
       const context = yield* Layer.build(
-        Layer.fresh(Layer.provide(Reader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })))
+        Layer.fresh(
+          Layer.provide(DatabaseReader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
+        )
           .pipe(Layer.provide(config)),
       )
       yield* Effect.gen(function* () {

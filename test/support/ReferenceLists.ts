@@ -10,10 +10,10 @@ import { Api } from "../../src/contract/Api.ts"
 import type { CurrentAccount } from "../../src/contract/Authentication.ts"
 import { endpointsByDataset } from "../../src/api/catalogue/DatasetEndpoints.ts"
 import { StatementParameter } from "../../src/postgres/CompiledStatement.ts"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { LineageResolver } from "../../src/query/lineage/LineageResolver.ts"
 import { ListEndpointFactory } from "../../src/query/lists/ListEndpoints.ts"
-import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/query/lists/ListQuery.ts"
+import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/query/lists/ListDefinition.ts"
 import { getColumnNames, type RowModel } from "../../src/contract/rows/RowModel.ts"
 import { QueryNow } from "../../src/contract/rules/Dates.ts"
 import {
@@ -371,7 +371,7 @@ export const referenceLists = Effect.gen(function* () {
       add(query, makeReferenceList(sql, isTickerList(query), makeDecoder(query), definition, true)),
   })
   const handlers: Readonly<Record<string, Readonly<Record<string, unknown>>>> = yield* Effect.all({
-    account: Effect.provide(accountHandlers, Reader.layer),
+    account: Effect.provide(accountHandlers, DatabaseReader.layer),
     afterhoursStats: afterhoursStatsHandlers,
     datasets: makeDatasetsHandlers(endpointsByDataset),
     dilutionData: dilutionDataHandlers,

@@ -20,7 +20,7 @@ import { Authenticator } from "../../src/accounts/keys/Authenticator.ts"
 import { KeyWatcher } from "../../src/accounts/keys/KeyWatcher.ts"
 import { AccountRateLimiter } from "../../src/accounts/limits/AccountRateLimiter.ts"
 import { priceListLayer } from "../../src/api/catalogue/PriceList.ts"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { ReadRouter } from "../../src/postgres/replicas/ReadRouter.ts"
 import { PastReader } from "../../src/query/history/PastReader.ts"
 import { CacheMemory } from "../../src/query/lists/CacheMemory.ts"
@@ -73,7 +73,7 @@ export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
     Layer.provide(PrepaidBalances.layer),
     Layer.provide(Layer.merge(PastReader.layer, CacheMemory.layer)),
     Layer.provide(DatasetVersions.layer),
-    Layer.provide(Reader.layer),
+    Layer.provide(DatabaseReader.layer),
     Layer.provide(ReadRouter.layer),
     Layer.provide(Logger.layer([])),
     Layer.provideMerge(httpServerLayer),

@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
@@ -216,7 +216,7 @@ const makeBalanceLedger = (now: () => number) => {
 /** Builds the functions that set and renew reservations in PostgreSQL. */
 const makeReservationStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   const { lease } = yield* ReservationTimes
   const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
   return {

@@ -2,7 +2,7 @@
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
 import { getMonotonicMillis } from "../../postgres/metrics/MonotonicTime.ts"
@@ -64,7 +64,7 @@ const poolPartition = "keys"
  */
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   const balances = yield* PrepaidBalances
   const background = yield* FiberSet.make()
   const compileNetworks = makeNetworkCompiler()

@@ -5,7 +5,7 @@
 import { type SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
 import type { PageClauses } from "../../query/lists/DeepPages.ts"
-import type { ListClauses } from "../../query/lists/ListQuery.ts"
+import type { ListClauses } from "../../query/lists/ListDefinition.ts"
 import { buildDateRangeCondition, buildDateRangeConditionForOtherOrder } from "../../query/lists/SymbolPeriodClauses.ts"
 import { makeEligibleChangeCondition } from "../../contract/rules/EffectiveDates.ts"
 import { getEndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"

@@ -3,7 +3,7 @@ import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { makeHandler } from "../../query/EndpointHandler.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"
@@ -21,7 +21,7 @@ import {
 /** Handlers for what customers can read about their own account. */
 export const accountHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   const { makeAccountEndpoint } = yield* ListEndpointFactory
 
   const encode = makeObjectEncoder(AccountResponse)

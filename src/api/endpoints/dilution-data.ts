@@ -1,6 +1,6 @@
 /** Handles `GET /v1/dilution-data` and `GET /v1/dilution-data-advanced`. */
 import { Effect } from "effect"
-import type { ListClauses } from "../../query/lists/ListQuery.ts"
+import type { ListClauses } from "../../query/lists/ListDefinition.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import {
   Convertible,

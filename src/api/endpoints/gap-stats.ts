@@ -1,7 +1,7 @@
 /** Handles `GET /v1/gap-stats` and `GET /v1/gap-stats-advanced`. */
 import { Effect } from "effect"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
-import type { ListClauses } from "../../query/lists/ListQuery.ts"
+import type { ListClauses } from "../../query/lists/ListDefinition.ts"
 import { GapStat, GapStatAdvanced, GapStatsApiGroup, GapStatsQuery } from "../../contract/endpoints/gap-stats.ts"
 
 const select = (_: object, { selectPage }: ListClauses) =>

@@ -1,6 +1,6 @@
 /** Handles `GET /v1/news` and `GET /v1/news-basic`. */
 import { Effect } from "effect"
-import type { ListClauses } from "../../query/lists/ListQuery.ts"
+import type { ListClauses } from "../../query/lists/ListDefinition.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { NewsApiGroup, NewsBasicItem, NewsItem, NewsQuery } from "../../contract/endpoints/news.ts"
 

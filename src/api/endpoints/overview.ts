@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema, Statement } from "effect/sql"
 import { UsageMetering } from "../../accounts/billing/UsageMetering.ts"
 import { makeHandler } from "../../query/EndpointHandler.ts"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { getDateInNewYork } from "../../contract/rules/Dates.ts"
 import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"
@@ -19,7 +19,7 @@ const maxAttempts = 3
 /** Handler for an account's overview, which includes its balance, budget and today's usage. */
 export const overviewHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   const { getRequestsPerMinute: perMinute } = yield* AccountRateLimiter
 
   const { makeUnwrittenSql } = yield* UsageMetering

@@ -1,7 +1,7 @@
 /** Handles `GET /v1/research-reports` and `GET /v1/research-reports-tldr`. */
 import { Effect } from "effect"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
-import type { ListClauses } from "../../query/lists/ListQuery.ts"
+import type { ListClauses } from "../../query/lists/ListDefinition.ts"
 import {
   ResearchReport,
   ResearchReportsApiGroup,

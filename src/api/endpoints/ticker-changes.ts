@@ -1,7 +1,7 @@
 /** Handles `GET /v1/ticker-changes`. */
 import { Effect, Exit, Result } from "effect"
 import { type AdmittedRequest, makeHandler } from "../../query/EndpointHandler.ts"
-import type { StatementReader } from "../../postgres/Reader.ts"
+import type { StatementReader } from "../../postgres/DatabaseReader.ts"
 import {
   resolveLineageOfEvents,
   selectLineageCandidate,

@@ -1,7 +1,7 @@
 /** Handles `GET /v1/usage` and `GET /v1/usage/daily`. */
 import { Effect, flow, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import type { ListClauses, ListQueryShape } from "../../query/lists/ListQuery.ts"
+import type { ListClauses, ListQueryShape } from "../../query/lists/ListDefinition.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../query/lists/ListEndpoints.ts"
 import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/Conditions.ts"
 import {
@@ -30,7 +30,7 @@ export const usageHandlers = Effect.gen(function* () {
    * it. `concat_ws` leaves out null, so it contains either the columns of a request in a batch, or the `usage_id` of a
    * row that counts requests refused with 429.
    */
-  const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
+  const position = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
     usage_id)`
 
   /**
@@ -223,12 +223,12 @@ export const usageHandlers = Effect.gen(function* () {
       `
   }
 
-  const list = makeAccountEndpoint(UsageQuery, { Row: UsageRow, place, select })
+  const list = makeAccountEndpoint(UsageQuery, { Row: UsageRow, position, select })
 
   const listDaily = makeAccountEndpoint(DailyUsageQuery, {
     Query: DailyUsageQuery,
     Row: DailyUsageRow,
-    place: sql`to_char(usage_date, 'YYYY-MM-DD') || endpoint`,
+    position: sql`to_char(usage_date, 'YYYY-MM-DD') || endpoint`,
     // With `after`, selects the rows after that position: earlier days, and later endpoints of the same day.
     select: ({ account_id, after }, { columns, conditions, orderAndLimit }) => {
       const begin = after?.map(flow(parseDailyUsageCursor, Option.getOrThrow))

@@ -83,7 +83,7 @@ export type ChangeFeedStart =
     readonly position: string | undefined
     readonly mark: string
   }
-  | { readonly _tag: "Moment"; readonly moment: string }
+  | { readonly _tag: "Timestamp"; readonly timestamp: string }
   | { readonly _tag: "Now" }
 
 /** Formats a cursor. `readChangeFeedStart` parses it. */
@@ -105,8 +105,8 @@ const readCursor = makeCursorReader(
 /** Parses the parameter `after`, or the `id` of a server-sent event, which is a cursor. */
 export const readChangeFeedStart = (text: string): Option.Option<ChangeFeedStart> => {
   if (text === "now") return Option.some({ _tag: "Now" })
-  const moment = normalizeTimestamp(text)
-  return moment === undefined ? readCursor(text) : Option.some({ _tag: "Moment", moment })
+  const timestamp = normalizeTimestamp(text)
+  return timestamp === undefined ? readCursor(text) : Option.some({ _tag: "Timestamp", timestamp })
 }
 
 /**

@@ -10,7 +10,7 @@ import { encodeUnpagedResponse, type NextPage } from "./Paging.ts"
 type Headers = Readonly<Record<string, string>>
 
 /** The `Cache-Control` value for pages that clients may store but must revalidate before each use. */
-export const noCache = "private, no-cache"
+export const privateNoCacheDirectives = "private, no-cache"
 
 /**
  * The version of some data, such as a dataset, that a stored response depends on. It is plain data rather than a

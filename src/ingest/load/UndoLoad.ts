@@ -122,7 +122,7 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
     })
   }
   // With `running: undefined`, the statement itself finds the transactions that were running at that time.
-  return { moment, bound, month, running: undefined, isPopular: false }
+  return { timestamp: moment, bound, month, running: undefined, isPopular: false }
 })
 
 /** Fills the staging table with the rows that the dataset had at the given time. */

@@ -118,7 +118,7 @@ const AccountFields = {
 export const accountListQuery = { ...paging, search: Schema.optionalKey(Schema.String) }
 
 /** Endpoints for accounts. */
-export class AccountsGroup extends HttpApiGroup.make("accounts").add(
+export class AdminAccountsApiGroup extends HttpApiGroup.make("accounts").add(
   HttpApiEndpoint.get("list", "/accounts", {
     query: accountListQuery,
     success: pageOf(Account),
@@ -181,7 +181,7 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
 ) {}
 
 /** Endpoints for erasing an account's data. */
-export class ErasureGroup extends HttpApiGroup.make("erasure").add(
+export class AdminErasureApiGroup extends HttpApiGroup.make("erasure").add(
   HttpApiEndpoint.get("preview", "/accounts/:name/erasure", {
     params: { name: Schema.String },
     success: withEtag(ErasureState),
@@ -203,7 +203,7 @@ export class ErasureGroup extends HttpApiGroup.make("erasure").add(
 ) {}
 
 /** Endpoints for budgets and credits. */
-export class BudgetsGroup extends HttpApiGroup.make("budgets").add(
+export class AdminBudgetsApiGroup extends HttpApiGroup.make("budgets").add(
   HttpApiEndpoint.put("set", "/accounts/:name/budget", {
     params: { name: Schema.String },
     headers: { ...writeHeaders, "if-match": Schema.optionalKey(Schema.String) },
@@ -245,7 +245,7 @@ export const keyListQuery = {
 }
 
 /** Endpoints for API keys. */
-export class KeysGroup extends HttpApiGroup.make("keys").add(
+export class AdminKeysApiGroup extends HttpApiGroup.make("keys").add(
   HttpApiEndpoint.get("list", "/keys", {
     query: keyListQuery,
     success: pageOf(ListedApiKey),
@@ -317,7 +317,7 @@ export const explainQuery = {
 }
 
 /** Endpoints for recorded usage. */
-export class UsageGroup extends HttpApiGroup.make("usage").add(
+export class AdminUsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("totals", "/usage", {
     query: {
       from: CalendarDate,
@@ -349,7 +349,7 @@ export class UsageGroup extends HttpApiGroup.make("usage").add(
 ) {}
 
 /** Endpoints for the current customer traffic. */
-export class TrafficGroup extends HttpApiGroup.make("traffic").add(
+export class AdminTrafficApiGroup extends HttpApiGroup.make("traffic").add(
   HttpApiEndpoint.get("recent", "/traffic", { success: Traffic }).annotateMerge(
     describe("Requests and errors of all accounts within the last 15 minutes, by endpoint", "read"),
   ),
@@ -371,7 +371,7 @@ const RecordedChanges = Schema.Struct({
 }).annotate({ identifier: "RecordedChanges" })
 
 /** Endpoints for dataset loads. */
-export class LoadsGroup extends HttpApiGroup.make("loads").add(
+export class AdminLoadsApiGroup extends HttpApiGroup.make("loads").add(
   HttpApiEndpoint.get("list", "/loads", { query: { limit: paging.limit }, success: listOf(AuditRow) }).annotateMerge(
     describe("The last transactions that changed datasets, such as loads and ingests, newest first", "read"),
   ),
@@ -398,7 +398,7 @@ export const auditQuery = {
 }
 
 /** Endpoints for operating the service: audit log, datasets, ingest runs, and jobs. */
-export class OperationsGroup extends HttpApiGroup.make("operations").add(
+export class AdminOperationsApiGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("audit", "/audit", {
     query: auditQuery,
     success: pageOf(AuditRow).pipe(Schema.fieldsAssign({
@@ -432,7 +432,7 @@ const webhookPath = { params: { id: IntegerText }, headers: writeHeaders }
 export const webhookListQuery = paging
 
 /** Endpoints for customers' webhooks. */
-export class WebhooksGroup extends HttpApiGroup.make("webhooks").add(
+export class AdminWebhooksApiGroup extends HttpApiGroup.make("webhooks").add(
   HttpApiEndpoint.get("list", "/webhooks", {
     query: webhookListQuery,
     success: pageOf(ListedWebhookEndpoint),
@@ -488,7 +488,7 @@ export const undeliveredQuery = {
 }
 
 /** Endpoints for announcement emails, which tell customers about changes. */
-export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
+export class AdminAnnouncementsApiGroup extends HttpApiGroup.make("announcements").add(
   HttpApiEndpoint.get("progress", "/announcements", { success: listOf(AnnouncementProgress) }).annotateMerge(
     describe("Announced changelog entries, with the number of their emails by status", "read"),
   ),
@@ -547,7 +547,7 @@ export const tokenListQuery = {
 }
 
 /** Endpoints for admin tokens and sessions. */
-export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
+export class AdminTokensApiGroup extends HttpApiGroup.make("tokens").add(
   HttpApiEndpoint.get("me", "/me", {
     success: Schema.Struct({
       token_id: Schema.Int,
@@ -589,17 +589,17 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
 /** The admin API's contract. Its router, OpenAPI document, and clients are derived from it. */
 export class AdminApi extends HttpApi.make("tickerline-admin")
   .add(
-    AccountsGroup,
-    BudgetsGroup,
-    ErasureGroup,
-    KeysGroup,
-    UsageGroup,
-    TrafficGroup,
-    OperationsGroup,
-    LoadsGroup,
-    WebhooksGroup,
-    AnnouncementsGroup,
-    AdminTokensGroup,
+    AdminAccountsApiGroup,
+    AdminBudgetsApiGroup,
+    AdminErasureApiGroup,
+    AdminKeysApiGroup,
+    AdminUsageApiGroup,
+    AdminTrafficApiGroup,
+    AdminOperationsApiGroup,
+    AdminLoadsApiGroup,
+    AdminWebhooksApiGroup,
+    AdminAnnouncementsApiGroup,
+    AdminTokensApiGroup,
   )
   .prefix("/v1")
   .middleware(AdminTransaction)

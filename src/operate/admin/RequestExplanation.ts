@@ -106,15 +106,15 @@ const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
   if (found.untracked.length > 0) {
     return makeImpossible(`${found.untracked.join(", ")} has no history of its rows.`)
   }
-  if (found.moments.length === 1) {
+  if (found.timestamps.length === 1) {
     return {
-      as_of: found.moments,
+      as_of: found.timestamps,
       as_of_explanation:
         `The data did not change in the second before the request or while it ran. ${parametersAdvice}`,
     }
   }
   return {
-    as_of: found.moments,
+    as_of: found.timestamps,
     as_of_explanation: "The data changed in the second before the request or while it ran, so the response had the " +
       `data of one of these moments${found.omitted === 0 ? "" : `, or of ${found.omitted} later ones`}. ` +
       parametersAdvice,

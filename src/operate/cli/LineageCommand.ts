@@ -2,7 +2,7 @@
 import { Console, Effect, Layer, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import type { LineageConflict, TickerChangeEvent } from "../../query/lineage/LineageRules.ts"
 import * as Review from "../../query/lineage/LineageReview.ts"
 import { CalendarDate } from "../../contract/rules/Dates.ts"
@@ -135,5 +135,5 @@ export const lineageCommand = Command.make("lineage").pipe(
   Command.withDescription("Review estimated ticker changes"),
   withExamples({ "lineage review": "List the changes to confirm or reject" }),
   Command.withSubcommands([reviewCommand, confirmCommand, rejectCommand]),
-  Command.provide(Layer.provideMerge(Reader.layer, migratedDatabaseClientLayer)),
+  Command.provide(Layer.provideMerge(DatabaseReader.layer, migratedDatabaseClientLayer)),
 )

@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { compileStatement } from "../../postgres/CompiledStatement.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
@@ -23,7 +23,7 @@ import type { TransactionLedgerState } from "../../postgres/versions/LedgerState
 /** A past timestamp, and which transactions had been committed by then. */
 export interface ResolvedTimestamp {
   /** The timestamp as text, such as `2026-03-01T10:00:00.123456-05:00`. */
-  readonly moment: string
+  readonly timestamp: string
   /**
    * The highest transaction id that had been assigned when the last transaction at or before the timestamp committed.
    */
@@ -48,14 +48,14 @@ export interface ResolvedTimestamp {
  */
 const minPopularRequests = 20
 
-/** Returns a query for the transactions with ids up to `bound` that committed after `moment`. */
-const makeRunningQuery = (selection: string, bound: string, moment: string) =>
+/** Returns a query for the transactions with ids up to `bound` that committed after `timestamp`. */
+const makeRunningQuery = (selection: string, bound: string, timestamp: string) =>
   `select ${selection} from history.transactions
-    where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
+    where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${timestamp}'::timestamptz`
 
-/** Returns SQL for an array of transaction ids: those up to `bound` whose transactions committed after `moment`. */
-export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedTimestamp, "bound" | "moment">) =>
-  `array(${makeRunningQuery("id", bound, moment)})`
+/** Returns SQL for an array of transaction ids: those up to `bound` whose transactions committed after `timestamp`. */
+export const makeRunningTransactionIdsSql = ({ bound, timestamp }: Pick<ResolvedTimestamp, "bound" | "timestamp">) =>
+  `array(${makeRunningQuery("id", bound, timestamp)})`
 
 /** Maximum time to wait until all transactions up to a timestamp are visible. A commit takes milliseconds. */
 const settlingTimeout = Duration.seconds(5)
@@ -103,7 +103,7 @@ const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.
  */
 const makeTimestampFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
 
   /**
    * Finds `bound` and `month` from the newest transaction at or before the timestamp, and whether any transaction is
@@ -136,16 +136,16 @@ const makeTimestampFinder = Effect.gen(function* () {
     const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(timestamp), source)))
     // A transaction that is writing may already have an id up to `bound` but no visible row, so the ids of running
     // transactions are not known yet. Each statement that reads past data then looks them up itself.
-    if (has_writers) return { moment: timestamp, bound, month: "-infinity", running: undefined, isPopular: false }
+    if (has_writers) return { timestamp, bound, month: "-infinity", running: undefined, isPopular: false }
     // No writer held the lock, so all transactions up to `bound` had ended, and the next statement will see them.
     const statement = {
-      text: `select ${makeRunningTransactionIdsSql({ bound, moment: timestamp })}::text[],
+      text: `select ${makeRunningTransactionIdsSql({ bound, timestamp })}::text[],
         least('${month}'::date, (${makeRunningQuery("min(month)", bound, timestamp)}))::text`,
       parameters: [],
       isPrepared: false,
     }
     const { ids, month: firstMonth } = yield* readOne(decodeRunning(reader.read(statement, source)))
-    return { moment: timestamp, bound, month: firstMonth, running: ids, isPopular: false }
+    return { timestamp, bound, month: firstMonth, running: ids, isPopular: false }
   })
 })
 

@@ -7,7 +7,7 @@ import { Context, Data, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { type CompiledStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
 import { countRowsToRead, cutPage } from "../../contract/rules/Cursors.ts"
 import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
@@ -238,7 +238,7 @@ const makeFeedQueries = (sql: SqlClient.SqlClient) => {
       ? sql`beginning.earliest`
       : start._tag === "Now"
       ? sql`greatest(beginning.earliest, clock_timestamp())`
-      : sql`${start.moment}::text::timestamptz`
+      : sql`${start.timestamp}::text::timestamptz`
     return sql`
       select coalesce(newest.id, 0) as id, mark, coalesce(recorded_at, earliest) as recorded_at, requested_at
       from (select earliest, ${requestedAt} as requested_at from beginning) as requested left join lateral (
@@ -429,7 +429,7 @@ const makeFeedQueries = (sql: SqlClient.SqlClient) => {
  */
 const makeFeedQueryReader = Effect.gen(function* () {
   const { makeBoundsQuery, makeChangesQuery } = makeFeedQueries(yield* SqlClient.SqlClient)
-  const database = yield* Reader
+  const database = yield* DatabaseReader
 
   const read = (statement: Statement.Statement<object>) => {
     const [text, parameters] = statement.compile()
@@ -491,7 +491,7 @@ const makeFeedQueryReader = Effect.gen(function* () {
  * dataset, the functions that build the statement for its rows and interpret the result.
  */
 const makeChangedRowMapper = Effect.gen(function* () {
-  const database = yield* Reader
+  const database = yield* DatabaseReader
   const readers = makeChangedRowReaders(yield* SqlClient.SqlClient)
   yield* initializeCounters(changesWithoutRow)
 

@@ -4,7 +4,7 @@
  */
 import { Array, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { decodePositionalRows, decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job } from "../../postgres/jobs/Job.ts"
 import { makeHistoryTimestampSql } from "../../contract/rules/Dates.ts"
@@ -213,7 +213,7 @@ const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_3
  * statement, and reuses the result for `ttl`.
  */
 const makeCorrectionCountReader = Effect.gen(function* () {
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
 
   /** Reads the counts. Returns one result per dataset in the feed, even if none of its rows has changed. */
   const readCounts = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Reads tables as they were at a past timestamp, for requests with `as_of` (decision 0114). */
 import { Array, Context, Effect, Layer } from "effect"
-import type { PastSource } from "../../postgres/Reader.ts"
+import type { PastSource } from "../../postgres/DatabaseReader.ts"
 import { AsOfResolver } from "./AsOfTimestamps.ts"
 import { makePastStatementRewriters } from "./PastTables.ts"
 
@@ -10,10 +10,10 @@ const lineageTables = ["ticker_changes", "company_symbols"]
 const makePastReader = Effect.gen(function* () {
   const { findNewest, resolve } = yield* AsOfResolver
   const makeRewriter = yield* makePastStatementRewriters
-  /** Returns a source that reads the given tables as they were at `moment`. */
-  const open = (moment: string, tables: ReadonlyArray<string>) =>
-    Effect.map(resolve(moment), (resolved): PastSource => ({
-      moment,
+  /** Returns a source that reads the given tables as they were at `timestamp`. */
+  const open = (timestamp: string, tables: ReadonlyArray<string>) =>
+    Effect.map(resolve(timestamp), (resolved): PastSource => ({
+      timestamp,
       rewrite: makeRewriter(resolved, Array.dedupe([...tables, ...lineageTables])),
     }))
   return { open, findNewest }

@@ -7,7 +7,7 @@
 import { Context, Effect, Exit, Schema } from "effect"
 import { LRUCache } from "lru-cache"
 import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
-import { type PastSource, Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader, type PastSource } from "../../postgres/DatabaseReader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { makeRunningTransactionIdsSql, type ResolvedTimestamp } from "./AsOfTimestamps.ts"
 
@@ -63,7 +63,7 @@ const [noLiveColumn, noVersionColumns] = [
 ]
 
 /**
- * Returns the SQL conditions for rows that were visible at the timestamp `moment`: they had been recorded by then and
+ * Returns the SQL conditions for rows that were visible at `timestamp`: they had been recorded by then and
  * were not replaced until later. `isLive` applies to current rows, and `isVersion` to earlier versions.
  *
  * Rows contain transaction ids instead of times, so the conditions compare ids. A transaction had committed by the
@@ -73,9 +73,9 @@ const [noLiveColumn, noVersionColumns] = [
  *
  * The values need no escaping, because they come from the database and from `parseAsOfTime`.
  */
-export const makePastConditions = ({ bound, moment, month, running }: ResolvedTimestamp) => {
+export const makePastConditions = ({ bound, month, running, timestamp }: ResolvedTimestamp) => {
   const runningIds = running === undefined
-    ? makeRunningTransactionIdsSql({ bound, moment })
+    ? makeRunningTransactionIdsSql({ bound, timestamp })
     : `'{${running.join(",")}}'::bigint[]`
   // Usually no transaction was running at the timestamp. Both conditions are then omitted, because they would be true
   // or false for every row.
@@ -145,7 +145,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
  * transaction ids.
  */
 export const makePastStatementRewriters = Effect.gen(function* () {
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   const fewRows = yield* MaxPastRowsToSort
   const shapes = makeTableShapeStore()
   const decodeShapes = decodePositionalRows(TableShape)
@@ -167,35 +167,35 @@ export const makePastStatementRewriters = Effect.gen(function* () {
       + ${countUpTo(`public.${table}`, `recorded_in <= ${bound}`)} <= ${fewRows},
     ${countUpTo(`history.${table}`, `replaced_in > ${bound} and replaced_month >= '${month}'`)} <= ${fewRows}`
 
-  const readShapes = (tables: ReadonlyArray<string>, timestamp: ResolvedTimestamp) => {
-    const text = tables.map((table) => makeShapeSql(table, timestamp)).join(" union all ")
+  const readShapes = (tables: ReadonlyArray<string>, resolved: ResolvedTimestamp) => {
+    const text = tables.map((table) => makeShapeSql(table, resolved)).join(" union all ")
     return decodeShapes(
       reader.read({ text, parameters: [], isPrepared: false }, { partition: "history", from: "primary" }),
     )
   }
 
   /** Returns the shapes of the tables at a timestamp, from the cache if possible. */
-  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, timestamp: ResolvedTimestamp) {
-    const keyOf = (table: string) => `${timestamp.moment} ${timestamp.bound} ${table}`
+  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, resolved: ResolvedTimestamp) {
+    const keyOf = (table: string) => `${resolved.timestamp} ${resolved.bound} ${table}`
     const cached = tables.flatMap((table) => shapes.get(keyOf(table)) ?? [])
     const missing = tables.filter((table) => !cached.some((shape) => shape.table === table))
     if (missing.length === 0) return cached
-    const found = yield* readShapes(missing, timestamp)
+    const found = yield* readShapes(missing, resolved)
     for (const shape of found) shapes.set(keyOf(shape.table), shape)
     return [...cached, ...found]
   })
 
-  const makeRewriter = (timestamp: ResolvedTimestamp, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
-    const conditions = makePastConditions(timestamp)
+  const makeRewriter = (resolved: ResolvedTimestamp, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
+    const conditions = makePastConditions(resolved)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
     return ({ isPrepared, parameters, text }: CompiledStatement) => {
       // The table names in the statement's text, even if they are only part of a comment or an alias: an unused common
       // table expression does no harm.
       const namedTables = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
       if (namedTables.length === 0) return Exit.succeed({ parameters, text, isPrepared })
-      return Effect.map(getShapes(namedTables, timestamp), (shapes) => {
+      return Effect.map(getShapes(namedTables, resolved), (shapes) => {
         const pastTables = shapes.map((shape) => makePastTable(shape, conditions))
-        return { parameters, text: addTables(text, pastTables), isPrepared: isPrepared && timestamp.isPopular }
+        return { parameters, text: addTables(text, pastTables), isPrepared: isPrepared && resolved.isPopular }
       })
     }
   }

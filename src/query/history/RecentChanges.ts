@@ -58,15 +58,15 @@ export const makeChangeMatcher = ({ datasets, kinds, tickers }: ChangeFeedFilter
   }
 }
 
-/** A batch's events that match a stream's filter. */
-export interface SelectedChangeEvents {
+/** Those events of a batch that match a stream's filter, encoded as server-sent events. */
+export interface EncodedChangeEvents {
   readonly text: Uint8Array
   readonly count: number
   /** The cursor of the last event, or undefined if there are no events. */
   readonly cursor: string | undefined
 }
 
-const noEvents: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
+const noEvents: EncodedChangeEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
 
 /** A page of the feed, encoded as server-sent events. */
 interface Batch {
@@ -80,7 +80,7 @@ interface Batch {
    * The cached selections by `ChangeMatcher.key`. Only the newest batch has them, because most streams send that batch
    * at about the same time.
    */
-  readonly selections: Map<string, SelectedChangeEvents>
+  readonly selections: Map<string, EncodedChangeEvents>
 }
 
 /**
@@ -90,7 +90,7 @@ interface Batch {
 const select = (
   { changes, ends, text }: Batch,
   isSelected: (change: ChangeWithoutJson) => boolean,
-): SelectedChangeEvents => {
+): EncodedChangeEvents => {
   const parts: Array<Uint8Array> = []
   let cursor: string | undefined
   for (const [index, change] of changes.entries()) {
@@ -173,7 +173,7 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
    * Advances a stream by one batch: updates its `next`, `end` and `cursor`. Returns the batch's events that match the
    * stream's filter and that the stream has not sent yet (possibly none), or undefined if there is no further batch.
    */
-  const take = (stream: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedChangeEvents | undefined => {
+  const take = (stream: RecentChangesPosition, { key, matches }: ChangeMatcher): EncodedChangeEvents | undefined => {
     const batch = batches[stream.next - firstNumber]
     if (batch === undefined) return undefined
     const previousEnd = stream.end

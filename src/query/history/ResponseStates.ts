@@ -26,9 +26,9 @@ export interface ResponseStates {
    * One timestamp for each state of the tables that the response may have been based on, oldest first. There is only
    * one unless the tables changed around the time of the request.
    */
-  readonly moments: ReadonlyArray<string>
+  readonly timestamps: ReadonlyArray<string>
   /**
-   * The number of later states whose timestamps are not in `moments`, because there are more than `maxListedChanges`
+   * The number of later states whose timestamps are not in `timestamps`, because there are more than `maxListedChanges`
    * changes.
    */
   readonly omitted: number
@@ -104,7 +104,7 @@ export const findResponseTimestamps = Effect.fnUntraced(
       earliest: found.earliest,
       isTooEarly: found.is_too_early,
       untracked: found.untracked,
-      moments: found.before === null ? [requestTimestamp] : [found.before, ...found.changes],
+      timestamps: found.before === null ? [requestTimestamp] : [found.before, ...found.changes],
       omitted: found.change_count - found.changes.length,
     } satisfies ResponseStates
   },

@@ -6,7 +6,7 @@ import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
-import { type PastSource, Reader, type StatementReader } from "../../postgres/Reader.ts"
+import { DatabaseReader, type PastSource, type StatementReader } from "../../postgres/DatabaseReader.ts"
 import { makeEligibleChangeCondition } from "../../contract/rules/EffectiveDates.ts"
 import { LineageIndex } from "./LineageIndex.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
@@ -91,7 +91,7 @@ export const makeLineageEventFinder = Effect.gen(function* () {
     past: PastSource | undefined,
     read: StatementReader,
   ) => {
-    const changes = getChanges(past?.moment)
+    const changes = getChanges(past?.timestamp)
     return changes === undefined
       ? readEvents({ tickers: [ticker], today }, read)
       : Exit.succeed(changes.findComponent(ticker, today, maxEvents))
@@ -125,11 +125,11 @@ const resolveSymbols = Effect.fnUntraced(function* <E>(
 export const makeLineageFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
   const readEvents = yield* makeLineageEventReader
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   return Effect.fnUntraced(function* ({ tickers, today }: EventQuery, past: PastSource | undefined) {
     const findIn = (changes: TickerChangeIndex) => (ticker: string) =>
       Exit.succeed(changes.findComponent(ticker, today, maxEvents))
-    const changes = getChanges(past?.moment)
+    const changes = getChanges(past?.timestamp)
     if (changes !== undefined) return yield* resolveSymbols(tickers, findIn(changes))
     const source = { partition: "lineage", from: past ?? "primary" } as const
     const read = (tickers: ReadonlyArray<string>) =>

@@ -6,7 +6,7 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compileStatement } from "../../postgres/CompiledStatement.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { DatasetVersions, HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 import { forkUntraced } from "../../postgres/metrics/BackgroundFibers.ts"
@@ -39,7 +39,7 @@ const source = { partition: "lineage", from: "primary" } as const
  */
 export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: number) {
   const sql = yield* SqlClient.SqlClient
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   const maxChanges = Math.floor(maxBytes / minChangeBytes)
   const limit = sql.literal(String(maxChanges + 1))
 
@@ -101,10 +101,10 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
 /** The confirmed ticker changes in memory. */
 export class LineageIndex extends Context.Service<LineageIndex, {
   /**
-   * Returns the confirmed changes. Returns undefined if they are not in memory or may be outdated, or if `moment` is a
-   * past timestamp.
+   * Returns the confirmed changes. Returns undefined if they are not in memory or may be outdated, or if there is a
+   * `timestamp`, which is in the past: only the current changes are in memory.
    */
-  readonly getChanges: (moment: string | undefined) => TickerChangeIndex | undefined
+  readonly getChanges: (timestamp: string | undefined) => TickerChangeIndex | undefined
 }>()("tickerline/query/LineageIndex") {
   static readonly layer = Layer.effect(
     LineageIndex,
@@ -120,8 +120,8 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       let cached: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
       let nextReadAt = Number.NEGATIVE_INFINITY
 
-      const getChanges = (moment: string | undefined) =>
-        moment === undefined && cached?.changes !== undefined && cached.version === getVersion()
+      const getChanges = (timestamp: string | undefined) =>
+        timestamp === undefined && cached?.changes !== undefined && cached.version === getVersion()
           ? cached.changes
           : undefined
 

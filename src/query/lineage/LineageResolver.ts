@@ -2,7 +2,7 @@
 import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions, HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
-import type { PastSource } from "../../postgres/Reader.ts"
+import type { PastSource } from "../../postgres/DatabaseReader.ts"
 import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
 import type {
@@ -135,7 +135,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         { now, past }: LineageTime,
       ) {
         const today = getDateInChicago(now)
-        const keyOf = (ticker: string) => past === undefined ? ticker : `${past.moment} ${ticker}`
+        const keyOf = (ticker: string) => past === undefined ? ticker : `${past.timestamp} ${ticker}`
         const found = new Map<string, Lineage>()
         for (const ticker of tickers) {
           const cached = version === undefined ? undefined : cache.get(keyOf(ticker))

@@ -5,7 +5,7 @@
 import { Data, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { type LineageChain, type LineageConflict, resolveLineage, type TickerChangeEvent } from "./LineageRules.ts"
 import { makeLineageEventReader } from "./LineageEvents.ts"
@@ -47,7 +47,7 @@ export const listEstimatedTickerChanges = Effect.gen(function* () {
 /** Returns the chain or conflict that the confirmed changes would form if this change were confirmed too. */
 export const previewConfirmedLineage = Effect.fnUntraced(function* (change: TickerChangeEvent) {
   const readEvents = yield* makeLineageEventReader
-  const reader = yield* Reader
+  const reader = yield* DatabaseReader
   const read = (statement: CompiledStatement) => reader.read(statement, { partition: "lineage", from: "primary" })
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change

@@ -7,7 +7,7 @@ import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
-import { type PastSource, Reader, type ReadSource } from "../../postgres/Reader.ts"
+import { DatabaseReader, type PastSource, type ReadSource } from "../../postgres/DatabaseReader.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
@@ -48,7 +48,7 @@ export class StoredSymbols extends Context.Service<StoredSymbols, {
     StoredSymbols,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const reader = yield* Reader
+      const reader = yield* DatabaseReader
       const versions = yield* DatasetVersions
       const tables = ["company_symbols"]
       const getTablesVersion = versions.watchTables(tables)

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
-import { Reader } from "../../postgres/Reader.ts"
+import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
@@ -43,7 +43,7 @@ export class SymbolSpellings extends Context.Service<SymbolSpellings, {
     SymbolSpellings,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const reader = yield* Reader
+      const reader = yield* DatabaseReader
       const { getTimeline } = yield* DatasetVersions
       const compileFind = compileStatement<ReadonlyArray<string>>({
         isPrepared: true,

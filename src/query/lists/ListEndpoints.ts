@@ -30,10 +30,11 @@ import { jsonExportErrorReason, parquetPageErrorReason } from "../../contract/ru
 import type { ProvenanceQuery } from "../../contract/rules/ProvenanceParameter.ts"
 import { hasSeparator, splitTickerListEntry } from "../../contract/rules/Tickers.ts"
 import type { QueryCodec } from "../../contract/rules/Validation.ts"
-import { listFilterNames, symbolTableNames } from "./EmptyReasons.ts"
+import { listFilterNames, symbolTableNames } from "./EmptyReasonFinder.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
-import { type CompiledList, type ListDefinition, makeListCompiler } from "./ListQuery.ts"
+import type { ListDefinition } from "./ListDefinition.ts"
+import { type CompiledList, makeListCompiler } from "./ListQuery.ts"
 import { type PageAdditions, type PageSource, QueryCache } from "./QueryCache.ts"
 
 type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | Refusal | ValidationError

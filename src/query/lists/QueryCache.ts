@@ -7,7 +7,7 @@ import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
 import type { AdmittedRequest } from "../EndpointHandler.ts"
-import { Reader, type ReadSource, type StatementReader } from "../../postgres/Reader.ts"
+import { DatabaseReader, type ReadSource, type StatementReader } from "../../postgres/DatabaseReader.ts"
 import { computeEtag } from "../rows/Etag.ts"
 import {
   digestHeaderName,
@@ -15,7 +15,12 @@ import {
   listContentTypes,
   makeListFileHeaders,
 } from "../../contract/rows/ListFormats.ts"
-import { makePage, noCache, type Page, type VersionDependency } from "../../contract/rules/EndpointResult.ts"
+import {
+  makePage,
+  type Page,
+  privateNoCacheDirectives,
+  type VersionDependency,
+} from "../../contract/rules/EndpointResult.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../../contract/rules/EndpointAnnotations.ts"
 import { isSettled, mapSync } from "../../contract/rules/SynchronousResults.ts"
 import type { ResponseContent } from "../../contract/rules/Paging.ts"
@@ -62,7 +67,7 @@ export const makeStorablePage = (
 ): Page =>
   content.isTransient === true ? makePrivatePage(content, route) : makePrivatePage(content, route, {
     etag: computeEtag(content.body),
-    cacheControl: past === undefined ? noCache : "private, max-age=31536000, immutable",
+    cacheControl: past === undefined ? privateNoCacheDirectives : "private, max-age=31536000, immutable",
     // The client stores this response for a year. It must not reuse the response for a different API key, which may not
     // have access to the data.
     ...(past === undefined ? {} : { headers: { ...content.headers, vary: "Authorization, X-API-Key" } }),
@@ -146,7 +151,7 @@ export class QueryCache extends Context.Service<QueryCache, {
     QueryCache,
     Effect.gen(function* () {
       const versions = yield* DatasetVersions
-      const reader = yield* Reader
+      const reader = yield* DatabaseReader
       const memory = yield* CacheMemory
       const wasRequestedRecently = makeRecentKeySet()
       /** The number of sources created so far. It distinguishes the cache keys of different lists. */
@@ -238,7 +243,7 @@ export class QueryCache extends Context.Service<QueryCache, {
           const add = (page: Page) => addToPage(page, additions)
           // Without a version, there is no way to know when a cached page becomes outdated.
           if (version === undefined) return mapSync(readPage(), add)
-          const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
+          const key = hashQuery(`${sourceId} ${past?.timestamp} ${JSON.stringify(query)}`)
           const cached = memory.get(key)
           if (!(cached instanceof CachedPage) || cached.version !== version) {
             const first = readPage()

@@ -8,7 +8,7 @@ import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { type Budget, setBudget } from "../../../src/accounts/billing/Budgets.ts"
 import { PrepaidBalances } from "../../../src/accounts/billing/PrepaidBalances.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { queueBudgetNotices } from "../../../src/outbox/mail/BudgetNotices.ts"
 import { createWebhookEndpoint } from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
 import { createCustomer, makeRecordWriter, makeUsageRecord, retryUntil } from "../../support/CustomerUsage.ts"
@@ -248,7 +248,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
       assert.strictEqual(getRemaining({ ...stream, spendable_microdollars: null }), -1)
       update(2, { balance: Infinity, reserved: 0 }, 1)
       assert.strictEqual(getRemaining({ account_id: 2, spendable_microdollars: 7 }), 7)
-    }).pipe(Effect.provide(Layer.provide(PrepaidBalances.layer, Reader.layer))))
+    }).pipe(Effect.provide(Layer.provide(PrepaidBalances.layer, DatabaseReader.layer))))
 
   it.effect("sends one email about the highest threshold that was reached (operations/accounts)", () =>
     Effect.gen(function* () {

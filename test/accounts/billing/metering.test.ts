@@ -36,7 +36,7 @@ import {
   type ThrottledRequestCount,
 } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { makeRecordWriter, makeUsageRecord } from "../../support/CustomerUsage.ts"
 import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import * as Service from "../../support/Service.ts"
@@ -65,7 +65,7 @@ const startMetering = Effect.fnUntraced(function* (values: Record<string, string
   const context = yield* Layer.buildWithScope(
     Layer.fresh(UsageMetering.layer).pipe(
       Layer.provide(Layer.fresh(PrepaidBalances.layer)),
-      Layer.provide(Layer.fresh(Reader.layer)),
+      Layer.provide(Layer.fresh(DatabaseReader.layer)),
       Layer.provide(settings(values)),
       Layer.provide(Logger.layer([])),
     ),

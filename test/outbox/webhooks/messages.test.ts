@@ -9,7 +9,7 @@ import packageJson from "../../../package.json" with { type: "json" }
 import * as Keys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { createAccount } from "../../../src/accounts/Accounts.ts"
 import { changelogEntries } from "../../../src/api/changelog/Changelog.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { ChangeFeedReader } from "../../../src/query/history/ChangeFeed.ts"
 import { queueAnnouncements } from "../../../src/outbox/mail/Announcements.ts"
 import type { Tier } from "../../../src/contract/rules/EndpointAnnotations.ts"
@@ -30,7 +30,7 @@ const settings = ConfigProvider.layerAdd(
 )
 
 const services = ChangeFeedReader.layer.pipe(
-  Layer.provide(Reader.layer),
+  Layer.provide(DatabaseReader.layer),
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(settings),
   Layer.provideMerge(Logger.layer([])),

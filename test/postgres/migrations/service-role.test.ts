@@ -8,7 +8,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { setBudget } from "../../../src/accounts/billing/Budgets.ts"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import * as Migrations from "../../../src/postgres/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/postgres/migrations/ServiceRole.ts"
 import { ChangeFeedReader } from "../../../src/query/history/ChangeFeed.ts"
@@ -319,7 +319,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       yield* Service.insertRows("historical_float_pro", makeReportedShares("COUNT", "2026-01-02", "1"))
       yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker = 'COUNT'`
       yield* Effect.repeat(countNextFeedChanges(), { while: (hasMore) => hasMore }).pipe(
-        Effect.provide(ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer))),
+        Effect.provide(ChangeFeedReader.layer.pipe(Layer.provide(DatabaseReader.layer))),
         Effect.provideContext(yield* ServingConnections),
       )
       const [counted] = yield* sql<{ readonly number: number }>`
@@ -428,7 +428,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         yield* sql`update webhook_messages set finished_at = '2000-01-01' where status = 'delivered'`
         yield* deleteOldMessages
       }).pipe(
-        Effect.provide(ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer))),
+        Effect.provide(ChangeFeedReader.layer.pipe(Layer.provide(DatabaseReader.layer))),
         Effect.provideContext(yield* ServingConnections),
         Effect.scoped,
       )

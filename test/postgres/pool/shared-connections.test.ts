@@ -6,7 +6,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, ConfigProvider, Context, Effect, Exit, Fiber, Layer, Schedule } from "effect"
 import { SharedConnections } from "../../../src/postgres/pool/SharedConnections.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../../support/PoolerMode.ts"
 import * as Service from "../../support/Service.ts"
 import { interruptAfterEachOperation } from "../../support/Interruptions.ts"
@@ -21,7 +21,7 @@ const makeDatabase = (poolSize: number) =>
   Layer.unwrap(Effect.gen(function* () {
     const url = yield* Service.copyMigratedDatabase
     return Layer.mergeAll(
-      Layer.provideMerge(Reader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
+      Layer.provideMerge(DatabaseReader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
       Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
     ).pipe(
       Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ DATABASE_POOL_SIZE: String(poolSize) }))),
@@ -30,7 +30,7 @@ const makeDatabase = (poolSize: number) =>
 
 const readShort = (text: string, parameters: ReadonlyArray<unknown> = [], partition = "test") =>
   Effect.flatMap(
-    Reader,
+    DatabaseReader,
     ({ read }) =>
       Effect.withTracerEnabled(
         read({ text, parameters, isPrepared: true, isShort: true }, { partition, from: "primary" }),

@@ -21,7 +21,7 @@ import {
 import { SqlClient, type Statement } from "effect/sql"
 import { inject } from "vitest"
 import { DatasetVersions } from "../../../src/postgres/versions/DatasetVersions.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { ReadRouter } from "../../../src/postgres/replicas/ReadRouter.ts"
 import { grantRolePrivileges } from "../../../src/postgres/migrations/ServiceRole.ts"
 import { checkReplicas } from "../../../src/operate/cli/doctor/DatabaseChecks.ts"
@@ -79,7 +79,7 @@ const datasetPaths = endpointsByDataset.flatMap(({ endpoints }) => endpoints).ma
 const readServices = Effect.gen(function* () {
   const { urls } = yield* StandbyPair
   const services = yield* Layer.build(Layer.fresh(
-    Layer.mergeAll(Reader.layer, ExportCursors.layer, DatasetVersions.layer).pipe(
+    Layer.mergeAll(DatabaseReader.layer, ExportCursors.layer, DatasetVersions.layer).pipe(
       Layer.provideMerge(ReadRouter.layer),
       Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ DATABASE_READ_URLS: urls }))),
       Layer.provide(Logger.layer([])),
@@ -96,7 +96,7 @@ const readServices = Effect.gen(function* () {
     cursors: Context.get(services, ExportCursors),
     read: (statement: Statement.Statement<object>, isTraced = false) => {
       const [text, parameters] = statement.compile()
-      return Context.get(services, Reader).read(
+      return Context.get(services, DatabaseReader).read(
         { text, parameters, isPrepared: true },
         { partition: "test", from: wanted },
       ).pipe(Effect.withTracerEnabled(isTraced))

@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { ChangeFeedReader } from "../../../src/query/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../../src/query/history/CorrectionCounts.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
@@ -23,7 +23,7 @@ const holdLease = Effect.flatMap(
 const database = Layer.effectDiscard(holdLease).pipe(Layer.provideMerge(Service.migratedDatabaseLayer))
 
 const service = ChangeFeedReader.layer.pipe(
-  Layer.provide(Reader.layer),
+  Layer.provide(DatabaseReader.layer),
   Layer.provideMerge(Service.serviceLayerOver(database)),
 )
 

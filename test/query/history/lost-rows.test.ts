@@ -8,7 +8,7 @@ import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { makeClient } from "../../../src/client/Client.ts"
 import { createClient } from "../../../src/client/PromiseClient.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { ChangeFeedReader } from "../../../src/query/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../../src/query/history/CorrectionCounts.ts"
 import { openEventStream, waitForCondition } from "../../support/EventStreams.ts"
@@ -31,7 +31,7 @@ const holdLease = Effect.flatMap(
 )
 
 const service = Layer.fresh(ChangeFeedReader.layer).pipe(
-  Layer.provide(Reader.layer),
+  Layer.provide(DatabaseReader.layer),
   Layer.provideMerge(
     Service.serviceLayerOver(Layer.effectDiscard(holdLease).pipe(Layer.provideMerge(Service.migratedDatabaseLayer))),
   ),

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { makeTickerChangeReader } from "../../../src/query/lineage/LineageIndex.ts"
 import { makeLineageEventReader, maxEvents } from "../../../src/query/lineage/LineageEvents.ts"
 import { resolveLineageOfEvents, type TickerChangeEvent } from "../../../src/query/lineage/LineageRules.ts"
@@ -77,13 +77,13 @@ const sort = (events: ReadonlyArray<TickerChangeEvent>) => events.map((event) =>
 
 /** Returns a function that reads a symbol's component from the primary with the SQL statement. */
 const makeEventReader = Effect.gen(function* () {
-  const { read } = yield* Reader
+  const { read } = yield* DatabaseReader
   const readEvents = yield* makeLineageEventReader
   return ({ ticker, today }: { readonly ticker: string; readonly today: string }) =>
     readEvents({ tickers: [ticker], today }, (statement) => read(statement, { partition: "lineage", from: "primary" }))
 })
 
-const database = Layer.provideMerge(Reader.layer, ServiceInstances.databaseWithKeysLayer)
+const database = Layer.provideMerge(DatabaseReader.layer, ServiceInstances.databaseWithKeysLayer)
 
 /** More memory than any test needs. */
 const maxBytes = 64 * 1_048_576

@@ -6,7 +6,7 @@ import { createAccount } from "../../../src/accounts/Accounts.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { queueDatasetEvents } from "../../../src/outbox/webhooks/DatasetEvents.ts"
 import { createWebhookEndpoint } from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { ChangeFeedReader } from "../../../src/query/history/ChangeFeed.ts"
 import { findEstimatedTickerChange } from "../../../src/query/lineage/LineageReview.ts"
 import { documentedTickerEndpoints, getParameterNames } from "../../support/DocumentedEndpoints.ts"
@@ -22,7 +22,7 @@ const request = Effect.fnUntraced(function* (path: string) {
   return yield* requestJson(path, { key })
 })
 
-const services = ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer), Layer.provideMerge(Service.layer))
+const services = ChangeFeedReader.layer.pipe(Layer.provide(DatabaseReader.layer), Layer.provideMerge(Service.layer))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Everything in the service that reads symbols

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { makeListCompiler } from "../../../src/query/lists/ListQuery.ts"
 import { firstFieldOffset, getBytes, getFieldSize, getRecordColumn } from "../../../src/postgres/BinaryRecord.ts"
 import { ScreenerQuery, ScreenerRow } from "../../../src/contract/endpoints/screener.ts"
@@ -116,7 +116,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
   /** Compiles a list of screener rows. `selected` collects the sort order of each compiled statement. */
   const makeScreener = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const compileList = yield* Effect.provide(makeListCompiler, Reader.layer)
+    const compileList = yield* Effect.provide(makeListCompiler, DatabaseReader.layer)
     const selected: Array<string> = []
     const list = compileList<typeof ScreenerQuery.Type, "sort">({
       Query: ScreenerQuery,

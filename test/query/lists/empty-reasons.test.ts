@@ -3,13 +3,13 @@ import { assert, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { makeEmptyReasonFinder } from "../../../src/query/lists/EmptyReasons.ts"
+import { makeEmptyReasonFinder } from "../../../src/query/lists/EmptyReasonFinder.ts"
 import {
   describeEmptyReason,
   emptyReasonCodes,
   formatEmptyReason,
   parseEmptyReasonHeader,
-} from "../../../src/contract/rules/EmptyReasons.ts"
+} from "../../../src/contract/rules/EmptyListReasons.ts"
 import { waitUntilOldDataExpires } from "../../support/Pauses.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { beginTransaction } from "../../support/HeldTransactions.ts"

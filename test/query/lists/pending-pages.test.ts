@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { DatasetVersions } from "../../../src/postgres/versions/DatasetVersions.ts"
 import { CacheMemory } from "../../../src/query/lists/CacheMemory.ts"
 import { QueryCache } from "../../../src/query/lists/QueryCache.ts"
@@ -23,7 +23,7 @@ const services = QueryCache.layer.pipe(
       isPolling: () => true,
     }),
   ),
-  Layer.provide(Layer.mock(Reader)({})),
+  Layer.provide(Layer.mock(DatabaseReader)({})),
 )
 
 const content: ResponseContent = { body: new Uint8Array(1), records: 0, nextPage: undefined }

@@ -5,7 +5,7 @@
  */
 import type { Problem } from "./OwnershipHolders.ts"
 import type { SecurityIdentity } from "./SecurityTitles.ts"
-import { oneShare } from "./XmlValues.ts"
+import { unitsPerShare } from "./XmlValues.ts"
 
 /** A line in a form's table of derivative or non-derivative securities. It reports a holding or a transaction. */
 export interface HoldingLine {
@@ -192,7 +192,7 @@ const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   const end = findEndOfTrail(lines, start)
   if (end !== undefined) return lines.filter(({ held }) => held === end)
   // Filers may round each amount to whole shares even if the transactions include fractions.
-  const tolerance = oneShare - 1n
+  const tolerance = unitsPerShare - 1n
   if (isListedInOrder(lines, start, tolerance)) return lines.slice(-1)
   const reversed = lines.toReversed()
   // The position of an exercise shows no order here, because a sale listed before it may be of other shares.
@@ -219,7 +219,7 @@ const addTooMuch = (linesOfDay: Lines) => {
         const added = line[change]
         return held === null || added === null ? null : held - added
       }, lines[0]?.held ?? null)
-      return before !== null && before <= -oneShare
+      return before !== null && before <= -unitsPerShare
     })
   )
 }

@@ -4,7 +4,7 @@
  * it.
  */
 import { makeUnknown, type Problem, type Reading } from "./OwnershipHolders.ts"
-import { formatDecimal, formatPercentageAsFraction, onePercent } from "./XmlValues.ts"
+import { formatDecimal, formatPercentageAsFraction, unitsPerPercent } from "./XmlValues.ts"
 
 /** The statements on a reporting person's cover page about shares of the class. Numbers of shares are whole. */
 export interface ReportingPerson {
@@ -112,7 +112,7 @@ const compareWithPowers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArr
 }
 
 /** Tolerance for percentages, because they may be rounded or truncated to tenths. */
-const rounding = onePercent / 10n
+const rounding = unitsPerPercent / 10n
 
 /**
  * Bounds for the size of the class in shares, as implied by a person's amount and percentage. For example, 500 shares
@@ -126,7 +126,7 @@ interface ClassSize {
 
 const findClassSize = ({ amount, percentage }: ReportingPerson): ClassSize | undefined => {
   if (amount.value === null || percentage.value === null) return undefined
-  const shares = BigInt(amount.value) * 100n * onePercent
+  const shares = BigInt(amount.value) * 100n * unitsPerPercent
   const least = shares / (percentage.value + rounding)
   return percentage.value <= rounding
     ? { least, most: undefined }
@@ -184,7 +184,7 @@ const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArr
  * Minimum total percentage in a schedule that is not an amendment, allowing for rounding. Owners of five percent or
  * less need not file a schedule. Only those who owned more before do so, and they file an amendment.
  */
-const leastOriginal = 5n * onePercent - rounding
+const leastOriginal = 5n * unitsPerPercent - rounding
 
 /**
  * Marks all percentages in a schedule that is not an amendment as doubtful if they add up to less than five percent.
@@ -220,7 +220,7 @@ const compareWithAmount = (person: ReportingPerson): ReportingPerson => {
       amount: doubtShares(amount, "is 0, but the percentage is not"),
     }
   }
-  const isSmall = percentage.value !== null && percentage.value < onePercent
+  const isSmall = percentage.value !== null && percentage.value < unitsPerPercent
   return isSmall && (findClassSize(person)?.least ?? 0n) > maxClassSize
     ? doubtPercentage(person, "gives, with the amount, a class of more than a billion shares")
     : person

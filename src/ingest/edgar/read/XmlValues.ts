@@ -11,11 +11,11 @@ type Read<A> = Result.Result<A, string>
  */
 const scale = 100_000_000n
 
-/** One share, in units of 10⁻⁸ shares. */
-export const oneShare = scale
+/** The number that represents one share: share counts are stored in units of 10⁻⁸ shares. */
+export const unitsPerShare = scale
 
-/** One percent, in the units of `readPercentageElement`. */
-export const onePercent = scale
+/** The number that represents one percent in the results of `readPercentageElement`, in units of 10⁻⁸ percent. */
+export const unitsPerPercent = scale
 
 /** Matches a number without a minus sign, with up to 16 digits before and 8 after the decimal point. */
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/

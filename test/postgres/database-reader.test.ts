@@ -5,7 +5,7 @@ import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Queu
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { ConnectionPool, makeConnectionPool } from "../../src/postgres/pool/ConnectionPool.ts"
-import { Reader } from "../../src/postgres/Reader.ts"
+import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../src/contract/rules/Errors.ts"
 import { makePoolableClientLayer } from "../support/PoolerMode.ts"
 
@@ -67,7 +67,7 @@ const makeServer = Effect.fnUntraced(function* ({ connecting = Effect.void, size
     })
 
   const context = yield* Layer.build(
-    Layer.fresh(Reader.layer).pipe(
+    Layer.fresh(DatabaseReader.layer).pipe(
       Layer.provideMerge(Layer.effect(
         ConnectionPool,
         makeConnectionPool({ connect, size, timeout: Duration.seconds(5) }),
@@ -76,7 +76,7 @@ const makeServer = Effect.fnUntraced(function* ({ connecting = Effect.void, size
       Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))),
     ),
   )
-  const reader = Context.get(context, Reader)
+  const reader = Context.get(context, DatabaseReader)
   const sql = Context.get(context, SqlClient.SqlClient)
   const read = (partition = "a"): Effect.Effect<unknown, DataRefreshing | DatabasePoolTimeout> =>
     Effect.withTracerEnabled(
@@ -96,7 +96,7 @@ const lockErrors = [
 const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
 
 for (const method of ["read", "query"] as const) {
-  describe(`Reader.${method}`, () => {
+  describe(`DatabaseReader.${method}`, () => {
     for (const [name, error] of lockErrors) {
       it.effect(`retries once, two seconds after ${name} (§8)`, () =>
         Effect.gen(function* () {

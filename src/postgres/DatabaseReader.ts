@@ -15,7 +15,8 @@ import { ReadRouter } from "./replicas/ReadRouter.ts"
 
 /** A point in time in the past. `rewrite` changes a statement to read the tables as they were then. */
 export interface PastSource {
-  readonly moment: string
+  /** The point in time as text, such as `2026-03-01T10:00:00.123456-05:00`. */
+  readonly timestamp: string
   readonly rewrite: (
     statement: CompiledStatement,
   ) => Effect.Effect<CompiledStatement, DataRefreshing | DatabasePoolTimeout>
@@ -82,7 +83,7 @@ const registerPoolMetrics = Effect.fnUntraced(function* (
  * replica, or past data. `query` runs `SqlClient` statements on the primary. `partition` names the share of the
  * connection pool that the read may use, so that one kind of request cannot take all connections.
  */
-const makeReader = Effect.gen(function* () {
+const makeDatabaseReader = Effect.gen(function* () {
   yield* initializeCounters(...retryCounters)
   const sql = yield* SqlClient.SqlClient
   const pool = yield* ConnectionPool
@@ -146,8 +147,8 @@ const makeReader = Effect.gen(function* () {
 })
 
 /** Reads rows for the API, with the connection limits, retries and errors that the specification requires. */
-export class Reader extends Context.Service<Reader, Effect.Success<typeof makeReader>>()(
-  "tickerline/postgres/Reader",
+export class DatabaseReader extends Context.Service<DatabaseReader, Effect.Success<typeof makeDatabaseReader>>()(
+  "tickerline/postgres/DatabaseReader",
 ) {
-  static readonly layer = Layer.effect(Reader, makeReader).pipe(Layer.provide(ReadRouter.layer))
+  static readonly layer = Layer.effect(DatabaseReader, makeDatabaseReader).pipe(Layer.provide(ReadRouter.layer))
 }
