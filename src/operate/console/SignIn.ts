@@ -40,11 +40,14 @@ const renderPage = (body: Html) =>
   renderConsolePage({ title: "Sign in to the console", body }, { pages: [], path: signInPath })
 
 interface SignInForm {
+  /** The console path to open after the sign-in. */
   readonly to: string
   readonly hasProvider: boolean
+  /** Why the last attempt to sign in failed. */
   readonly error?: string
 }
 
+/** Renders the sign-in form, with a link to the identity provider if there is one. */
 const renderSignIn = ({ error, hasProvider, to }: SignInForm) =>
   renderPage(markup`${error !== undefined && markup`<div class="notice" role="alert"><p>${error}</p></div>`}
 ${
@@ -100,38 +103,62 @@ const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.R
   return admin
 })
 
+const encodePending = (pending: PendingSignIn) => Effect.orDie(Schema.encodeEffect(PendingSignIn)(pending))
+
+const decodePending = (text: string) =>
+  Schema.decodeUnknownEffect(PendingSignIn)(text).pipe(
+    Effect.mapError(() =>
+      new SignInRefused({
+        message: "This sign-in was not begun in this browser, or more than ten minutes ago. Sign in again.",
+      })
+    ),
+  )
+
 /**
- * Adds the routes of the sign-in pages: sign in with an admin token, with an invitation, or, if an identity provider is
- * configured, with OpenID Connect. `to` is always the console path to open after the sign-in.
+ * Creates the steps that all three ways to sign in share:
+ *
+ * - `renderForm` renders the sign-in form. `to` is the console path to open after the sign-in.
+ * - `signIn` opens a session for an identified admin.
+ * - `withSignInForm` turns the failure of a route into the sign-in form with the error message.
+ *
+ * `adminOrigin` is the console's address, such as `https://console.example.com`. With HTTPS (`isSecure`), browsers must
+ * never send the cookies unencrypted.
  */
-export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
+const makeSignInSteps = Effect.gen(function* () {
   const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest | SecureRandom.SecureRandom>()
-  const provider = yield* OpenIdConnect
+  const hasProvider = Option.isSome(yield* OpenIdConnect)
   const adminOrigin = Option.getOrThrow(yield* AdminOriginConfig)
   const isSecure = adminOrigin.startsWith("https:")
-  const hasProvider = Option.isSome(provider)
 
-  /** Opens a session for the admin, and redirects to the page at `to`. `accept` runs in the same transaction. */
+  const renderForm = (form: Omit<SignInForm, "hasProvider">, status = 200) =>
+    makeHtmlResponse(renderSignIn({ ...form, hasProvider }), status)
+
+  /**
+   * Opens a session for the admin, sets its cookie, and redirects to the page at `to`. `operation` is the name of the
+   * sign-in in the audit log. `beforeSession` runs first, in the same transaction: if it fails, no session is opened,
+   * and if the session cannot be opened, its changes are rolled back.
+   */
   const signIn = Effect.fnUntraced(
-    function* <E, R>(admin: IdentifiedAdmin, operation: string, to: string, accept: Effect.Effect<unknown, E, R>) {
+    function* <E, R>(
+      admin: IdentifiedAdmin,
+      operation: string,
+      to: string,
+      beforeSession: Effect.Effect<unknown, E, R>,
+    ) {
       const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
       const origin = Option.getOrElse(remoteAddress, () => "unknown")
       const actor = { actor: admin.name, via: "admin" as const, origin, operation }
-      const session = yield* withActor(actor, Effect.andThen(accept, openSession(admin)))
+      const session = yield* withActor(actor, Effect.andThen(beforeSession, openSession(admin)))
       return makeRedirect(to).pipe(setCookie(sessionCookie, session, isSecure))
     },
   )
 
   /** Returns the handler of an error: it shows the sign-in form with the error's message and the given HTTP status. */
   const showError = (to: string, status: number) => ({ message }: { readonly message: string }) =>
-    Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, error: message }), status))
+    Effect.succeed(renderForm({ to, error: message }, status))
 
-  /**
-   * If the response fails, shows the sign-in form again with the error message. Signing in from that form opens `to`.
-   * Handlers of submitted forms that contain `to` apply it twice: inside with that path, and outside with the home path
-   * for errors in reading the form, when the path is not known yet.
-   */
-  const withForm = (to: string) =>
+  /** If the response fails, shows the sign-in form with the error message. Signing in from that form opens `to`. */
+  const withSignInForm = (to: string) =>
   <R>(
     response: Effect.Effect<
       HttpServerResponse.HttpServerResponse,
@@ -160,38 +187,49 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       Effect.provideContext(services),
     )
 
-  // Shows the sign-in form. If a submitted form was lost because the session had ended, the page says so.
+  return { adminOrigin, isSecure, renderForm, signIn, withSignInForm }
+})
+
+type SignInSteps = Effect.Success<typeof makeSignInSteps>
+
+/** Adds the routes for signing in with an admin token: GET shows the sign-in form, and POST handles it. */
+const addTokenRoutes = Effect.fnUntraced(function* (router: HttpRouter.HttpRouter, steps: SignInSteps) {
+  const { adminOrigin, renderForm, signIn, withSignInForm } = steps
   yield* router.add("GET", signInPath, (request) => {
     const parameters = getTarget(request, adminOrigin).searchParams
     const to = toConsolePath(parameters.get("to"))
-    const lost = "Your session has ended, so the form was not saved. Sign in, and send it again."
-    const error = parameters.has("form") ? { error: lost } : {}
-    return Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, ...error })))
+    // The console redirects here with the parameter `form` if the session had ended when a form was submitted.
+    const error = "Your session has ended, so the form was not saved. Sign in, and send it again."
+    return Effect.succeed(renderForm({ to, ...(parameters.has("form") && { error }) }))
   })
-  // Signs in with an admin token.
   yield* router.add("POST", signInPath, () =>
     readForm(adminOrigin).pipe(
       Effect.flatMap((form) => {
         const to = toConsolePath(form.get("to"))
         const token = Redacted.make((form.get("token") ?? "").trim())
-        return withForm(to)(
-          Effect.flatMap(
-            identifyByToken(token),
-            (admin) => signIn(admin, "sign in with a token", to, Effect.void),
-          ),
+        return identifyByToken(token).pipe(
+          Effect.flatMap((admin) => signIn(admin, "sign in with a token", to, Effect.void)),
+          withSignInForm(to),
         )
       }),
-      withForm(homePath),
+      // For failures of `readForm`: the form could not be read, so its path `to` is not known.
+      withSignInForm(homePath),
     ))
-  // Shows whom an invitation is for. This does not use up the invitation.
+})
+
+/**
+ * Adds the routes for signing in with an invitation. GET, which the invitation's link opens, shows whom the invitation
+ * is for, and does not use it up. POST signs in, and uses it up.
+ */
+const addInvitationRoutes = Effect.fnUntraced(function* (router: HttpRouter.HttpRouter, steps: SignInSteps) {
+  const { adminOrigin, signIn, withSignInForm } = steps
   yield* router.add("GET", invitationPath, (request) => {
     const invitation = getTarget(request, adminOrigin).searchParams.get("invitation") ?? ""
     return findInvitation(Redacted.make(invitation)).pipe(
       Effect.map(({ name, scope }) => makeHtmlResponse(renderInvitation(name, scope, invitation))),
-      withForm(homePath),
+      withSignInForm(homePath),
     )
   })
-  // Signs in with an invitation, and uses it up.
   yield* router.add("POST", invitationPath, () =>
     readForm(adminOrigin).pipe(
       Effect.flatMap((form) => {
@@ -201,40 +239,49 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
           (admin) => signIn(admin, "sign in with an invitation", homePath, acceptInvitation(invitation)),
         )
       }),
-      withForm(homePath),
+      withSignInForm(homePath),
     ))
+})
 
-  // Without an identity provider, the two routes for OpenID Connect below do not exist.
-  if (Option.isNone(provider)) return
-  // Redirects the browser to the identity provider. A cookie stores the values that the provider's response is checked
-  // against.
-  yield* router.add("GET", oidcPath, (request) => {
-    const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
-    return Effect.gen(function* () {
-      const { pending, url } = yield* provider.value.begin(adminOrigin + callbackPath, to)
-      const value = Buffer.from(yield* encodePending(pending)).toString("base64url")
-      return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
-    }).pipe(withForm(to))
-  })
-  // Signs in the admin when the identity provider redirects the browser back.
-  yield* router.add("GET", callbackPath, (request) =>
-    Effect.gen(function* () {
-      const target = getTarget(request, adminOrigin)
-      const cookie = makePendingCookie(target.searchParams.get("state"))
-      const pending = yield* decodePending(Buffer.from(request.cookies[cookie] ?? "", "base64url").toString())
-      const admin = yield* provider.value.finish(target, pending)
-      const response = yield* signIn(admin, "sign in with OpenID Connect", toConsolePath(pending.to), Effect.void)
-      return HttpServerResponse.expireCookieUnsafe(response, cookie, { path: "/console" })
-    }).pipe(withForm(homePath)))
+/**
+ * Adds the two routes for signing in with OpenID Connect. The first sends the browser to the identity provider, and
+ * stores in a cookie the values that the provider's response is checked against. The second signs the admin in when the
+ * provider sends the browser back.
+ */
+const addOpenIdConnectRoutes = Effect.fnUntraced(
+  function* (
+    router: HttpRouter.HttpRouter,
+    { adminOrigin, isSecure, signIn, withSignInForm }: SignInSteps,
+    provider: Option.Option.Value<typeof OpenIdConnect.Service>,
+  ) {
+    yield* router.add("GET", oidcPath, (request) => {
+      const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
+      return Effect.gen(function* () {
+        const { pending, url } = yield* provider.begin(adminOrigin + callbackPath, to)
+        const value = Buffer.from(yield* encodePending(pending)).toString("base64url")
+        return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
+      }).pipe(withSignInForm(to))
+    })
+    yield* router.add("GET", callbackPath, (request) =>
+      Effect.gen(function* () {
+        const target = getTarget(request, adminOrigin)
+        const cookie = makePendingCookie(target.searchParams.get("state"))
+        const pending = yield* decodePending(Buffer.from(request.cookies[cookie] ?? "", "base64url").toString())
+        const admin = yield* provider.finish(target, pending)
+        const response = yield* signIn(admin, "sign in with OpenID Connect", toConsolePath(pending.to), Effect.void)
+        return HttpServerResponse.expireCookieUnsafe(response, cookie, { path: "/console" })
+      }).pipe(withSignInForm(homePath)))
+  },
+)
+
+/**
+ * Adds the routes of the sign-in pages: sign in with an admin token, with an invitation, or, if an identity provider is
+ * configured, with OpenID Connect.
+ */
+export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
+  const steps = yield* makeSignInSteps
+  yield* addTokenRoutes(router, steps)
+  yield* addInvitationRoutes(router, steps)
+  const provider = yield* OpenIdConnect
+  if (Option.isSome(provider)) yield* addOpenIdConnectRoutes(router, steps, provider.value)
 }))
-
-const encodePending = (pending: PendingSignIn) => Effect.orDie(Schema.encodeEffect(PendingSignIn)(pending))
-
-const decodePending = (text: string) =>
-  Schema.decodeUnknownEffect(PendingSignIn)(text).pipe(
-    Effect.mapError(() =>
-      new SignInRefused({
-        message: "This sign-in was not begun in this browser, or more than ten minutes ago. Sign in again.",
-      })
-    ),
-  )
