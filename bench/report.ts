@@ -31,7 +31,10 @@ const head = [
   "wrk of a core",
 ]
 
-/** Formats the table cells for a result. If all rounds failed, the cells contain the error instead. */
+/**
+ * Formats the cells of a server's row in a table with the columns `head`: medians of all rounds. The spread is that of
+ * the requests per second; above 15%, the result is marked as noisy. If all rounds failed, the row has the error instead.
+ */
 const formatCells = (result: Result) => {
   const { failures, rounds, server } = result
   if (rounds.length === 0) {
@@ -81,6 +84,7 @@ const commitOf = () =>
   })
     .then((text) => text.trim(), () => "unknown")
 
+/** Returns what the report says about the measurement: its date, the machine, the versions, and the options. */
 const describeEnvironment = async () => {
   const here = import.meta.dirname
   const readFirstLine = async (program: string, ...args: ReadonlyArray<string>) =>

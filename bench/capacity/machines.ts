@@ -119,7 +119,11 @@ const columns = ["perSecond", "service", "database", "generator", "p99", "thrott
 
 type ScenarioResult = Measured & { readonly scenario: string }
 
-/** Measures each scenario on one machine and on two machines. Returns the medians over all rounds. */
+/**
+ * Measures each scenario on one machine and on two machines, which are services with a CPU quota on this computer.
+ * Returns for each scenario the medians over all rounds, first with one machine, then with two. Stops the machines at the
+ * end.
+ */
 const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
   const machines: Array<Machine> = []
   const found: Array<ScenarioResult> = []
@@ -129,6 +133,7 @@ const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
       machines.push(await startMachine(name, testbed, cleanupSteps))
     }
     for (const scenario of scenarios) {
+      // The measurements with one machine, and those with two.
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]
       for (let round = 0; round < options.rounds; round += 1) {
         // Measurements with one and with two machines alternate, so that other load on the computer affects both
@@ -161,7 +166,8 @@ const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
 }
 
 /**
- * Formats the results as a Markdown table. `times one` is the request rate of two machines divided by the rate of one.
+ * Formats the results as a Markdown table. `times one` is the request rate of two machines divided by the rate of one,
+ * which is the result before it in `found`.
  */
 const formatReport = (found: ReadonlyArray<ScenarioResult>) => {
   const rows = found.map((one, at) => {

@@ -153,7 +153,11 @@ const computeAccountShares = () => {
 const countSynchronizedBuckets = (rate: number, processes: number) =>
   computeAccountShares().reduce((sum, share) => sum + share * rate / (1 + share * rate / processes / 4), 0)
 
-/** Returns the resources that a request rate needs. `hits` is the share of requests that the response cache serves. */
+/**
+ * Returns the resources that a request rate needs. `hits` is the share of requests that the response cache serves. At
+ * least two processes are assumed, and more if their cores would be busy for longer than the utilization that the model
+ * allows. Each process needs some CPU time even if it serves nothing.
+ */
 export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   const serving = cores(rate, serviceCpu(hits))
   const idle = value("serviceIdle") / 1e6
@@ -236,7 +240,8 @@ const forEveryShare = (rate: number) => forEachShare(() => rate)
 
 /**
  * Lists the resources that limit the request rate, sorted by the rate at which they are exhausted if 50% of requests
- * are cache hits.
+ * are cache hits. A resource that cache hits spare has a different rate for each of `hitShares` (`forEachShare`); for the
+ * others, the rate is always the same (`forEveryShare`).
  */
 export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
@@ -287,5 +292,6 @@ export const listCeilings = (): ReadonlyArray<Ceiling> => {
       at: forEveryShare(filled() * value("replayMegabytes") * 1e6 / costOfUsage("wal", value("usageBatch"))),
       add: "a separate database for usage, so that data replicas do not replay its WAL; not built",
     },
+    // The second of `hitShares` is 50%.
   ].toSorted((one, other) => (one.at[1] ?? 0) - (other.at[1] ?? 0))
 }

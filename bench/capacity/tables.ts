@@ -54,7 +54,11 @@ const figureCells = (figure: Figure) => [
   figure.when,
 ]
 
-/** Formats all tables. The keys are the table names used in the document. */
+/**
+ * Formats all tables of SCALING.md. The keys are the table names used in the document: the figures that the model assumes
+ * (`inputs`) and that were measured (`figures`), the busy cores for each request rate (`busy`), the machines to buy for
+ * them and their cost (`bought`), the request rate of a number of cores (`cores`), and what limits it (`ceilings`).
+ */
 export const formatTables = (): Readonly<Record<string, string>> => ({
   inputs: formatTable(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],

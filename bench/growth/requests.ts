@@ -34,7 +34,11 @@ const listDeepPages = (path: string, rows: number): ReadonlyArray<NamedRequest> 
     path: `${path}${pageAfter(depth)}`,
   }))
 
-/** Returns the requests for a dataset. Ticker 1 has the most rows; tickers with higher numbers have fewer. */
+/**
+ * Returns the requests for a dataset, whose table has `rows` rows: pages near its beginning and deep within it, filters
+ * that match many rows, few, or none, estimates, and exports (`limit=all`). Ticker 1 has the most rows; tickers with
+ * higher numbers have fewer.
+ */
 export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArray<NamedRequest> => {
   switch (dataset) {
     case "intraday_runners":
@@ -115,6 +119,10 @@ const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000 - 18
 const days = (first: number, last: number) =>
   `requested_at_from=${dayBefore(first)}&requested_at_to=${dayBefore(last)}&`
 
+/**
+ * Returns the requests for an account's usage. `day` and `hundredThousand` are query parameters that select a range of
+ * time: a day, and the days in which the account has sent about 100,000 requests.
+ */
 const listUsageRequests = (day: string, hundredThousand: string): ReadonlyArray<NamedRequest> => [
   { name: "first page", path: usage },
   { name: "first page, 100 rows", path: `${usage}limit=100` },
@@ -145,7 +153,10 @@ export const usageAccounts = [
 
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
-/** Returns alternative statements for fetching deep pages. */
+/**
+ * Returns alternative statements for fetching a page of 100 rows after the first million, with one more row, which shows
+ * whether there is a next page. Only `intraday_runners` has any.
+ */
 export const listAlternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
   dataset !== "intraday_runners" ? [] : [
     {

@@ -59,19 +59,21 @@ const marker = (dataset: Dataset) => join(dataFolder, "growth", `${dataset}.json
 const outer = makeCleanup()
 
 /**
- * Fills a dataset, unless it already has the requested number of rows. Before filling, drops the databases of all
- * datasets.
+ * Fills the database of a dataset, unless it already has the requested number of rows. Before filling, drops the
+ * databases of all datasets, because the disk may not have enough space for two. Returns how long each table took to
+ * fill, and its size. The file `marker(dataset)` stores this together with the number of rows.
  */
 const fillUnlessFilled = async (dataset: Dataset) => {
-  const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
-  if (kept?.rows === options.rows) return kept.fillings
+  const earlier = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
+  if (earlier?.rows === options.rows) return earlier.fillings
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileFilling })
   cleanupSteps.push(postgres.stop)
   try {
-    for (const other of datasets) {
-      await query(postgres.url("postgres"), `drop database if exists growth_${other} with (force)`)
-      writeFileSync(marker(other), "{}")
+    for (const each of datasets) {
+      await query(postgres.url("postgres"), `drop database if exists growth_${each} with (force)`)
+      // Without `rows`, the database counts as not filled.
+      writeFileSync(marker(each), "{}")
     }
     const url = postgres.url(`growth_${dataset}`)
     await query(postgres.url("postgres"), `create database growth_${dataset}`)
@@ -91,7 +93,11 @@ const fillUnlessFilled = async (dataset: Dataset) => {
   }
 }
 
-/** Measures all requests for a dataset, with the service's caches disabled. */
+/**
+ * Measures all requests for a dataset, with the service's caches disabled. Starts a service on the dataset's database,
+ * and stops it at the end. `client` is a connection to the same database, with which caches are emptied. Returns one
+ * measurement per request.
+ */
 const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
   const url = postgres.url(`growth_${dataset}`)
   const key = (await runServiceCommand(url, "keys", "create", "--account", "growth", "--tier", "ultimate")).trim()
@@ -114,7 +120,10 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
   }
 }
 
-/** Measures a dataset. Later measurements take long, so each result is passed to `keep` as soon as it is available. */
+/**
+ * Measures a dataset: its requests, alternative statements for them, and how long it takes to copy and to load its rows.
+ * Later measurements take long, so each result is passed to `keep`, which writes the report, as soon as it is available.
+ */
 const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResult>) => void) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileMeasuring })

@@ -83,19 +83,22 @@ const random = makeRandomGenerator(21)
 const accounts = makeZipfNumbers(1000, 100_000, random)
 const endpoints = ["/v1/intraday-runners", "/v1/news", "/v1/screener"]
 
-/** Creates the usage record for a request that was sent within the last quarter of a second. */
-const makeRequest = (place: number, account_id: number): UsageRecord => {
+/**
+ * Creates the usage record for a request that was sent within the last quarter of a second. `number` counts the requests:
+ * every tenth was answered from the client's cache (304), and the endpoints alternate.
+ */
+const makeRequest = (number: number, account_id: number): UsageRecord => {
   const requested_at = Date.now() - Math.floor(random() * 250)
-  const cached = place % 10 === 0
+  const cached = number % 10 === 0
   const bytes = cached ? 0 : 500 + Math.floor(random() * 19_000)
   return {
     requested_at,
     account_id,
     key_id: 1,
     request_id: makeRequestId(requested_at),
-    endpoint: endpoints[place % 3] ?? "",
+    endpoint: endpoints[number % 3] ?? "",
     status_code: cached ? 304 : 200,
-    records_returned: 1 + place % 10,
+    records_returned: 1 + number % 10,
     bytes,
     cost_microdollars: Math.ceil(bytes / 100),
     price_per_gb_microdollars: cached ? 0 : 10_000_000,
@@ -107,36 +110,40 @@ const makeRequest = (place: number, account_id: number): UsageRecord => {
   }
 }
 
-/** Runs a scenario, and returns the cost per request. */
+/**
+ * Returns the ID of the account that sends a request. `number` counts the requests, and `writer` is 0 or 1. With 500
+ * accounts for each of two writers, the first writer gets the odd IDs, and the second the even ones.
+ */
+const chooseAccount = (number: number, writer: number, choice: WritingScenario["accounts"]) => {
+  const account = accounts[number % accounts.length] ?? 0
+  return choice === "one" ? 1 : choice === "1,000" ? 1 + account : 1 + 2 * Math.floor(account / 2) + writer
+}
+
+/**
+ * Runs a scenario, and returns the cost per request. The costs of PostgreSQL are differences of counters that are read
+ * before and after: the CPU time of its processes (`postgres` is the ID of the first), the bytes of WAL that it has
+ * written, and the bytes of the usage tables on disk.
+ */
 const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
   const { batches, postgres, requestsPerBatch, writers } = task
   const sql = yield* SqlClient.SqlClient
-  const numbers = Array.from({ length: writers }, (_, writer) => writer)
-  const write = yield* Effect.forEach(numbers, () => makeWriter)
+  const writeFunctions = yield* Effect.forEach(Array.from({ length: writers }), () => makeWriter)
 
-  const chooseAccount = (place: number, writer: number) => {
-    const number = accounts[place % accounts.length] ?? 0
-    return task.accounts === "one"
-      ? 1
-      : task.accounts === "1,000"
-      ? 1 + number
-      : 1 + 2 * Math.floor(number / 2) + writer
-  }
   /** The CPU time spent on creating the requests, in microseconds. It is subtracted from the writer's CPU time. */
   let creating = 0
-  let place = 0
+  let number = 0
   const makeRequests = (writer: number) => {
     const start = process.cpuUsage()
     const requests = Array.from({ length: requestsPerBatch }, () => {
-      place += 1
-      return makeRequest(place, chooseAccount(place, writer))
+      number += 1
+      return makeRequest(number, chooseAccount(number, writer, task.accounts))
     })
     const { system, user } = process.cpuUsage(start)
     creating += user + system
     return requests
   }
 
-  const counters = Effect.map(
+  const readCounters = Effect.map(
     sql<{ readonly wal: number; readonly disk: number }>`
       select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as wal, (
         select sum(pg_total_relation_size(oid))::float8 from pg_class
@@ -145,14 +152,15 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
     `,
     ([row]) => row ?? { wal: 0, disk: 0 },
   )
+  /** The elapsed microseconds and the bytes of WAL of all calls of `settle`. */
   let [settling, settlingWal] = [0, 0]
   const settle = task.isSettled
     ? Effect.gen(function* () {
-      const { wal } = yield* counters
+      const { wal } = yield* readCounters
       const start = performance.now()
       yield* sql`select settle_usage()`
       settling += (performance.now() - start) * 1000
-      settlingWal += (yield* counters).wal - wal
+      settlingWal += (yield* readCounters).wal - wal
     })
     : Effect.void
 
@@ -162,7 +170,7 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
    */
   const writeAll = Effect.fnUntraced(function* (count: number) {
     for (let from = 0; from < count; from += 20) {
-      yield* Effect.forEach(write, (writeRequests, writer) =>
+      yield* Effect.forEach(writeFunctions, (writeRequests, writer) =>
         Effect.forEach(
           Array.from({ length: Math.min(20, count - from) }),
           () => Effect.suspend(() => writeRequests(makeRequests(writer))),
@@ -175,12 +183,12 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
   // Warm-up, because V8 optimizes functions only after many calls.
   yield* writeAll(Math.min(400, Math.max(20, Math.ceil(20_000 / requestsPerBatch))))
   ;[creating, settling, settlingWal] = [0, 0, 0]
-  const before = yield* counters
+  const before = yield* readCounters
   const [database, cpu, start] = [readTreeCpu(postgres), process.cpuUsage(), performance.now()]
   yield* writeAll(batches)
   const seconds = (performance.now() - start) / 1000
   const { system, user } = process.cpuUsage(cpu)
-  const after = yield* counters
+  const after = yield* readCounters
   const requests = requestsPerBatch * batches * writers
   const costs: WritingCosts = {
     requestsPerSecond: requests / (seconds - creating / 1e6),

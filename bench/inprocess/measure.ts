@@ -49,7 +49,12 @@ interface Task {
   readonly prepare: () => () => Promise<string | undefined>
 }
 
-/** Creates a task that sends the requests of a case, and checks how many statements the service sends. */
+/**
+ * Creates a task that sends the requests of a case. First checks that the response is the recorded one. After each batch,
+ * checks how often the service has sent the SQL statement that contains the text `statement`: once per request. A case
+ * without `statement` is served from memory, and the statement that contains `absent` must not have been sent. `tags` are
+ * the ETags with which clients revalidate responses.
+ */
 const makeRequestTask = async (inProcessCase: InProcessCase, tags: ReadonlyArray<string>): Promise<Task> => {
   const { absent, makeRequest, name, requestsPerBatch: count, statement, status } = inProcessCase
   postgres.startCase(name)
@@ -59,7 +64,7 @@ const makeRequestTask = async (inProcessCase: InProcessCase, tags: ReadonlyArray
   if (!isSame) fail(`The response of ${name} differs from the one with PostgreSQL: ${body.toString()}`)
   // Requests without a key do not belong to an account, so no usage is recorded for them.
   const usagePerRequest = status === 401 ? 0 : 1
-  const part = statement ?? absent ?? ""
+  const statementText = statement ?? absent ?? ""
   let number = 0
   return {
     part: "request",
@@ -70,10 +75,10 @@ const makeRequestTask = async (inProcessCase: InProcessCase, tags: ReadonlyArray
       return async () => {
         postgres.startCase(name)
         const usageRows = postgres.usageRows + usagePerRequest * count
-        const statements = postgres.countExecutions(part)
+        const sentBefore = postgres.countExecutions(statementText)
         const [unexpected] = await sendAll(clients, requests, status)
         await waitForUsage(usageRows)
-        const sent = postgres.countExecutions(part) - statements
+        const sent = postgres.countExecutions(statementText) - sentBefore
         const wrong = Math.abs(sent - (statement === undefined ? 0 : count))
         // Tolerates a few mismatches: if other load on the machine delays the poll for dataset versions, a few entries
         // of the response cache may expire.
@@ -140,14 +145,16 @@ const measured = (await makeTasks()).map((task) => ({
 }))
 
 /**
- * Runs the batches of one turn. The requests of all batches are created in advance. Garbage collection is not forced,
- * because that would discard optimized code. The first batch is not measured: its collections move the requests, and
- * garbage from the previous case, to the old generation.
+ * Runs the batches of one turn of a case, and adds the measurements to `one`: the CPU time per request (`micros`), the
+ * garbage collections, and the delays of the event loop. The requests of all batches are created in advance. Garbage
+ * collection is not forced, because that would discard optimized code. The first batch is not measured: its collections
+ * move the requests, and garbage from the previous case, to the old generation.
  */
 const takeTurn = async (one: typeof measured[number], batches: number) => {
   const { count, prepare } = one.task
-  const [settle = fail("There is no batch"), ...runs] = Array.from({ length: 1 + batches }, prepare)
-  await settle()
+  const [runUnmeasured = fail("There is no batch"), ...runs] = Array.from({ length: 1 + batches }, prepare)
+  await runUnmeasured()
+  // Discards the delays of the event loop until now.
   takeDelays()
   const stopRecording = recordCollections()
   for (const run of runs) {

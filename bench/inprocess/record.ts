@@ -25,6 +25,11 @@ const backgroundMillis = 3000
 
 const source = readFileSync(join(import.meta.dirname, "../data.sql"), "utf8")
 
+/**
+ * Fills the database with the steps of `data.sql`, which `source` contains: the screener for many tickers, then the other
+ * datasets for fewer, so that the rows are created quickly. Adds the ticker changes of `allChains`, each of which lists
+ * the symbols of one company from the oldest to the newest.
+ */
 const fill = async (url: string) => {
   const steps = new Map(
     source.split(/^-- step: /m).slice(1).map((text) => {
@@ -60,7 +65,11 @@ const fill = async (url: string) => {
   await client.end()
 }
 
-/** Creates and fills the database unless that was done before. Returns an API key. */
+/**
+ * Creates and fills the database at `url` unless that was done before, and migrates it. Returns an API key. The file of
+ * the key shows that the database has been filled: its name contains a hash of the data. `admin` is the URL of another
+ * database on the same server.
+ */
 const prepare = async (admin: string, url: string) => {
   const keyFile = join(
     dataFolder,

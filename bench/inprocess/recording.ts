@@ -46,7 +46,12 @@ const executing = new Set([
   messageTypes.emptyQuery,
 ])
 
-/** Records the replies to all statements sent through the streams that `record` returns. */
+/**
+ * Creates a recorder of PostgreSQL's replies. `record` returns the stream through which the service uses a connection:
+ * the recorder parses the messages in both directions, and stores the reply to each statement by its text. A statement
+ * may have another reply in each case, so `startCase` is called before the requests of a case. `listStatements` returns
+ * all replies, and `failures` the errors that PostgreSQL has sent.
+ */
 export const makeRecorder = () => {
   const replies = new Map<string, Reply>()
   const failures: Array<string> = []
@@ -54,12 +59,18 @@ export const makeRecorder = () => {
 
   /** Returns a stream that forwards all bytes to and from the socket, and records complete replies. */
   const record = (socket: Duplex) => {
+    /** The texts of the prepared statements, by name. */
     const prepared = new Map<string, string>()
+    /** Whether the connection has been established. Before, its messages are not those of statements. */
     let isStarted = false
+    /** The text of the statement that is currently executed. */
     let text: string | undefined
+    /** The bytes from the server that are not yet a complete message. */
     let received = Buffer.alloc(0)
+    /** The messages of the current reply: those that describe the rows, and those that contain them. */
     let [description, result]: [Array<Buffer>, Array<Buffer>] = [[], []]
 
+    /** Handles a message from the service: `Parse` prepares a statement, and `Bind` begins its execution. */
     const onFrontend = (type: number, body: Buffer) => {
       if (type === messageTypes.parse) {
         const name = readText(body, 0)
@@ -80,6 +91,7 @@ export const makeRecorder = () => {
       replies.set(text, reply)
     }
 
+    /** Handles a message from the server. `ReadyForQuery` ends each reply. */
     const onBackend = (type: number, _body: Buffer, message: Buffer) => {
       if (describing.has(type)) description.push(message)
       else if (executing.has(type)) result.push(message)

@@ -17,6 +17,10 @@ import * as Server from "../../src/Server.ts"
 /** Returns the stream for a new database connection. `openSocket` opens a socket to the server in the URL. */
 type Connect = (openSocket: () => Duplex) => Duplex
 
+/**
+ * Provides the service's database connections, as `serve` creates them for the PostgreSQL server at `url`, except that
+ * `connect` opens their streams.
+ */
 const databaseLayer = (url: string, connect: Connect) =>
   Layer.unwrap(Effect.gen(function* () {
     const { config, sockets } = yield* makeConnectionConfig({

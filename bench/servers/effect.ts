@@ -88,6 +88,10 @@ const sharedHeaders = new Map(Array.from(stored, ([target, { headers }]) => [
 
 type Event = typeof ChangeEvent.Type
 
+/**
+ * Reads all confirmed ticker changes into memory, as Tickerline does. In each map, a change is found by its old or its new
+ * symbol.
+ */
 const readLineages = async () => {
   const client = new pg.Client({ connectionString: process.env["DATABASE_URL"] ?? "" })
   await client.connect()
@@ -106,6 +110,7 @@ const readLineages = async () => {
 
 const { byNew, byOld } = await readLineages()
 
+/** Returns the chain of changes that a symbol belongs to: follows it back to its first symbol, and then forward. */
 const findLineage = (query_ticker: string): typeof Lineage.Type => {
   let first = query_ticker
   for (let event = byNew.get(first); event !== undefined; event = byNew.get(first)) first = event.old_ticker

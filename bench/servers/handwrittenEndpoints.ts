@@ -71,8 +71,9 @@ const parameterPage = (parameters: number) => `limit $${parameters + 1} offset $
 const literalPage = (limit: number, offset: number) => `limit ${limit}${offset === 0 ? "" : ` offset ${offset}`}`
 
 /**
- * Returns a function that returns the SQL statement for a query. Statements are cached by name, one for each set of
- * filters.
+ * Returns a function that returns the SQL statement of a list for a query. `names` are the filters that the query has.
+ * Each statement has a name, under which PostgreSQL prepares it, so that it is planned only once. There is one for each
+ * combination of filters, order, and, if they are written into the statement, limit and offset.
  */
 const makeStatements = ({ filters, hasLiteralPage = false, text }: List) => {
   const known = new Map<
@@ -80,13 +81,14 @@ const makeStatements = ({ filters, hasLiteralPage = false, text }: List) => {
     { readonly name: string; readonly text: string }
   >()
   return (query: Query, names: ReadonlyArray<string>, path: string, limit: number, offset: number) => {
-    const several = String(query["ticker"] ?? "").includes(",")
+    const hasSeveralTickers = String(query["ticker"] ?? "").includes(",")
     const page = hasLiteralPage ? literalPage(limit, offset) : parameterPage(names.length)
-    const key = `${several} ${query["sort"]} ${names} ${page}`
+    const key = `${hasSeveralTickers} ${query["sort"]} ${names} ${page}`
     const found = known.get(key)
     if (found !== undefined) return found
     const conditions = names.map((name, at) => {
-      const condition = several && name === "ticker" ? "ticker = any (string_to_array(?, ','))" : filters[name]?.[1]
+      const isTickerList = hasSeveralTickers && name === "ticker"
+      const condition = isTickerList ? "ticker = any (string_to_array(?, ','))" : filters[name]?.[1]
       return (condition ?? "true").replace("?", `$${at + 1}`)
     })
     const statement = {
@@ -102,7 +104,10 @@ const makeStatements = ({ filters, hasLiteralPage = false, text }: List) => {
   }
 }
 
-/** Creates the endpoint for a list. */
+/**
+ * Creates the endpoint for a list: the JSON Schemas of its parameters and its response, and the handler that reads a
+ * page. One row more than `limit` is read, which shows whether there is a next page.
+ */
 const makeListEndpoint = (definition: List): Endpoint => {
   const getStatement = makeStatements(definition)
   const names = Object.keys(definition.filters)

@@ -46,6 +46,10 @@ export class Admin extends Context.Service<Admin, {
 export const createToken = (name: string, scope: "admin" | "read" | "support", expires: string | null = null) =>
   createAdminToken({ name, scope, expires, created_by: "test" })
 
+/**
+ * Creates a PostgreSQL role for the admin API, starts the API on a free port with this role, and creates a token of each
+ * scope. `makeSettings` returns further settings of the API, which may depend on the port.
+ */
 const adminLayer = (makeSettings: (port: number) => Readonly<Record<string, string>>) =>
   Layer.effect(
     Admin,

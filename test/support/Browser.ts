@@ -105,8 +105,9 @@ export interface VisitedPage {
 }
 
 /**
- * Opens a page in a new browser context, which closes when the scope closes. Requests to other origins are recorded as
- * problems.
+ * Opens an empty page in a new browser context, which closes when the scope closes. Paths that the test visits are
+ * relative to `origin`, such as `http://127.0.0.1:8080`. `problems` collects console messages, script errors, failed
+ * requests, and requests to other origins.
  */
 export const openPageAt = Effect.fnUntraced(function* (origin: string, options: BrowserContextOptions = {}) {
   const chromium = yield* ChromiumBrowser
@@ -116,31 +117,33 @@ export const openPageAt = Effect.fnUntraced(function* (origin: string, options: 
   )
   const page = yield* runInBrowser(() => context.newPage())
   page.setDefaultTimeout(20_000)
-  const wrong: Array<string> = []
+  const problems: Array<string> = []
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") wrong.push(`console: ${message.text()}`)
+    if (message.type() === "error" || message.type() === "warning") problems.push(`console: ${message.text()}`)
   })
-  page.on("pageerror", (error) => wrong.push(`script: ${error.message}`))
+  page.on("pageerror", (error) => problems.push(`script: ${error.message}`))
   page.on("request", (request) => {
     const url = request.url()
-    if (!url.startsWith(origin) && !url.startsWith("data:") && !url.startsWith("blob:")) wrong.push(`elsewhere: ${url}`)
+    const isLocal = url.startsWith(origin) || url.startsWith("data:") || url.startsWith("blob:")
+    if (!isLocal) problems.push(`elsewhere: ${url}`)
   })
   page.on("requestfailed", (request) => {
     const why = request.failure()?.errorText ?? ""
     // Leaving a page cancels its pending requests, which is not a problem.
-    if (why !== "net::ERR_ABORTED") wrong.push(`failed: ${request.url()} ${why}`)
+    if (why !== "net::ERR_ABORTED") problems.push(`failed: ${request.url()} ${why}`)
   })
   page.on("response", (response) => {
-    if (response.status() >= 400) wrong.push(`${response.status()}: ${response.url()}`)
+    if (response.status() >= 400) problems.push(`${response.status()}: ${response.url()}`)
   })
+  // Violations of the Content-Security-Policy become console errors, which are recorded above.
   yield* runInBrowser(() =>
     page.addInitScript(
       `addEventListener("securitypolicyviolation", (event) =>
         console.error("policy: " + event.effectiveDirective + " " + event.blockedURI + " " + event.sourceFile))`,
     )
   )
-  const watched: VisitedPage = { page, problems: wrong }
-  return watched
+  const visited: VisitedPage = { page, problems }
+  return visited
 })
 
 /** Opens a documentation page. */
@@ -171,7 +174,9 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
 const checkedTextStyles = new Set<string>()
 
 /**
- * Finds text styles on the page that have not been checked yet. Stores one element for each style in `newLooks`, which
+ * Returns the text styles on the page that have not been checked yet. A style is a text that joins the colors, the font,
+ * and the backgrounds behind an element: two elements with the same style have the same contrast, so one of them is
+ * enough. The script, which runs in the page, stores one element for each style in the global variable `newLooks`, which
  * axe reads.
  */
 const findUncheckedTextStyles = (page: Page) =>
@@ -230,7 +235,10 @@ export const findHorizontalOverflow = (page: Page) =>
   )
 
 /**
- * Moves through the page with the Tab key. Returns the elements that cannot be reached or that do not show the focus.
+ * Moves through the page with the Tab key. Returns the elements that cannot be reached or that do not show the focus,
+ * each as a line. A first script in the page lists the elements that should be reachable (`focusable`), and from then on
+ * notes each element that gets the focus (`reached`), those that do not show it (`dim`), and whether the focus has come
+ * back to an element (`isOver`): then, the Tab key has gone through the whole page.
  */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
   // Waits for the next layout, which removes boxes that no longer scroll from the tab order.
@@ -259,7 +267,8 @@ export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) 
       return focusable.length
     })()`)
   )
-  // A field with several parts, such as a date, has several tab stops.
+  // Presses the key in groups of 20, because each call to the browser takes long. A field with several parts, such as a
+  // date, has several tab stops, so there may be more stops than elements.
   for (let pressed = 0; pressed < 2 * count + 20; pressed += 20) {
     yield* runInBrowser(() => Promise.all(Array.from({ length: 20 }, () => page.keyboard.press("Tab"))))
     if (yield* runInBrowser(() => page.evaluate<boolean>("isOver"))) break
@@ -268,6 +277,7 @@ export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) 
     page.evaluate<ReadonlyArray<string>>(`[...dim, ...focusable.filter((element) => !reached.has(element))
       .map(({ outerHTML }) => "not reached: " + outerHTML.slice(0, 120))]`)
   )
+  // On an empty page, nothing would be missed.
   assert.isAbove(count, 3)
   return missed
 })

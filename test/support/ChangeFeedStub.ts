@@ -23,6 +23,10 @@ export type FeedStubReply =
     readonly ending: "end" | "reset" | "open"
   }
 
+/**
+ * Sends the scripted reply: none (`lost`: the connection is closed), a complete response with a status, or a stream of
+ * events, which then ends, breaks off, or stays open.
+ */
 const send = (response: ServerResponse, reply: FeedStubReply) => {
   if (reply === "lost") return response.socket?.destroy()
   if ("status" in reply) {
@@ -43,7 +47,10 @@ const send = (response: ServerResponse, reply: FeedStubReply) => {
   else response.write(events, finish)
 }
 
-/** Starts the server. `respond` returns the reply to a request, whose `index` is counted from 0. */
+/**
+ * Starts the server, which stops when the scope closes. `respond` returns the reply to a request, whose `index` is
+ * counted from 0. Returns the server's URL, the requests that it has received so far, and a function that stops it early.
+ */
 export const startChangeFeedStub = (respond: (request: FeedStubRequest, index: number) => FeedStubReply) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly requests: Array<FeedStubRequest>; readonly close: () => void }>(

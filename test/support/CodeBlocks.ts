@@ -16,7 +16,10 @@ export interface CodeBlock {
   readonly text: string
 }
 
-/** Reads all code blocks in a Markdown file. */
+/**
+ * Reads all code blocks in a Markdown file. `line` is the number of the line that opens the block, from 1. The rest of
+ * that line is the `language`, such as `sh`, and the `argument` after it.
+ */
 export const readCodeBlocks = (file: string): ReadonlyArray<CodeBlock> => {
   const lines = readFileSync(repositoryRoot + file, "utf8").split("\n")
   const found: Array<CodeBlock> = []

@@ -52,15 +52,16 @@ export interface PostgresServer {
  */
 export const makeServerControls = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const services = yield* Effect.context<FileSystem.FileSystem>()
-  const found = Effect.provide(findRunningPostgres(cluster), services)
-  const gone = Effect.repeat(found, {
+  const findServer = Effect.provide(findRunningPostgres(cluster), services)
+  const waitUntilEnded = Effect.repeat(findServer, {
     until: (server) => server === undefined,
     schedule: Schedule.spaced("10 millis"),
   })
-  const pid = Effect.map(found, (server) => server?.pid ?? 0)
+  // 0 if the server is not running. It must not be sent a signal: 0 would stand for the process group of the tests.
+  const pid = Effect.map(findServer, (server) => server?.pid ?? 0)
   const end = (signal: NodeJS.Signals) =>
     Effect.flatMap(pid, (pid) => pid === 0 ? Effect.void : Effect.sync(() => process.kill(pid, signal))).pipe(
-      Effect.andThen(gone),
+      Effect.andThen(waitUntilEnded),
       Effect.asVoid,
     )
   yield* Effect.addFinalizer(() => end("SIGINT"))

@@ -16,7 +16,11 @@ export interface DetachedProcess {
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
-/** Starts a process in a separate session. */
+/**
+ * Starts a process in a separate session, so that Ctrl-C in the terminal does not reach it. `output` is the file
+ * descriptor that it prints to, and `systemUser` the user that it runs as, if not the current one. This process can end
+ * while it runs. Completes when the process has been started.
+ */
 export const launchDetachedProcess = ({ args, command, output, systemUser }: Command): Effect.Effect<DetachedProcess> =>
   Effect.callback((resume) => {
     const child = spawn(command, args, {

@@ -49,7 +49,11 @@ export const writeZip = (
 const isText = (entry: readonly [string, string | undefined]): entry is readonly [string, string] =>
   entry[1] !== undefined
 
-/** Writes both archives, with the documents that the stub serves for these companies. Returns the folder. */
+/**
+ * Writes the two archives that the SEC publishes every night, `submissions.zip` and `companyfacts.zip`, with the
+ * documents that the stub serves for these companies. Returns the folder of the archives. Removes its own requests from
+ * the stub's list, so that a test finds only those of the service.
+ */
 export const writeArchives = Effect.fnUntraced(
   function* (stub: EdgarStub, companies: ReadonlyArray<ListedCompany>, options: ZipOptions = {}) {
     const fs = yield* FileSystem.FileSystem

@@ -192,8 +192,10 @@ const findFolder = (path: string) =>
   /^\/Archives\/edgar\/data\/.*\/index\.json$/.test(path) ? folderResponse : undefined
 
 /**
- * Starts the stub. `responses` overrides recordings by path. `intercept` can respond to any request with a fault. If it
- * returns undefined, the request gets its usual response.
+ * Starts a stub of the SEC's servers, which stops when the scope closes. It responds with recordings. A test can put
+ * other responses into `responses`, by path. `behaviour.intercept` can respond to any request with a fault: a response,
+ * `hang` (no response), or `reset` (a closed connection). If it returns undefined, the request gets its usual response.
+ * Like the SEC's servers, the stub compresses responses, and responds with 304 to `If-Modified-Since`.
  */
 export const startEdgarStub = Effect.gen(function* () {
   const requests: Array<EdgarStubRequest> = []

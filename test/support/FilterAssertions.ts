@@ -49,8 +49,9 @@ export const assertBooleanFilter = Effect.fnUntraced(
 )
 
 /**
- * Asserts that each allowed value finds its rows, ignoring case (D33). Error messages for other values must contain
- * `messagePart`.
+ * Asserts that each allowed value of the filter `name` finds its row, ignoring case (D33), that several values separated
+ * by commas find the rows of all of them, and that other values are refused with a message that contains `messagePart`.
+ * `rows` are pairs of a value and the key of the test's row that has it, in the order of the list.
  */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
@@ -77,7 +78,11 @@ export const assertEnumFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `min_` and `max_` include their bounds, compare decimals exactly, and never match null (D9). */
+/**
+ * Asserts that the filters `min_` and `max_` of a column include their bounds, compare decimals exactly, and never match
+ * null (D9). `values` are the column's different values in ascending order, and `keys` the keys of their rows in the
+ * same order.
+ */
 export const assertRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, ascending: {
     readonly values: ReadonlyArray<string>
@@ -112,7 +117,8 @@ export const assertRangeFilter = Effect.fnUntraced(
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
 /**
- * Asserts that `_from` and `_to` include the given day and never match null (D7). `find` returns days, latest first.
+ * Asserts that the filters `_from` and `_to` of a date column include the given day and never match null (D7). The test
+ * must have inserted a row for each of `sampleDays`. `find` returns the days of the rows, latest first.
  */
 export const assertDayRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string) {
@@ -135,7 +141,10 @@ export const assertDayRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that today's date in New York is accepted and that later dates are rejected (§7.2, D7). */
+/**
+ * Asserts that each of the date `parameters` accepts today's date in New York and rejects later dates (§7.2, D7). Each
+ * request starts with `requiredQuery`.
+ */
 export const assertFutureDaysRefused = Effect.fnUntraced(
   function* <A, E, R>(
     { requestRows, requestInvalid }: {
@@ -191,7 +200,11 @@ export const assertFutureDaysFound = Effect.fnUntraced(
 /** The texts that `assertContainsFilter` searches. The test inserts one row per text, and one row without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Asserts that part of a text finds the text, ignoring case, and that the part must have 3 to 100 characters (§4). */
+/**
+ * Asserts that part of a text finds the text, ignoring case, and that the part must have 3 to 100 characters (§4). The
+ * test must have inserted a row for each of `sampleTexts`, and `find` returns the texts that contain a part. Characters
+ * that are wildcards in SQL, such as `%`, must find only themselves.
+ */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string) {
     const parts = [

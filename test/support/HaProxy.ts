@@ -23,7 +23,10 @@ const requireHaproxy = haproxyProgram === undefined
   ? Effect.die(new Error("There is no haproxy here: install it (Debian has it)."))
   : Effect.succeed(haproxyProgram)
 
-/** Starts HAProxy with the configuration, plus a page that shows the states of its servers. */
+/**
+ * Starts HAProxy with the configuration, plus a page with the states of its servers, from which `waitForStates` reads
+ * them. HAProxy stops when the scope closes.
+ */
 export const startHaproxy = Effect.fnUntraced(function* (configuration: string) {
   const program = yield* requireHaproxy
   const fs = yield* FileSystem.FileSystem
@@ -54,6 +57,7 @@ export const startHaproxy = Effect.fnUntraced(function* (configuration: string) 
         const servers = rows.map((cells) =>
           Object.fromEntries(columns.map((name, index) => [name, cells[index] ?? ""]))
         )
+        // Before the first health check, the status is already `UP`, and `check_status` is empty or `INI`.
         const isReached = Object.entries(expected).every(([name, state]) =>
           servers.some((server) =>
             server["pxname"] === backend && server["svname"] === name && server["status"] === state &&

@@ -113,24 +113,28 @@ const checkPastResponses = ({ responses }: ObservedHistory) => {
 
 /**
  * Checks that a consumer received all changes that match its filter, in feed order, and that it received duplicates
- * only after a restart (0115).
+ * only after a restart (0115). `changes` is the complete feed. Each segment has the identities of the changes that the
+ * consumer received between two restarts: it should be the part of the matching changes that begins at `from`, which is
+ * the number of changes that the consumer had stored before. Returns one text for each violation, and of each segment
+ * only the first.
  */
 const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: ReadonlyArray<ObservedChange>) => {
   const wanted = changes.filter((change) => matchesConsumerFilter(filter, change))
-  const places = new Map(wanted.map(({ identity }, place) => [identity, place]))
+  const indexes = new Map(wanted.map(({ identity }, index) => [identity, index]))
   const violations: Array<string> = []
+  /** The number of matching changes that the consumer had received at the end of the last segment. */
   let reached = 0
   for (const { from, identities } of segments) {
     if (from > reached) violations.push(`0115: ${name} continued at change ${from}, but had received only ${reached}`)
-    for (const [index, identity] of identities.entries()) {
-      const [place, expected] = [places.get(identity), from + index]
-      if (place === expected) continue
-      const change = wanted[place ?? -1]
+    for (const [offset, identity] of identities.entries()) {
+      const [index, expected] = [indexes.get(identity), from + offset]
+      if (index === expected) continue
+      const change = index === undefined ? undefined : wanted[index]
       violations.push(
-        change === undefined || place === undefined
+        change === undefined || index === undefined
           ? `0115: ${name} received a change that the feed does not have, or has with other values: ${identity}`
-          : place > expected
-          ? `0115: ${name} missed ${place - expected} changes before ${describeChange(change)}`
+          : index > expected
+          ? `0115: ${name} missed ${index - expected} changes before ${describeChange(change)}`
           : `0115: ${name} received again or too late: ${describeChange(change)}`,
       )
       break
@@ -156,10 +160,12 @@ const groupByMoment = (changes: ReadonlyArray<ObservedChange>) => {
 
 /**
  * Checks that the feed contains each committed transaction once and completely, with a single `recorded_at` within the
- * time of its commit, and that it contains no changes from aborted transactions (0113).
+ * time of its commit, and that it contains no changes from aborted transactions (0113). The changes of a transaction
+ * have the same `recorded_at` (`moment`), and no other transaction has it. The token of a change names its transaction.
  */
 const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
   const written = new Map(transactions.map((transaction) => [transaction.id, transaction]))
+  /** The `recorded_at` of each transaction that was found in the feed, by its ID. */
   const recorded = new Map<number, string>()
   const violations: Array<string> = []
   let last = ""
@@ -196,7 +202,9 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
 
 /**
  * Checks that replaying the changes in order reproduces each complete response and, in the end, the tables (0114,
- * 0115).
+ * 0115). `copies` are the tables as replayed so far: by dataset, the token of each row by its key. Before the changes at
+ * each `recorded_at`, they are compared with the responses for earlier times. `pending` are the complete responses in
+ * order of time, and `next` is the index of the first that was not compared yet.
  */
 const checkReplay = ({ responses, changes, tables }: ObservedHistory) => {
   const violations: Array<string> = []
@@ -209,6 +217,7 @@ const checkReplay = ({ responses, changes, tables }: ObservedHistory) => {
   const pending = responses.filter(({ dataset }) => dataset !== undefined)
     .toSorted((left, right) => left.moment < right.moment ? -1 : Number(left.moment > right.moment))
   let next = 0
+  /** Compares the remaining responses for times before `moment`, or all of them if it is undefined. */
   const compareBefore = (moment: string | undefined) => {
     for (let response = pending[next]; response !== undefined; response = pending[next]) {
       if (moment !== undefined && response.moment >= moment) return

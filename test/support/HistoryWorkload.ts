@@ -65,6 +65,11 @@ const formatMoment = (millis: number, microseconds = 0) =>
 
 const computeDigest = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 22)
 
+/**
+ * Creates the record of a run: what the clients wrote and read, in memory for the check at the end, and the same as one
+ * line of JSON per operation in a temporary file, for finding the cause of a failure. `counts` are numbers of
+ * transactions, requests, consumer restarts, and pages of the feed, and `faults` counts the faults by name.
+ */
 const makeRecord = ({ seed }: HistoryOptions) => {
   const folder = mkdtempSync(join(tmpdir(), "tickerline-history-"))
   const file = join(folder, "operations.jsonl")
@@ -282,6 +287,7 @@ const completeTargets: Readonly<Record<string, string>> = {
   [`/v1/split-status?format=ndjson&limit=all&ticker=${HistoryTables.historySymbols.join(",")}`]: "split_status",
 }
 
+/** Chooses the path and query of a request that a reader repeats with `as_of`: lists, pages, exports and lineages. */
 const chooseTarget = (choose: RandomChooser) => {
   const symbol = choose(HistoryTables.historySymbols)
   const page = `limit=${choose([3, 10, 100])}&page=${choose([1, 1, 2])}`
@@ -385,6 +391,10 @@ const decodePage = Schema.decodeUnknownSync(Schema.fromJsonString(FeedPage))
 
 const symbolColumns = ["ticker", "old_ticker", "new_ticker"]
 
+/**
+ * Converts a change of the feed to the form that is checked. `recorded_at` has microseconds, which `Date.parse` ignores:
+ * they are the digits 23 to 25 of the text. The column that has a row's token is different in each dataset.
+ */
 const toObservedChange = (change: typeof FeedChange.Type): ObservedChange => {
   const { before, cursor, dataset, key, kind, recorded_at, row } = change
   const column = HistoryTables.historyTables.find(({ name }) => name === dataset)?.token ?? ""
@@ -422,30 +432,31 @@ const consumerFilters: ReadonlyArray<ConsumerFilter> = [
 ]
 
 /**
- * Records the changes that a consumer receives. After a restart, the consumer resumes from the last cursor that it
- * stored.
+ * Creates the memory of a consumer: how far it has read the feed, and all changes that it has received since each of its
+ * restarts (`segments`). `receive` adds changes and moves the position. `store` keeps the position, as a real consumer
+ * does in its database, and `restart` goes back to the position that was stored last.
  */
 const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilter) => {
   const segments: Array<{ readonly from: number; readonly identities: Array<string> }> = []
-  let place: { readonly cursor: string | undefined; readonly count: number } = { cursor: undefined, count: 0 }
-  let stored = place
+  let position: { readonly cursor: string | undefined; readonly count: number } = { cursor: undefined, count: 0 }
+  let stored = position
   const restart = () => {
-    place = stored
+    position = stored
     record.counts.restarts += 1
     if (segments.at(-1)?.identities.length === 0) segments.pop()
-    segments.push({ from: place.count, identities: [] })
+    segments.push({ from: position.count, identities: [] })
   }
   restart()
   return {
     consumer: { name, filter, segments } satisfies ConsumerRecord,
-    getRowPosition: () => place,
+    getPosition: () => position,
     receive: (changes: ReadonlyArray<ObservedChange>, cursor: string) => {
       segments.at(-1)?.identities.push(...changes.map(({ identity }) => identity))
-      place = { cursor, count: place.count + changes.length }
+      position = { cursor, count: position.count + changes.length }
       record.log("received", { consumer: name, changes: changes.length, cursor })
     },
     store: () => {
-      stored = place
+      stored = position
     },
     restart,
   }
@@ -461,10 +472,10 @@ const runConsumer = Effect.fnUntraced(function* (
   isStopping: () => boolean,
   onChange: (change: ObservedChange) => void,
 ) {
-  const { consumer, getRowPosition, receive, restart, store } = makeReceipts(record, name, filter)
+  const { consumer, getPosition, receive, restart, store } = makeReceipts(record, name, filter)
   while (true) {
     const isLast = isStopping()
-    const target = makeFeedTarget(filter, choose([1, 3, 10, 100, 1000]), getRowPosition().cursor)
+    const target = makeFeedTarget(filter, choose([1, 3, 10, 100, 1000]), getPosition().cursor)
     const response = yield* request(choose, target)
     if (response?.status !== 200) {
       if (response !== undefined) record.addUnexpected(`0115: ${target}: ${response.status} ${response.text}`)
@@ -497,10 +508,10 @@ const runFollower = Effect.fnUntraced(function* (
   filter: ConsumerFilter,
   getExpectedCount: () => number | undefined,
 ) {
-  const { consumer, getRowPosition, receive, restart, store } = makeReceipts(record, name, filter)
-  const isComplete = () => getRowPosition().count >= (getExpectedCount() ?? Infinity)
+  const { consumer, getPosition, receive, restart, store } = makeReceipts(record, name, filter)
+  const isComplete = () => getPosition().count >= (getExpectedCount() ?? Infinity)
   const follow = Effect.scoped(Effect.gen(function* () {
-    const { cursor } = getRowPosition()
+    const { cursor } = getPosition()
     const headers = cursor === undefined ? {} : { "Last-Event-ID": cursor }
     const port = ports[chooseInteger(choose, ports.length)] ?? 0
     const stream = yield* openEventStream(port, formatFilter(filter).join("&"), { key, headers })
@@ -519,7 +530,7 @@ const runFollower = Effect.fnUntraced(function* (
           record.addUnexpected(`0117: ${name}: ${event} ${data}`)
         }
       }
-      if (stream.lastId !== "" && stream.lastId !== getRowPosition().cursor) receive([], stream.lastId)
+      if (stream.lastId !== "" && stream.lastId !== getPosition().cursor) receive([], stream.lastId)
       if (happensWithProbability(choose, 0.6)) store()
       if (isClosed || (getExpectedCount() === undefined && happensWithProbability(choose, 0.01))) return
       yield* paceWorkload("50 millis")
@@ -553,7 +564,9 @@ const readFeed = Effect.fnUntraced(function* ({ request }: Client, choose: Rando
 type Standby = Effect.Success<ReturnType<typeof makeStandbyOf>>
 
 /**
- * Provides a primary and a standby behind one address. After a failover, the standby is the primary of the next round.
+ * Provides a primary and a standby behind one address (`url`), which is that of a proxy. `restart` stops the primary and
+ * starts it again. `failOver` kills the primary, promotes the standby, and directs the proxy to it. Then there is no
+ * standby until `addStandby` creates one.
  */
 const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
   const fs = yield* FileSystem.FileSystem
@@ -599,6 +612,10 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
   return { url: url.href, getPrimary: () => primary, addStandby, restart, failOver }
 })
 
+/**
+ * Starts `count` service processes on the database at `url`. Returns a client, which sends each request with the API key
+ * to a random process, and `killOne`, which kills the process with this index and starts another on the same port.
+ */
 const makeServices = Effect.fnUntraced(function* (url: string, key: string, count: number, record: HistoryRecord) {
   const scope = yield* Effect.scope
   const environment = { CACHE_MEGABYTES: "16", RATE_LIMIT_ULTIMATE: "1000000000" }

@@ -17,7 +17,11 @@ const times = [
   "2026-11-01T00:00:00.000-04:00",
 ] as const
 
-/** Records requests for the key's account, then closes October 2026 for that account. */
+/**
+ * Records 400 random requests with the API key for its account, and requests that the rate limit refused, all at one of
+ * `times`. Then closes October 2026 for the account, which creates its invoice. The random numbers are the same in each
+ * run.
+ */
 export const recordInvoicedUsage = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const { account_id, key_id } = yield* findAccountAndKeyIds(key)

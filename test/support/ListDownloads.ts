@@ -23,7 +23,10 @@ const toHeaderRecord = (headers: IncomingMessage["headers"]) =>
 const startRequest = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
   request({ port, path, host: "127.0.0.1", agent: false, headers: { Authorization: `Bearer ${key}`, ...headers } })
 
-/** Downloads a response. If the connection breaks, returns what was received until then. */
+/**
+ * Downloads the response to a GET request with the API key `key`. If the connection breaks after the headers, returns
+ * the bytes that were received until then, still compressed, with `isComplete` false. Fails if there is no response.
+ */
 export const download = (port: number, path: string, key: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.callback<Download, Error>((resume) => {
     const outgoing = startRequest(port, path, key, headers)
@@ -31,6 +34,7 @@ export const download = (port: number, path: string, key: string, headers: Reado
     outgoing.on("response", (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      // A broken connection also causes "close", which handles it. Without this listener, Node would throw the error.
       response.on("error", () => {})
       response.on("close", () => {
         const isComplete = response.complete

@@ -40,7 +40,11 @@ const accept = () => Promise.resolve(undefined)
 
 const makeSmtpError = ({ code, message }: SmtpReply) => Object.assign(new Error(message), { responseCode: code })
 
-/** Starts a mail server. `received` contains the emails that it accepted. */
+/**
+ * Starts an SMTP server, which stops when the scope closes. `received` contains the emails that it accepted. A test may
+ * replace the functions of `behaviour`, which decide at each step of a session whether the server accepts or replies
+ * with an error. `connections` returns how many connections there were, and `most` how many were open at the same time.
+ */
 export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "127.0.0.1") {
   const received: Array<ReceivedEmail> = []
   const behaviour: SmtpBehaviour = { rcpt: accept, data: accept, beforeBody: () => Promise.resolve() }

@@ -11,8 +11,11 @@ import { smallRowCount } from "./MigrationDatabases.ts"
 const filledRowCount = smallRowCount * 10
 
 /**
- * Reads the tables, columns, indexes, triggers and functions on which the previous release relies. Each object is one
- * entry.
+ * Reads the tables, columns, indexes, triggers and functions on which the previous release relies. Returns a set of
+ * texts, such as `table news` and `column news.title text`. Besides objects, the texts are about what the release may
+ * do: `null in column …` and `insert into … without …`, if the column may be null or omitted.
+ *
+ * In the statement, `ours` has the project's tables, views, indexes and sequences, and `columns` their columns.
  */
 const readContents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -45,7 +48,10 @@ const readContents = Effect.gen(function* () {
   return new Set(found?.things)
 })
 
-/** Reads the constraints that can reject a row, once for each column that they involve. */
+/**
+ * Reads the constraints that can reject a row, once for each column that they involve: columns that must have a value,
+ * check, foreign key and exclusion constraints, and unique indexes, in this order. `rule` describes the constraint.
+ */
 const readConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly table: string; readonly column: string; readonly rule: string }>`
@@ -66,7 +72,11 @@ const readConstraints = Effect.gen(function* () {
   `
 })
 
-/** Reads every relation and the number of rows in its table. Counting stops at `filledRowCount`. */
+/**
+ * Reads every table and index, with the number of its file (`file`, which changes when the relation is rewritten) and
+ * the number of rows in its table. Counting stops at `filledRowCount`. SQL cannot count the rows of a table whose name
+ * comes from a row, so `query_to_xml` runs a `count` for each table, and `xpath` reads the number from the XML.
+ */
 const readRelations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<
@@ -114,12 +124,13 @@ export const findUnderfilledTables = Effect.map(
 )
 
 /**
- * Reads the locks of this transaction that block writes to existing relations, and the number of rows that it has
- * touched.
+ * Reads what the current transaction has done so far: its locks on the relations `relationIds` that block writes of
+ * other transactions, the number of rows that it has read or written in any table (`touched`), and the number of rows
+ * that it has updated or deleted in these relations (`changed`).
  */
-const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
+const readTransactionState = Effect.fnUntraced(function* (relationIds: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
-  const ids = `{${old.join(",")}}`
+  const ids = `{${relationIds.join(",")}}`
   const locks = yield* sql<{ readonly name: string; readonly mode: string }>`
     select distinct relation::regclass::text as name, mode from pg_locks
     where pid = pg_backend_pid() and locktype = 'relation' and relation = any (${ids}::text::oid[])
@@ -137,17 +148,18 @@ const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<num
 const shorten = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
 /**
- * Runs the statements in an open transaction. Reports statements that touch many rows while the transaction has a lock
- * that blocks writes.
+ * Runs the statements of a migration in an open transaction. `before` are the relations that existed before it. Returns
+ * one line for each statement that would block writes for long: because it touches many rows while the transaction holds
+ * a lock that blocks writes, changes many rows, or locks a table explicitly, or because a large table was rewritten.
  */
 const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
   const sql = yield* SqlClient.SqlClient
-  const old = before.map(({ oid }) => oid)
+  const existingIds = before.map(({ oid }) => oid)
   const found: Array<string> = []
-  let last = yield* readTransactionState(old)
+  let last = yield* readTransactionState(existingIds)
   for (const statement of statements) {
     yield* sql.unsafe(statement)
-    const now = yield* readTransactionState(old)
+    const now = yield* readTransactionState(existingIds)
     const touched = now.touched - last.touched
     const held = now.locks.map(({ mode, name }) => `${mode} on ${name}`).join(", ")
     if (held !== "" && touched > smallRowCount) {
@@ -220,8 +232,10 @@ const refusesTransaction = (statement: string) =>
     ))
 
 /**
- * Interrupts the migration after each statement and during an index build. Reports each case in which the next run does
- * not complete it.
+ * Checks a migration that runs outside of a transaction, so that an interruption leaves it incomplete: the next run, which
+ * starts again with the first statement, must complete it. Interrupts the migration after each statement and during an
+ * index build, and returns one line for each case in which the next run does not lead to the same schema. Also reports
+ * statements that could run in a transaction.
  */
 const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient
@@ -244,6 +258,7 @@ const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: Migra
         const isRestored = result._tag === "Success" && result.success
         if (!isRestored) found.push(`is not completed by the next run after an interruption ${interruption}`)
       }))
+  // The number of statements after which the schema was found complete for the last time. They need not run again.
   let complete = 0
   for (let count = 1; count <= statements.length; count++) {
     yield* apply(statements.slice(complete, count)).pipe(Effect.ignore)
@@ -251,6 +266,7 @@ const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: Migra
     if (count < statements.length && (yield* isComplete)) complete = count
     else yield* checkNextRun(`after statement ${count}`)
   }
+  // An interrupted `create index concurrently` leaves an index that is not valid.
   yield* sql`
     update pg_index set indisvalid = false where indexrelid = any (${`{${made.map(({ oid }) => oid)}}`}::text::oid[])
   `

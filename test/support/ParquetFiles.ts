@@ -81,7 +81,11 @@ const fromBytes = (bytes: Uint8Array, { type }: SchemaElement): Comparable => {
   return toBigInt(type === "FIXED_LEN_BYTE_ARRAY" ? bytes : bytes.toReversed())
 }
 
-/** Converts a non-null value from `readParquet` so that it compares in the order of its Parquet type. */
+/**
+ * Converts a non-null value from `readParquet` so that it compares in the order of its Parquet type: text as bytes, a
+ * date as days and a timestamp as microseconds since 1970, and a decimal as an integer without its point, so that
+ * `1.5` with the scale 4 becomes 15000.
+ */
 const toComparable = (value: unknown, { logical_type: logical, scale = 0 }: SchemaElement): Comparable => {
   switch (logical?.type) {
     case "STRING":
@@ -113,8 +117,13 @@ const isText = (value: Comparable | undefined) => value !== undefined && typeof 
 const maxTextBytes = 16
 
 /**
- * Compares the statistics of each column in each row group with the values in `rows`. Returns the differences. `rows`
- * have the same form as the result of `readParquet`, so a test can pass rows from another source.
+ * Compares the statistics of each column in each row group of a Parquet file (`bytes`) with the values in `rows`: the
+ * minimum, the maximum, and the number of nulls. Returns a text for each difference. `rows` have the same form as the
+ * result of `readParquet`, so a test can pass rows from another source.
+ *
+ * The end of the file is its footer, then the footer's size in four bytes, and four more bytes. In the footer's Thrift
+ * structures, fields have numbers: `field_4` are the row groups, `field_1` their columns, and `field_3.field_12` the
+ * statistics of a column, with the nulls (3), the maximum (5), the minimum (6), and whether these are exact (7, 8).
  */
 export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   const { row_groups, schema } = parquetMetadata(toArrayBuffer(bytes))
@@ -140,6 +149,10 @@ export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Reado
       const [least, greatest] = [sorted[0], sorted.at(-1)]
       const read = (bound: Uint8Array | undefined) => bound === undefined ? undefined : fromBytes(bound, element)
       const [minimum, maximum] = [read(statistics?.field_6), read(statistics?.field_5)]
+      /**
+       * Whether `bound` is a shortened text beside the actual extreme value: below the minimum (`order` is -1), or above
+       * the maximum (1).
+       */
       const isCut = (bound: Comparable | undefined, actual: Comparable | undefined, order: number) =>
         isText(bound) && isText(actual) && bound.length <= maxTextBytes && actual.length > maxTextBytes &&
         compare(bound, actual) === order
@@ -163,6 +176,10 @@ export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Reado
 
 const toText = (value: unknown) => value instanceof Uint8Array ? new TextDecoder().decode(value) : value
 
+/**
+ * Converts a physical Parquet value to the value that it has in the API's JSON: a decimal to text, days and microseconds
+ * since 1970 to a date and a time at -05:00, and bytes to text.
+ */
 const toJsonValue = (value: unknown, { logical_type: logical, scale = 0 }: SchemaElement): unknown => {
   if (value === null || value === undefined) return null
   if (Array.isArray(value)) return value.map(toText)
@@ -185,7 +202,10 @@ const toJsonValue = (value: unknown, { logical_type: logical, scale = 0 }: Schem
 export const readGroupSizes = (bytes: Uint8Array) =>
   parquetMetadata(toArrayBuffer(bytes)).row_groups.map(({ num_rows }) => Number(num_rows))
 
-/** Reads a complete Parquet file. */
+/**
+ * Reads a complete Parquet file. The first element of its schema is the root, and a column with a list has two more
+ * elements, `list` and `element`. All lists have the same type of elements.
+ */
 export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   const file = toArrayBuffer(bytes)
   const { key_value_metadata = [], row_groups, schema } = parquetMetadata(file)

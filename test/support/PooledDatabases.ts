@@ -36,7 +36,11 @@ export const replaceUrlPort = (url: Redacted.Redacted, port: number) => {
   return target.href
 }
 
-/** Creates a database and a service role. The role has session timeouts unless `limited` is false. */
+/**
+ * Creates a migrated database and the role with which a service connects to it. Both are dropped when the scope closes.
+ * The role has session timeouts unless `limited` is false. Returns the URL of the role, its name, and a connection of
+ * the database's owner.
+ */
 export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = true) {
   const url = yield* Service.copyMigratedDatabase
   const admin = yield* PgConnection.make({ url })

@@ -18,14 +18,18 @@ import { EmbeddedPostgresError, runProcessToCompletion } from "../../src/postgre
 /** The folder of the installed PostgreSQL programs, or undefined to use the embedded ones. */
 export const installedPostgresPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 
+/**
+ * Creates a cluster in the home directory `path` with the installed `initdb` in the folder `bin`, unless it exists. The
+ * folders and files are those of an embedded cluster, so that the service finds and starts it in the same way.
+ */
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   const fs = yield* FileSystem.FileSystem
-  const place = yield* locateEmbeddedServer(yield* openHomeDirectory(path))
-  const { systemUser, baseDirectory: base } = place
-  const [folder, secret] = [`${base}/cluster`, `${base}/password`]
+  const location = yield* locateEmbeddedServer(yield* openHomeDirectory(path))
+  const { systemUser, baseDirectory: base } = location
+  const [folder, passwordFile] = [`${base}/cluster`, `${base}/password`]
   const data = `${folder}/data`
   const describe = (password: string): EmbeddedCluster => ({
-    ...place,
+    ...location,
     programsDirectory: dirname(bin),
     dataDirectory: data,
     logFile: `${base}/postgres.log`,
@@ -34,16 +38,16 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   if (yield* fs.exists(folder)) return describe((yield* readServerCredentials(base)).password)
   const password = randomBytes(24).toString("hex")
   yield* fs.makeDirectory(data, { recursive: true })
-  yield* fs.writeFileString(secret, password, { mode: 0o600 })
+  yield* fs.writeFileString(passwordFile, password, { mode: 0o600 })
   yield* Effect.forEach(
-    [data, secret],
+    [data, passwordFile],
     (file) => systemUser === undefined ? Effect.void : fs.chown(file, systemUser.uid, systemUser.gid),
   )
   const { code, output } = yield* runProcessToCompletion({
     command: `${bin}/initdb`,
     args: [
       `--pgdata=${data}`,
-      `--pwfile=${secret}`,
+      `--pwfile=${passwordFile}`,
       `--username=${embeddedDatabaseUser}`,
       "--auth=scram-sha-256",
       "--encoding=UTF8",

@@ -45,6 +45,10 @@ export interface RunningProcess {
 /** The folder of Node's compile cache, which shortens process startup by a third. */
 export const compileCacheFolder = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
 
+/**
+ * Starts a program in the repository's root folder, and collects what it prints. If the program cannot be started, the
+ * process counts as ended, and its error output says why.
+ */
 const launch = (command: string, args: ReadonlyArray<string>, environment: Environment): RunningProcess => {
   const child = spawn(command, args, {
     cwd: projectRoot,

@@ -125,7 +125,12 @@ const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<str
 export const makeMarkerStatement = (writer: number, token: string) =>
   makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
 
-/** Chooses a random statement. `makeToken` returns a new token on each call. */
+/**
+ * Chooses a random statement on one of the history tables, with 1 to 20 keys. Each row version that it writes gets a new
+ * token from `makeToken`, with which the version is recognized later. `effect` says what the caller must record: rows
+ * with new tokens (`writes`), removed rows (`removes`), or an emptied table (`truncates`). An update that sets a token to
+ * itself ("same") returns no rows, because the history must not record it.
+ */
 export const chooseStatement = (choose: RandomChooser, makeToken: () => string): HistoryStatement => {
   const table = choose(historyTables)
   const kind = choose(["upsert", "upsert", "upsert", "update", "update", "delete", "same"])
@@ -133,7 +138,7 @@ export const chooseStatement = (choose: RandomChooser, makeToken: () => string):
     return { text: `truncate ${table.name}`, table: table.name, effect: "truncates" }
   }
   const keys = chooseKeys(table, choose, choose([1, 1, 2, 3, 5, 20]))
-  const listed = keys.map(quote).join(", ")
+  const keyList = keys.map(quote).join(", ")
   const returned = `returning ${makeKeyExpression(table)} as key, ${table.token} as token`
   if (kind === "upsert") {
     return makeUpsert(table, keys.map((key) => table.makeRow(key, choose(historySymbols), makeToken())))
@@ -145,8 +150,8 @@ export const chooseStatement = (choose: RandomChooser, makeToken: () => string):
     return { text, table: table.name, effect: "writes" }
   }
   const text = kind === "delete"
-    ? `delete from ${table.name} where ${makeKeyExpression(table)} in (${listed}) ${returned}`
-    : `update ${table.name} set ${table.token} = ${table.token} where ${makeKeyExpression(table)} in (${listed})`
+    ? `delete from ${table.name} where ${makeKeyExpression(table)} in (${keyList}) ${returned}`
+    : `update ${table.name} set ${table.token} = ${table.token} where ${makeKeyExpression(table)} in (${keyList})`
   return { text, table: table.name, effect: "removes" }
 }
 

@@ -72,7 +72,10 @@ const decodeChunks = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | un
   return more && [Buffer.concat([bytes.subarray(end + 2, end + 2 + size), more[0]]), more[1]]
 }
 
-/** Parses all complete responses, except interim ones such as `100 Continue`. */
+/**
+ * Parses the responses that a connection has received, one after the other. Leaves out interim responses such as
+ * `100 Continue`, and the last response if its headers or its body are not complete yet.
+ */
 export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => {
   const end = bytes.indexOf("\r\n\r\n")
   if (end < 0) return []
@@ -83,11 +86,13 @@ export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => 
   const after = bytes.subarray(end + 4)
   if (status < 200) return parseResponses(after)
   const length = Number(headers["content-length"] ?? 0)
-  const plain = after.length < length ? undefined : [after.subarray(0, length), after.subarray(length)] as const
-  const read = headers["transfer-encoding"] === "chunked" ? decodeChunks(after) : plain
-  if (read === undefined) return []
-  const text = ServiceInstances.decompressBody(headers["content-encoding"], read[0]).toString("utf8")
-  return [{ status, headers, text }, ...parseResponses(read[1])]
+  // The body and the bytes of the next responses, or undefined if the body is not complete.
+  const unchunked = after.length < length ? undefined : [after.subarray(0, length), after.subarray(length)] as const
+  const split = headers["transfer-encoding"] === "chunked" ? decodeChunks(after) : unchunked
+  if (split === undefined) return []
+  const [body, rest] = split
+  const text = ServiceInstances.decompressBody(headers["content-encoding"], body).toString("utf8")
+  return [{ status, headers, text }, ...parseResponses(rest)]
 }
 
 /** An open connection with the bytes received so far. */
@@ -98,7 +103,11 @@ export interface RawConnection {
   readonly ended: Effect.Effect<void>
 }
 
-/** Opens a connection whose client side stays open until the scope closes. */
+/**
+ * Opens a connection whose client side stays open until the scope closes, even if the server has closed its side. Returns
+ * the socket, a function that returns all bytes received so far, and `ended`, which completes when the server has closed
+ * the connection, and dies if it does not within `responseTimeout`.
+ */
 export const openConnection = (port: number) =>
   Effect.acquireRelease(
     Effect.sync((): RawConnection => {

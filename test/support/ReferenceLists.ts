@@ -116,7 +116,11 @@ const makeRowResults = (models: ReadonlyArray<RowModel>, query: AddingQuery) => 
   return { columns, group, encodeResult }
 }
 
-/** Creates an encoder for filings with their owners. Rows with the same ticker form one filing. */
+/**
+ * Creates an encoder for ownership filings. Each row of the table is one owner, and rows with the same ticker form one
+ * filing. `group` collects the rows of each filing. `encodeResult` encodes them: in JSON as one filing with a list of
+ * owners, and in CSV as one record per owner.
+ */
 const makeOwnershipResults = (query: AddingQuery) => {
   const columns = getColumns([OwnershipRow], query)
   const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFilingHeader, Owner].map((model) =>
@@ -142,7 +146,11 @@ const makeOwnershipResults = (query: AddingQuery) => {
 
 const toTexts = (value: unknown) => Array.isArray(value) ? value.map(String) : [String(value)]
 
-/** Returns a filter's condition in the simplest possible SQL, even if that cannot use an index. */
+/**
+ * Returns a filter's condition in the simplest possible SQL, even if that cannot use an index. `name` is the column, and
+ * `value` the decoded parameter: a list for the operators `oneOf…` and `hasElement`, and otherwise one value. Days begin
+ * at midnight in the API's time zone, -05:00.
+ */
 const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name: string, value: unknown) => {
   const column = sql(name)
   const text = String(value)
@@ -347,10 +355,18 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
   }
 }
 
-/** All lists, by path. */
+/**
+ * The reference implementations of all lists, by path, such as `/v1/news`.
+ *
+ * They are built from the service's own declarations. The handlers of the endpoints are created with `recorder` in place
+ * of the factory that serves lists: it creates for each list a handler that serves nothing, and stores the list's
+ * reference implementation for it. Then, the handler of each endpoint of the API leads to its list. Endpoints that are
+ * not lists have none.
+ */
 export const referenceLists = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const listsByHandler = new Map<unknown, UnnamedList>()
+  /** Creates a handler that stands for the list, because handlers do not know their path. */
   const add = <Query>(query: QueryCodec<Query>, list: UnnamedList) => {
     const handler = makeHandler(query, () => Effect.die(notServed))
     listsByHandler.set(handler, list)

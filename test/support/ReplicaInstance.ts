@@ -12,7 +12,11 @@ interface Named {
   readonly name: string
 }
 
-/** Starts an instance that reads from the standbys of `StandbyPair`. */
+/**
+ * Starts an instance of the service that reads from the standbys of `StandbyPair`, with further settings (`values`).
+ * Returns its port, and functions that read its metrics about one standby: the number of reads sent to it (`reads`),
+ * whether it is used (`used`, 1 or 0), and how many seconds it lags behind. `bothUsed` waits until both are used.
+ */
 export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}) {
   const { first, second, urls } = yield* StandbyPair
   const metrics = yield* chooseFreePort
@@ -34,15 +38,17 @@ export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<
         }),
       ),
   )
-  const readAll = (name: string, ...replicas: ReadonlyArray<Named>) =>
+  /** Reads the metric `tickerline_replica_<name>` of each replica. */
+  const readMetrics = (name: string, ...replicas: ReadonlyArray<Named>) =>
     Effect.map(
       scrape,
       (found) => replicas.map((replica) => found.get(`tickerline_replica_${name}{replica="${replica.name}"}`) ?? 0),
     )
-  const of = (name: string) => (replica: Named) => Effect.map(readAll(name, replica), ([value = 0]) => value)
-  const [reads, used, lag] = [of("reads_total"), of("used"), of("lag_seconds")]
+  const makeReader = (name: string) => (replica: Named) =>
+    Effect.map(readMetrics(name, replica), ([value = 0]) => value)
+  const [reads, used, lag] = [makeReader("reads_total"), makeReader("used"), makeReader("lag_seconds")]
   /** The total number of reads sent to the two standbys. */
-  const total = Effect.map(readAll("reads_total", first, second), ([one = 0, other = 0]) => one + other)
-  const bothUsed = repeatUntilTrue(readAll("used", first, second), (values) => values.every((used) => used === 1))
+  const total = Effect.map(readMetrics("reads_total", first, second), ([one = 0, other = 0]) => one + other)
+  const bothUsed = repeatUntilTrue(readMetrics("used", first, second), (values) => values.every((used) => used === 1))
   return { port, reads, used, lag, total, bothUsed }
 })

@@ -82,7 +82,11 @@ export const loadSampleMarket = Effect.gen(function* () {
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
 }).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
 
-/** Returns the name of the template database. The first test that needs it creates it, while other workers wait. */
+/**
+ * Returns the name of the template database with the sample market. The first test that needs it creates it, while the
+ * tests of other workers wait for the advisory lock, which is released with the connection. The database is created
+ * under another name and renamed at the end, so that a database that was left incomplete is never used.
+ */
 const sampleTemplate = Effect.gen(function* () {
   const [name, unfinished] = ["sample_market", "sample_market_unfinished"]
   const admin = yield* adminConnection

@@ -46,6 +46,10 @@ class Failed extends Data.TaggedError("Failed")<{ readonly hasResponse: boolean;
 
 const requestIdPattern = /"request_id":"[^"]*"/
 
+/**
+ * Sends a GET request over the agent's connections, and returns the response. The request ID is removed from its text,
+ * because responses are compared with earlier ones, and only the ID may differ.
+ */
 const get = (agent: Agent, port: number, path: string, key: string) =>
   Effect.callback<ReceivedResponse, Failed>((resume) => {
     const options = { agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key }, timeout: requestTimeout }

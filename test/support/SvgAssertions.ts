@@ -28,7 +28,10 @@ export const arbitraryHostileText = Arbitrary.map(
 /** An arbitrary JSON value. */
 export const arbitraryJson = Arbitrary.schema(Schema.Json)
 
-/** Asserts that all elements are closed, all attributes are quoted, and all entities are known. */
+/**
+ * Asserts that all elements are closed, all attributes are quoted, and all entities are known. Removes each correct tag,
+ * and keeps the names of the open elements in a stack, so that afterwards the text must have no `<` or `>` left.
+ */
 export const assertWellFormedMarkup = (markup: string) => {
   const open: Array<string> = []
   const text = markup.replace(
@@ -70,7 +73,11 @@ const parsePathPoints = (d: string) => {
   })
 }
 
-/** Finds elements that lie outside the view box or have no valid position. */
+/**
+ * Finds the elements of all SVG images in a page that lie outside of the view box or have no valid position. An element
+ * is inside if its corners are; a missing coordinate is NaN, which is never inside. The width of a text is estimated
+ * from its number of letters.
+ */
 export const findElementsOutsideViewBox = (html: string) =>
   Array.from(html.matchAll(/<svg([^>]*)>([\s\S]*?)<\/svg>/g), ([, attributes = "", inner = ""]) => {
     const [, width = 0, height = 0] = /viewBox="0 0 (\S+) (\S+)"/.exec(attributes)?.map(Number) ?? []

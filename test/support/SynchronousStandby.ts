@@ -18,8 +18,11 @@ const waitUntil = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds:
   )
 
 /**
- * Creates a standby from a copy of the stopped primary. Replication runs through the proxy `link`, which tests can
- * stall.
+ * Creates a standby of a running primary, and waits until it streams changes. Stops the primary, copies its data
+ * directory, starts the primary again, and starts the standby on the copy.
+ *
+ * Replication runs through the proxy `link`, which tests can stall. `synchronous` makes each commit wait for the standby,
+ * `waitUntilComplete` waits until the standby has everything, and `promote` makes it a primary.
  */
 export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   const fs = yield* FileSystem.FileSystem
@@ -32,6 +35,7 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
   yield* primary.stop("SIGINT")
   yield* Effect.sync(() => execFileSync("cp", ["-a", primary.cluster.dataDirectory, data]))
   yield* primary.start
+  // `standby.signal` makes the copy start as a standby. The primary's process ID must not seem to be the copy's.
   const upstream = new URL(primary.url)
   const source = `host=127.0.0.1 port=${link.port} user=${upstream.username} password=${upstream.password} ` +
     `application_name=${standbyName}`

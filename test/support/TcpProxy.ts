@@ -14,7 +14,11 @@ import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 import { Transform } from "node:stream"
 
-/** Starts a proxy that forwards to a port. */
+/**
+ * Starts a proxy on a free port that forwards to the port `first` of this machine. It stops when the scope closes. A pair
+ * consists of the sockets to the client and to the server of one connection. The functions that it returns are described
+ * below; `connections` and `cuts` return how many connections there were, and how many of them `cutBefore` has cut.
+ */
 export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   const pairs = new Set<readonly [Socket, Socket]>()
   let [stalled, target, connections] = [false, first, 0]
@@ -33,18 +37,18 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
     })
     return cutter
   }
-  const server = createServer((near) => {
+  const server = createServer((clientSocket) => {
     connections += 1
-    const far = connect(target, "127.0.0.1")
-    const pair = [near, far] as const
+    const serverSocket = connect(target, "127.0.0.1")
+    const pair = [clientSocket, serverSocket] as const
     pairs.add(pair)
     const end = () => {
       pairs.delete(pair)
       pair.forEach((socket) => socket.destroy())
     }
     pair.forEach((socket) => socket.on("error", end).on("close", end))
-    near.pipe(far)
-    far.pipe(makeCutter()).pipe(near)
+    clientSocket.pipe(serverSocket)
+    serverSocket.pipe(makeCutter()).pipe(clientSocket)
     if (stalled) pair.forEach((socket) => socket.pause())
   })
   const port = yield* Effect.acquireRelease(
@@ -60,22 +64,22 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
         pairs.forEach((pair) => pair.forEach((socket) => socket.destroy()))
       }),
   )
-  const each = (act: (socket: Socket) => void) => Effect.sync(() => pairs.forEach((pair) => pair.forEach(act)))
+  const forEachSocket = (act: (socket: Socket) => void) => Effect.sync(() => pairs.forEach((pair) => pair.forEach(act)))
   /** Stops all traffic and keeps the connections open. */
   const stall = Effect.andThen(
     Effect.sync(() => {
       stalled = true
     }),
-    each((socket) => socket.pause()),
+    forEachSocket((socket) => socket.pause()),
   )
   const resume = Effect.andThen(
     Effect.sync(() => {
       stalled = false
     }),
-    each((socket) => socket.resume()),
+    forEachSocket((socket) => socket.resume()),
   )
   /** Resets all connections. */
-  const cut = each((socket) => socket.resetAndDestroy())
+  const cut = forEachSocket((socket) => socket.resetAndDestroy())
   /** Closes the next connection on which the server sends `text`, immediately before the text is forwarded. */
   const cutBefore = (text: string) =>
     Effect.sync(() => {

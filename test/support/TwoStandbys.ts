@@ -73,12 +73,17 @@ const copyCluster = Effect.fnUntraced(function* (number: number) {
   return data
 })
 
+/**
+ * Starts a standby of the dedicated primary on the copy of its data directory in the folder `data`. The standby stops
+ * when the scope closes. `child` is its process, or undefined while it is stopped, and `url` its current address, which
+ * changes if a test starts it on another port.
+ */
 const startStandby = Effect.fnUntraced(function* (data: string) {
-  const { cluster, port: primary } = yield* DedicatedPostgres
+  const { cluster, port: primaryPort } = yield* DedicatedPostgres
   const port = yield* chooseFreePort
-  const of = (port: number) => `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
-  const streaming = `host=127.0.0.1 port=${primary} user=${embeddedDatabaseUser} password=${cluster.password}`
-  let [child, url]: [DetachedProcess | undefined, string] = [undefined, of(port)]
+  const makeUrl = (port: number) => `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
+  const primary = `host=127.0.0.1 port=${primaryPort} user=${embeddedDatabaseUser} password=${cluster.password}`
+  let [child, url]: [DetachedProcess | undefined, string] = [undefined, makeUrl(port)]
 
   const end: Standby["stop"] = (signal) =>
     Effect.gen(function* () {
@@ -94,8 +99,8 @@ const startStandby = Effect.fnUntraced(function* (data: string) {
     )
   const start: Standby["start"] = (other = {}) =>
     Effect.gen(function* () {
-      url = of(other.port ?? port)
-      const options = { ...settings, port: String(other.port ?? port), primary_conninfo: other.upstream ?? streaming }
+      url = makeUrl(other.port ?? port)
+      const options = { ...settings, port: String(other.port ?? port), primary_conninfo: other.upstream ?? primary }
       const output = openSync(`${data}.log`, "a")
       child = yield* launchDetachedProcess({
         command: `${cluster.programsDirectory}/bin/postgres`,
@@ -108,6 +113,7 @@ const startStandby = Effect.fnUntraced(function* (data: string) {
     }).pipe(Effect.orDie)
   yield* start()
   yield* Effect.addFinalizer(() => end("SIGINT"))
+  // A server that was promoted replays nothing, and refuses to resume.
   const resume = Effect.suspend(() =>
     child === undefined
       ? Effect.void

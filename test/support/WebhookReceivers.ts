@@ -31,7 +31,9 @@ export const getOneHeader = ({ headers }: ReceivedWebhook, name: string) => {
 }
 
 /**
- * Starts a receiver, which stops when the scope closes. It responds with 204 unless `behaviour.respond` is replaced.
+ * Starts a receiver of webhooks, which stops when the scope closes. It adds each webhook to `received`, and responds
+ * with 204. A test may replace `behaviour.respond`, which returns the status of the response, or undefined if it sends
+ * the response itself, or none.
  */
 export const startWebhookReceiver = Effect.gen(function* () {
   const received: Array<ReceivedWebhook> = []

@@ -79,6 +79,10 @@ const endWithProcess = (pid: number, home: string) => {
   })
 }
 
+/**
+ * Starts the PostgreSQL server that all tests share, and returns the URL of a migrated database, of which tests make
+ * copies. In the pooler mode of the tests, also starts PgBouncer in front of the server.
+ */
 const startDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* makeFolder("tickerline-test-")

@@ -157,6 +157,10 @@ const requireScopeForChange = Effect.fnUntraced(function* ({ tier }: { readonly 
   })
 })
 
+/**
+ * The handlers of the endpoints for accounts. `change` locks the account, and makes the change only if `If-Match` has
+ * the account's current ETag, so that it does not overwrite a change that the admin has not seen.
+ */
 const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit, ...selection } }) =>
@@ -190,6 +194,10 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
       ),
   }))
 
+/**
+ * The handler of the endpoint that sets or removes an account's monthly budget. It locks the account, and makes the
+ * change only if `If-Match` has the account's current ETag.
+ */
 const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
   handlers.handleAll({
     set: ({ headers, params: { name }, payload: { budget_microdollars, stops = false } }) =>
@@ -218,6 +226,10 @@ const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = fa
   return computeEtagOf([headers.etag, erased_at, yield* readErasureVersion(account_id)])
 })
 
+/**
+ * The handlers of the endpoints for erasing an account. `preview` returns what would be erased, with an ETag. `erase`
+ * requires this ETag in `If-Match`, so that a client erases only what it has seen.
+ */
 const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
   handlers.handleAll({
     preview: ({ params: { name } }) =>
@@ -247,6 +259,10 @@ const withKeyEtag = (key: Keys.ListedApiKey) => {
   return HttpApiSchema.withHeaders({ body: key, headers: { etag } })
 }
 
+/**
+ * The handlers of the endpoints for API keys. Only `networks`, which replaces a list, requires the key's ETag in
+ * `If-Match`.
+ */
 const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
   handlers.handleAll({
     list: ({ query: { account = null, limit, unused_days, ...page } }) => {
@@ -276,8 +292,11 @@ const usageGroups = {
   endpoint: "endpoint",
 }
 
-// `totals` returns one row per account, day, or endpoint, as `group_by` says. Days are in chronological order; accounts
-// and endpoints are ordered by cost, highest first. `account` restricts the totals to one account.
+/**
+ * The handlers of the endpoints for recorded usage. `totals` returns one row per account, day, or endpoint, as
+ * `group_by` says. Days are in chronological order; accounts and endpoints are ordered by cost, highest first.
+ * `account` restricts the totals to one account. `explain` describes the requests that had a given request ID.
+ */
 const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
   handlers.handleAll({
     totals: Effect.fnUntraced(function* ({ query: { account, from, group_by = "account", to } }) {
@@ -327,6 +346,10 @@ const readAuditPage = ({ after, before, limit, ...filter }: Schema.Struct.Type<t
   )
 }
 
+/**
+ * The handlers of the endpoints about the service itself: the audit log, the size and age of the datasets, the newest
+ * runs of the SEC ingest, the background jobs, and the settings that concern customers.
+ */
 const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handlers) =>
   handlers.handleAll({
     audit: ({ query }) => readAuditPage(query),
@@ -373,6 +396,7 @@ const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
       listRecentChanges(dataset, limit).pipe(Effect.map(toList), withAdminErrors),
   }))
 
+/** The handlers of the endpoints for customers' webhook endpoints and the messages that were sent to them. */
 const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit, ...page } }) =>
@@ -393,6 +417,11 @@ const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
       })),
   }))
 
+/**
+ * The handlers of the endpoints for announcements: emails to customers about entries of the changelog. `announce`
+ * queues them, or with `dry_run` only counts them. `undelivered` lists the emails that were not delivered, and `retry`
+ * queues them again.
+ */
 const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (handlers) =>
   handlers.handleAll({
     progress: () => withAdminErrors(Effect.map(Announcements.readAnnouncementProgress, toList)),
@@ -432,6 +461,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
       ),
   }))
 
+/** The handlers of the endpoints for admin tokens: the caller's own (`me`, `signOut`), and those of all admins. */
 const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
   handlers.handleAll({
     // `opened_with` is internal: the response schema does not have it.

@@ -115,8 +115,9 @@ interface WriteRequest {
 }
 
 /**
- * Creates the function that runs writes with an `Idempotency-Key`. `admin_requests` has a row for each key that an
- * owner has used within the last 24 hours: digests of the key and of the request, and the stored response.
+ * Creates the function that runs writes with an `Idempotency-Key`, so that a client that repeats a write after a lost
+ * response does not write twice. The table `admin_requests` has a row for each key that an owner, which is an admin,
+ * has used within the last 24 hours: digests of the key and of the request, and the stored response.
  */
 const makeRunOnce = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -157,7 +158,8 @@ const makeRunOnce = Effect.gen(function* () {
       const requestHash = yield* hash(`${request.method} ${request.url}\n${condition}\n${body}`)
       const isRow = sql`admin = ${owner} and key_hash = decode(${keyHash}, 'hex')`
       yield* sql`delete from admin_requests where requested_at < now() - interval '24 hours'`
-      // If another transaction is currently running a write with the same key, the insert waits for it to end.
+      // If another transaction is currently running a write with the same key, the insert waits for it to end. No row
+      // is inserted if that write, or an earlier one, has committed its row.
       const inserted = yield* sql`
         insert into admin_requests (admin, key_hash, request_hash)
         values (${owner}, decode(${keyHash}, 'hex'), decode(${requestHash}, 'hex'))

@@ -215,8 +215,9 @@ const FoundToken = Schema.Struct({
 
 /**
  * Returns the admin that a usable token or session belongs to, and records the use. Returns undefined if there is no
- * such token. In the statement, `found` is the row of the token, if it is usable. `used` sets the time of its last use,
- * but only if that is more than a minute ago, so that most requests write nothing.
+ * such token. In the statement, `found` is the row of the token, if it is usable. `used`, which runs although the
+ * `select` does not read it, sets the time of the token's last use, but only if that is more than a minute ago, so that
+ * most requests write nothing.
  */
 export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
   if (!formats.token.isWellFormed(token) && !formats.session.isWellFormed(token)) return undefined

@@ -26,8 +26,9 @@ export const ExplainedRequest = Schema.Struct({
 export type ExplainedRequest = typeof ExplainedRequest.Type
 
 /**
- * Explains the recorded status code of a request. For an error, lists the meanings of all error codes with this status,
- * because the error code itself is not recorded.
+ * Explains the recorded status code of a request in one or more sentences. For an error, lists the meanings of all
+ * error codes with this status, because the error code itself is not recorded. A row with status 429 may stand for
+ * several requests (`request_count`).
  */
 const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) => {
   if (status_code === 200) {

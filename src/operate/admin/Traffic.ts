@@ -65,8 +65,11 @@ const recentSql = `recent as (
 /**
  * Reads the traffic of the last 15 minutes, as far as the service's processes have recorded it: the requests of each
  * endpoint with their durations, the errors of each endpoint and status code, and the 50 accounts with the most
- * requests. All lists start with the most requests. A row of `recent` may stand for several failed requests, so
- * requests are counted as the sum of `request_count`.
+ * requests. All lists start with the most requests.
+ *
+ * Each statement reads the common table expression `recent`, which has these requests with their endpoint, status code
+ * and duration. A row may stand for several failed requests, so requests are counted as the sum of `request_count`.
+ * Rows without an account, which failed before it was known, are not in the list of accounts.
  */
 export const readTraffic = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

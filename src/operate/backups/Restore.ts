@@ -4,7 +4,7 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Effect, FileSystem, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { describeSqlError } from "../../postgres/FailureText.ts"
 import { recordAuditEvent } from "../../postgres/AuditLog.ts"
 import { DirectConnectionConfig, quoteIdentifier } from "../../postgres/pool/ConnectionSettings.ts"
@@ -207,25 +207,31 @@ const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof 
   ])
 })
 
+/** Whether a restore also restores the privileges of roles. All these roles must then exist on the server. */
+interface PrivilegeChoice {
+  readonly withPrivileges: boolean
+}
+
 /**
- * Restores the dump into the current database, which must be empty, and compares the restored rows with the manifest.
- * Without `hasPrivileges`, the privileges of roles are not restored. The rows of the migrations table are restored only
- * after all other rows were compared, so that the service refuses to use a partially restored database.
+ * Restores the dump in the task's folder into the current database, which must be empty, and compares the restored rows
+ * with the manifest. Fails with `BackupDiffers` if they are not the same. The rows of the migrations table are restored
+ * only after all other rows were compared, so that the service refuses to use a partially restored database.
  */
 const restoreDump = Effect.fnUntraced(
-  function* ({ folder, jobs }: RestoreTask, manifest: Manifest, hasPrivileges: boolean) {
+  function* ({ folder, jobs }: RestoreTask, manifest: Manifest, { withPrivileges }: PrivilegeChoice) {
     const sql = yield* SqlClient.SqlClient
     const progress = yield* OperationProgress
     const target = yield* readServer
     const dump = `${folder}/${dumpFolderName}`
     const [otherContents, migrationRows] = yield* splitContents(dump, target)
+    /** Restores the part of the dump that the file at this path lists. */
     const restore = (list: string) =>
       runClientProgram("pg_restore", [
         makeDatabaseArgument(target),
         `--jobs=${jobs}`,
         "--exit-on-error",
         "--no-owner",
-        ...(hasPrivileges ? [] : ["--no-privileges"]),
+        ...(withPrivileges ? [] : ["--no-privileges"]),
         `--use-list=${list}`,
         dump,
       ], target)
@@ -317,8 +323,8 @@ const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Ma
       })
     }
     yield* requireUnused(database, applicationName)
-    // `true` also restores the privileges of roles. `requireRoles` has checked that the roles exist.
-    yield* restoreDump(task, manifest, true)
+    // `requireRoles` has checked that the roles exist.
+    yield* restoreDump(task, manifest, { withPrivileges: true })
   }))
   return yield* prepareForService(database, manifest)
 })
@@ -367,7 +373,10 @@ const getScratchName = (database: string) => {
   }${suffix}`
 }
 
-/** Drops the scratch database that an earlier check left behind when it was killed. */
+/**
+ * Drops the scratch database `name` that an earlier check left behind when it was killed. Checks mark their scratch
+ * databases with a comment, so a database of the same name without it is not dropped: the check fails then.
+ */
 const dropAbandonedScratch = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* findDatabase(name)
@@ -392,22 +401,25 @@ const createScratch = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Checks a backup: restores it into a scratch database on this server, compares the rows, and drops the scratch
- * database.
+ * Checks that a backup can be restored. Restores the backup in the task's folder into a scratch database on the server
+ * that this command is connected to, which also compares all rows with the manifest. Then drops the scratch database,
+ * even if the check has failed or was interrupted. Returns the manifest of the backup. Fails with `BackupDiffers` if
+ * the restored rows are not those that were backed up.
  */
 export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
   const { manifest, server } = yield* openBackup(task)
-  const name = getScratchName(server.database)
-  yield* dropAbandonedScratch(name)
+  const scratchName = getScratchName(server.database)
+  yield* dropAbandonedScratch(scratchName)
+  // The privileges are left out, because their roles may not exist on this server.
+  const restore = restoreDump(task, manifest, { withPrivileges: false })
+  const warnOfScratch = (error: SqlError.SqlError) =>
+    Effect.logWarning(
+      `The scratch database ${scratchName} could not be dropped: ${describeSqlError(error)}. The next check drops it.`,
+    )
   yield* Effect.acquireUseRelease(
-    createScratch(name),
-    // `false` leaves out the privileges, because the roles may not exist on this server.
-    () => withDatabase(name, restoreDump(task, manifest, false)),
-    () =>
-      Effect.catch(dropDatabase(name), (error) =>
-        Effect.logWarning(
-          `The scratch database ${name} could not be dropped: ${describeSqlError(error)}. The next check drops it.`,
-        )),
+    createScratch(scratchName),
+    () => withDatabase(scratchName, restore),
+    () => Effect.catch(dropDatabase(scratchName), warnOfScratch),
   )
   return manifest
 })

@@ -19,6 +19,10 @@ import { escapeTerminalLine, formatTabSeparated } from "./terminal/TerminalText.
 /** Values of SEC documents that are not published until an operator has confirmed or corrected them. */
 type ListedDoubts = Effect.Success<ReturnType<typeof listDoubts>>
 
+/**
+ * Formats values in doubt as tab-separated text with a header. `read` is the value in the SEC document, and `published`
+ * the value that the row has instead.
+ */
 const formatDoubtList = (doubts: ListedDoubts) =>
   formatTabSeparated([
     ["id", "ticker", "dataset", "column", "document states", "row has", "reason", "decision", "document"],

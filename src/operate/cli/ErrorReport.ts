@@ -54,6 +54,7 @@ const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   const apiHost = Option.getOrUndefined(yield* readSettingText("HOST"))
   // Depending on the failed system call, the error has the host in `address` or in `hostname`.
   const [failedHost, failedPort] = [getText(cause, "address") ?? getText(cause, "hostname"), getText(cause, "port")]
+  /** Returns whether the failed server is this one: the metrics server or the admin API (`extraServers`). */
   const hasFailed = Effect.fnUntraced(function* ({ host, port }: (typeof extraServers)[number]) {
     const [hostValue, portValue] = yield* Effect.all([readSettingText(host), readSettingText(port)])
     return failedPort === undefined

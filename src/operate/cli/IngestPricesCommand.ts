@@ -21,8 +21,9 @@ const formatExamples = (names: Iterable<string>) => {
 }
 
 /**
- * Describes which contents of a file were ignored and why, which of its bars look suspicious, and how many symbols have
- * trading sessions that were recomputed. Returns one line per note.
+ * Describes which contents of a file were ignored and why (`skipped`), which of its bars look suspicious, and for how
+ * many symbols the trading sessions were recomputed (`corrected`). Returns one line per note. Of the skipped contents,
+ * `outside` is a number of bars, and the others are the affected symbols, days, and columns.
  */
 const formatNotes = (file: string, { barWarnings, corrected, skipped }: PriceFileResult) => {
   const { closedDays, ignoredColumns, outside, symbols, testSymbols, volumeless } = skipped
@@ -90,10 +91,12 @@ const formatTotals = (totals: Totals) =>
 const ingestFiles = Effect.fnUntraced(
   function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
+    // Facts that were printed for an earlier file, and are not repeated.
     const told = new Set<string>()
     let [bars, refused] = [0, 0]
     // `undefined` stands for an ingest without a file, which only recomputes.
     for (const file of files.length === 0 ? [undefined] : files) {
+      // The demo key is for the sample data only: with the first rows of the operator's own data, it is revoked.
       const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, options))).pipe(
         Effect.catchTag(
           ["BarFileRefused", "PartialDayRefused", "UnreadableLoadFile"],

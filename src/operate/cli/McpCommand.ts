@@ -83,15 +83,13 @@ const toReply = (id: string | number, text: string, url: string) =>
   )
 
 /**
- * Forwards messages to the service until standard input ends, and then waits for the replies to all requests. Each
- * request, which is a message with an ID, runs in its own fiber of `running`, so that a slow one does not delay others
- * and can be cancelled by its ID. Notifications are sent in order.
+ * Creates the function that sends a message to the service's MCP endpoint at `url`, with the API key if there is one.
+ * The function takes the message both as it was read (`line`) and parsed. It returns the line to print: the service's
+ * reply, or a JSON-RPC error if there is no valid reply. For a notification, which is a message without an ID and
+ * expects no reply, it returns undefined.
  */
-const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Option.Option<Redacted.Redacted>) {
+const makeMessageSender = Effect.fnUntraced(function* (url: string, key: Option.Option<Redacted.Redacted>) {
   const client = yield* HttpClient.HttpClient
-  const { stdin } = yield* Stdio.Stdio
-  const running = yield* FiberMap.make<string | number, void, never>()
-  const url = `${baseUrl.replace(/\/$/, "")}${mcpPath}`
   const credentials = Option.match(key, {
     onNone: () => ({}),
     onSome: (key) => ({ authorization: `Bearer ${Redacted.value(key)}` }),
@@ -115,23 +113,35 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
 
   const unreachable = `Nothing answers at ${url}. Start the service, or correct --url.`
 
-  /** Forwards a message and returns the line to print. Returns undefined if the message expects no reply. */
-  const getReply = (line: string, message: Message) =>
-    post(line, message).pipe(
+  return Effect.fnUntraced(function* (line: string, message: Message) {
+    const { id, method } = message
+    const reply = yield* post(line, message).pipe(
       Effect.timeout(timeout),
       Effect.match({
-        onFailure: () => message.id === undefined ? undefined : formatError(message.id, internalErrorCode, unreachable),
-        onSuccess: (text) => message.id === undefined ? undefined : toReply(message.id, text, url),
+        onFailure: () => id === undefined ? undefined : formatError(id, internalErrorCode, unreachable),
+        onSuccess: (text) => id === undefined ? undefined : toReply(id, text, url),
       }),
     )
-
-  const forward = Effect.fnUntraced(function* (line: string, message: Message) {
-    const reply = yield* getReply(line, message)
-    if (reply === undefined) return
-    if (message.method === "initialize") {
+    if (reply !== undefined && method === "initialize") {
       negotiated = Option.getOrUndefined(parseInitializeReply(reply))?.result.protocolVersion
     }
-    yield* Console.log(reply)
+    return reply
+  })
+})
+
+/**
+ * Forwards messages to the service until standard input ends, and then waits for the replies to all requests. Each
+ * request, which is a message with an ID, runs in its own fiber of `running`, so that a slow one does not delay others
+ * and can be cancelled by its ID. Notifications are sent in order.
+ */
+const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Option.Option<Redacted.Redacted>) {
+  const { stdin } = yield* Stdio.Stdio
+  const running = yield* FiberMap.make<string | number, void, never>()
+  const send = yield* makeMessageSender(`${baseUrl.replace(/\/$/, "")}${mcpPath}`, key)
+
+  const forward = Effect.fnUntraced(function* (line: string, message: Message) {
+    const reply = yield* send(line, message)
+    if (reply !== undefined) yield* Console.log(reply)
   })
 
   const handleLine = Effect.fnUntraced(function* (line: string) {

@@ -8,7 +8,11 @@ import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderBreakableText, renderRows, renderTime } from "./Html.ts"
 
-/** Renders the fields that a change in the audit log has set, removed, or replaced, each with its old and new value. */
+/**
+ * Renders the fields that a change in the audit log has set, removed, or replaced, each with its old and new value.
+ * They are folded under a summary that names the first three. `before` is null if the change has created its subject,
+ * and `after` is null if it has removed it.
+ */
 const renderDifference = ({ after, before }: AuditRow) => {
   // A value that is not an object is shown like the only field of one.
   const [old, next] = [before, after].map((value) => Predicate.isObject(value) ? value : { value })

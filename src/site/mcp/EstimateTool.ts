@@ -26,8 +26,7 @@ const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(CostEstimates))
 
 /**
  * Creates the function that handles calls of `estimate`. It converts the arguments to the same API request that the
- * tool
- * `query` would send first, and asks `/estimate` for its size and cost.
+ * tool `query` would send first, and asks `/estimate` for its size and cost.
  */
 export const makeEstimateToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient

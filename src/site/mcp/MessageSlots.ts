@@ -24,7 +24,8 @@ export interface MessageSlot {
 
 /**
  * Returns a function that reserves a slot for each message. Of each account, up to 64 messages may hold a slot, and up
- * to 8 of these run at a time; the others wait. Further messages are refused.
+ * to 8 of these run at a time; the others wait. Further messages are refused. A message holds its slot until it has
+ * been answered, but runs only within the slot's `run`.
  */
 export const makeMessageSlotLimiter = () => {
   const accounts = new Map<number, AccountSlots>()

@@ -432,6 +432,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (sent: unknown) {
     const { details, request: first } = yield* Effect.flatMap(decode(sent), readQueryArguments)
+    // `read` is the page of rows that becomes the result, and `request` the request that returned it.
     let request = first
     let read = yield* readFittingRows(details, request)
     // Lists with `supportsPageAfter` can only be continued from the end of a page. For these lists, shorter pages are

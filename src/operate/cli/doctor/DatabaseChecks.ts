@@ -179,22 +179,24 @@ const countServiceConnections = Effect.gen(function* () {
  */
 export const checkConnectionLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // `max` is the limit of the server, and `role_limit` that of the current role, which is -1 if the role has no limit.
-  const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
-    select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
+  // `role_limit` is that of the current role. It is -1 if the role has no limit.
+  const [row] = yield* sql<{ readonly server_limit: number; readonly used: number; readonly role_limit: number }>`
+    select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        as server_limit,
       (select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid())
         as used,
       (select rolconnlimit from pg_roles where rolname = current_user) as role_limit
   `
-  const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
-  // If the limit is that of the service's role, connections of the admin API do not count if it has a role of its own.
-  const countsAdmin = row === undefined || max === row.max || Option.isNone(yield* AdminDatabaseUrlConfig)
+  const { role_limit, server_limit, used } = row ?? { role_limit: -1, server_limit: 0, used: 0 }
+  const allowed = role_limit >= 0 ? Math.min(role_limit, server_limit) : server_limit
+  // If the service's role has the lower limit, the admin API's connections count only if it uses the same role.
+  const countsAdmin = allowed === server_limit || Option.isNone(yield* AdminDatabaseUrlConfig)
   const forAdmin = countsAdmin && Option.isSome(yield* AdminPortConfig) ? adminConnections : 0
   const needed = (yield* countServiceConnections) + forAdmin
-  const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
+  const found = `the service uses up to ${needed}; the server allows ${allowed}, of which ${used} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
-  if (needed > max) return Finding.failed(found, `There are too few connections: ${advice}`)
-  return needed * 2 > max
+  if (needed > allowed) return Finding.failed(found, `There are too few connections: ${advice}`)
+  return needed * 2 > allowed
     ? Finding.warning(found, `There are too few for a second instance: ${advice}`)
     : Finding.passed(found)
 })
@@ -335,8 +337,9 @@ const describeNewestRun = (
 
 /**
  * Reports when the SEC's documents were last ingested successfully, what went wrong in the newest run, how many
- * documents could not be read, and how many values an operator must still decide. Warns if a run must be continued, if
- * documents stay unread, or if the last success is too long ago, in this order.
+ * documents could not be read, and how many values are in doubt: an operator must confirm or correct each before it is
+ * published. Warns if a run must be continued, if documents stay unread, or if the last success is too long ago, in
+ * this order.
  */
 export const checkIngest = Effect.gen(function* () {
   const isScheduled = Option.isSome(yield* IngestScheduleConfig)
@@ -347,14 +350,14 @@ export const checkIngest = Effect.gen(function* () {
       : Finding.passed("the SEC's documents were never ingested")
   }
   const { is_alive, scheduled, status, success_hours } = runs
-  const work = yield* readWorkSize
+  const unreadDocuments = yield* readWorkSize
   const doubts = yield* countOpenDoubts
   // A process that was killed could not record the end of its run.
   const isDead = status === "running" && !is_alive
   const found = [
     success_hours === null ? "never succeeded" : `last succeeded ${formatCountWithNoun(success_hours, "hour")} ago`,
     ...describeNewestRun(runs, isDead),
-    ...describeIngestWork(work),
+    ...describeIngestWork(unreadDocuments),
     ...(doubts === 0
       ? []
       : [`${formatCountWithNoun(doubts, "value")} in doubt (\`${tickerlineCommand} ingest doubts\`)`]),
@@ -367,7 +370,7 @@ export const checkIngest = Effect.gen(function* () {
         : `Continue it: \`${tickerlineCommand} ingest edgar --resume\`.`,
     )
   }
-  if (status === "incomplete" || (work.oldest_hours ?? 0) > maxWorkAgeHours) {
+  if (status === "incomplete" || (unreadDocuments.oldest_hours ?? 0) > maxWorkAgeHours) {
     return Finding.warning(found, `Find the documents and the reasons: \`${tickerlineCommand} ingest rejections\`.`)
   }
   return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
@@ -406,7 +409,8 @@ const replayTimeout = Duration.seconds(1)
 
 /**
  * Checks the connected server, which should be a replica of `primary`: whether it belongs to the same cluster, has the
- * datasets, and replays within `replayTimeout` what the primary had written when its state was read.
+ * datasets, and replays within `replayTimeout` what the primary had written when its state was read. `primary` is this
+ * state: the identifier of its cluster (`system`), its position in the write-ahead log, and its datasets.
  */
 const checkReplica = (primary: Effect.Success<typeof readServer>) =>
   Effect.gen(function* () {

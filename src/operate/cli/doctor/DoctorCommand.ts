@@ -23,6 +23,7 @@ interface Section {
   readonly findings: ReadonlyArray<Finding.DoctorFinding>
 }
 
+/** Runs a check. If the check itself fails, the failure becomes a finding with the name of the check as its label. */
 const check = <E, R>(
   name: string,
   effect: Effect.Effect<Finding.CheckResult | ReadonlyArray<Finding.CheckResult>, E, R>,
@@ -53,8 +54,9 @@ const service = makeSection("service", [
 ])
 
 /**
- * Runs all database checks over one connection. If the connection fails, the failure is the only finding. If the
- * database does not contain this release's schema, the checks that need its tables are left out.
+ * Runs all database checks over one connection, and returns their findings. `check` runs one of them by name, and turns
+ * its failure into a finding. If the connection fails, that is the only finding. If the database does not contain this
+ * release's schema, the checks that need its tables are left out.
  */
 const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
@@ -81,8 +83,9 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
 
 /**
  * Locates the database and runs the database checks. Without `DATABASE_URL`, it is the embedded database, which is
- * checked further only if it is running. If the pooler check of another database fails, the service could not start,
- * and no further checks run.
+ * checked further only if it is running. For any other database, a connection pooler may be in front of PostgreSQL, so
+ * the checks run over the direct connection (`DATABASE_DIRECT_URL`), if that is set. If the check of the pooler fails,
+ * the service could not start, and no further checks run.
  */
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrlConfig

@@ -130,6 +130,8 @@ const readRolePrivileges = Effect.gen(function* () {
         has_table_privilege('public.credits', 'insert') as is_admin,
         (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.usage'::regclass) as owns_tables,
         (
+          -- One text for each missing privilege, such as 'update of holder in leases', 'select on news', or
+          -- 'execute public.settle_usage'. Null if none is missing.
           select array_agg(case privilege when 'execute' then 'execute ' || name
             else concat_ws(' ', privilege, 'of ' || "column", case when "column" is null then 'on' else 'in' end, name)
             end)
@@ -144,9 +146,10 @@ const readRolePrivileges = Effect.gen(function* () {
 })
 
 /**
- * Compares the role's privileges with the privileges that the schema lists. `tickerline grant` grants exactly these.
- * Missing privileges are a failure, and others that serving does not need are a warning. A superuser and the owner of
- * the tables have all privileges, so for them, nothing else is compared.
+ * Compares the privileges of the role that the service connects as with those that the schema lists. `tickerline grant`
+ * grants exactly these. Missing privileges are a failure, and others that serving does not need are a warning. A
+ * superuser and the owner of the tables have all privileges, so for them, nothing else is compared. `isEmbedded` is
+ * true for the embedded server: it has a single role, which may have too many privileges.
  */
 export const checkRolePrivileges = (isEmbedded: boolean) =>
   Effect.gen(function* () {
@@ -284,18 +287,19 @@ const makeRepair = (
 /**
  * Compares the database objects with the schema of this release. Returns a description and the repair of each object
  * that is missing or differs. Additional objects in the database are ignored, and so are the columns, constraints,
- * indexes, and triggers of a missing table, because the table itself is reported.
+ * indexes, and triggers of a missing table, because the table itself is reported. `expected` and `live` map the name of
+ * each object, such as `column public.news.id`, to its definition.
  */
 const findSchemaProblems = Effect.gen(function* () {
   const expected = yield* readExpectedSchema
   const live = yield* describeSchema
-  const read = yield* Effect.forEach(yield* listMigrationScripts, ([, , script]) => script)
-  const scripts = read.flatMap(({ statements }) => statements)
-  const lost = Array.from(expected.keys()).filter((object) => !live.has(object))
+  const migrations = yield* Effect.forEach(yield* listMigrationScripts, ([, , script]) => script)
+  const migrationStatements = migrations.flatMap(({ statements }) => statements)
+  const missingTables = Array.from(expected.keys()).filter((object) => !live.has(object))
     .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
   /** Whether the object belongs to a table that is missing, such as `index news_pkey of public.news`. */
-  const isOfLostTable = (object: string) =>
-    lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
+  const isOfMissingTable = (object: string) =>
+    missingTables.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
   /**
    * The history trigger and function of each dataset to which an operator has added a column. They are expected to
    * differ.
@@ -309,10 +313,10 @@ const findSchemaProblems = Effect.gen(function* () {
   return Array.from(expected).flatMap(([object, definition]) => {
     const found = live.get(object)
     const isAsExpected = found !== undefined && (areSameDefinitions(found, definition) || extended.has(object))
-    if (isAsExpected || isOfLostTable(object)) return []
+    if (isAsExpected || isOfMissingTable(object)) return []
     return [{
       found: `${object.replaceAll("public.", "")} ${describeDifference(object, definition, found)}`,
-      repair: makeRepair(object, definition, found, scripts),
+      repair: makeRepair(object, definition, found, migrationStatements),
       /** Whether row changes go unrecorded until the object is repaired. */
       isUnrecorded: findTrackedDataset(object) !== undefined || object.endsWith(" of history.transactions"),
     }]

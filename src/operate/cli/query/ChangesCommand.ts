@@ -39,7 +39,8 @@ const path = "/v1/changes"
 /**
  * Creates the reader with which the client reads responses of the change feed. It returns each change as a line of JSON
  * in which numbers keep all their digits. `readChange` reads an event of a stream, `readPage` reads a page, and
- * `readError` converts any other response to an error.
+ * `readError` converts any other response to an error. `arrow` is the arrow that error messages contain: `→`, or `->`
+ * on a terminal without Unicode.
  */
 const makeReader = (arrow: string): ChangeReader<string, CommandFailed> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
