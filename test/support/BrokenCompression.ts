@@ -1,5 +1,6 @@
 /** Replaces gzip with a version that is slow, or that fails as if memory were exhausted. */
 import { Effect } from "effect"
+import { randomBytes } from "node:crypto"
 import { syncBuiltinESMExports } from "node:module"
 import { Transform } from "node:stream"
 import zlib from "node:zlib"
@@ -24,15 +25,28 @@ export const breakGzip = Effect.suspend(() => {
   return Effect.acquireRelease(replaceWith(broken), () => replaceWith({ createGzip, gzip }))
 })
 
-/** Delays every gzip compression of a complete body in this process until the scope closes. */
-export const slowGzipDown = (millis: number) =>
-  Effect.suspend(() => {
-    const { gzip } = zlib
-    const slow = (data: zlib.InputType, options: zlib.ZlibOptions, callback: zlib.CompressCallback) => {
-      setTimeout(() => gzip(data, options, callback), millis)
-    }
-    return Effect.acquireRelease(replaceWith({ gzip: slow }), () => replaceWith({ gzip }))
-  })
+/**
+ * Makes every gzip compression of a complete body in this process slow until the scope closes, by compressing much more
+ * before it. Returns a function that returns how long the last compression took, in milliseconds.
+ */
+export const slowGzipDown = Effect.suspend(() => {
+  const { gzip } = zlib
+  // Their compression takes some tenths of a second.
+  const slowBytes = randomBytes(8_000_000)
+  let millis = 0
+  const slow = (data: zlib.InputType, options: zlib.ZlibOptions, callback: zlib.CompressCallback) => {
+    const began = performance.now()
+    gzip(slowBytes, () =>
+      gzip(data, options, (error, compressed) => {
+        millis = performance.now() - began
+        callback(error, compressed)
+      }))
+  }
+  return Effect.as(
+    Effect.acquireRelease(replaceWith({ gzip: slow }), () => replaceWith({ gzip })),
+    () => millis,
+  )
+})
 
 /** Headers for a request whose response is to be compressed with gzip. */
 export const gzipHeaders = { "Accept-Encoding": "gzip" }
