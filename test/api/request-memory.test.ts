@@ -34,6 +34,7 @@ const sourceFiles = globSync(
 const runOnce: ReadonlyArray<string> = [
   "layer",
   "compileList",
+  "makeListReader",
   "makeBruteForceGuard",
   "makeEmptyReasonFinder",
   "makeInternalApiClient",
