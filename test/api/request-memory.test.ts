@@ -24,7 +24,7 @@ import {
 
 /** All source files that run for each request. Other files of `postgres` run at startup, per connection, or in jobs. */
 const sourceFiles = globSync(
-  ["src/{api,accounts,contract,query,site}/**/*.ts", "src/postgres/{Re*,*Row*,*Record}.ts"],
+  ["src/{api,accounts,contract,query,site}/**/*.ts", "src/postgres/{Re*,*Reader,*Row*,*Record}.ts"],
   {
     cwd: projectRoot,
   },
