@@ -574,9 +574,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       select coalesce(stated.reported_date, stated.filed_at) as stated_on, stated.filed_at
       from unnest(tickers, starts, ends) as period (ticker, starts, ends)
         join public.historical_float_pro as stated using (ticker)
-      where stated.outstanding_shares = covered.outstanding
-        and (covered.stated_on is null
-          or covered.filed_at is null and covered.stated_on = coalesce(stated.reported_date, stated.filed_at))
+      where (covered.stated_on is null or covered.filed_at is null) and stated.outstanding_shares = covered.outstanding
+        and (covered.stated_on is null or covered.stated_on = coalesce(stated.reported_date, stated.filed_at))
         and stated.filed_at >= period.starts and stated.filed_at < period.ends
       order by stated.reported_date is null, stated_on desc, stated.filed_at desc limit 1
     ) as filing on true
@@ -586,7 +585,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           select covered.cik
           union select known.cik from public.company_symbols as known where known.alias = covered.symbol
         )
-      limit 1
+      order by assessment.cik = covered.cik desc nulls last limit 1
     ) as assessed on true
     left join lateral jsonb_array_elements(cover -> 'classes') as class
       on jsonb_array_length(cover -> 'classes') > 1
@@ -880,9 +879,7 @@ create table price_corrections (
   day         fact_day,
   last_day    fact_day,
   -- For a change to `ticker_changes`, the row's other symbol.
-  counterpart ticker,
-  -- Whether the row lost its number of shares, but still has the market capitalization computed from it.
-  has_lost_count boolean not null default false
+  counterpart ticker
 );
 
 -- A trigger function for `ticker_changes` and `split_status`. Records in `price_corrections` the symbol and day of each
@@ -957,16 +954,11 @@ begin
   if not public.are_closes_noted() then return null; end if;
   case tg_op
     when 'UPDATE' then
-      insert into public.price_corrections (dataset, ticker, has_lost_count)
-      select tg_table_name, differing.cells ->> 'ticker', counted.cells -> 'market_cap' is not distinct from differing.cells -> 'market_cap'
-        and counted.cells is not null
-      from (
+      insert into public.price_corrections (dataset, ticker)
+      select tg_table_name, cells ->> 'ticker' from (
         select to_jsonb(changed) - 'last_updated' as cells from changed
         except select to_jsonb(former) - 'last_updated' from former
-      ) as differing left join (
-        select to_jsonb(former) as cells from former
-      ) as counted on counted.cells ->> 'ticker' = differing.cells ->> 'ticker'
-        and counted.cells ->> 'outstanding' is not null and differing.cells ->> 'outstanding' is null;
+      ) as differing;
     when 'TRUNCATE' then
       execute format($sql$
         insert into public.price_corrections (dataset, ticker) select distinct $1, ticker from %s
@@ -975,6 +967,15 @@ begin
       insert into public.price_corrections (dataset, ticker) select distinct tg_table_name, ticker from changed;
   end case;
   return null;
+end $$;
+
+-- A trigger function. Removes the market capitalization that was computed from a number of shares, when a row loses that
+-- number. Otherwise, the row would keep it, because nothing is computed without a number of shares.
+create function remove_uncounted_cap() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  new.market_cap := null;
+  return new;
 end $$;
 
 -- `changed` contains the rows that a statement wrote. For `ticker_changes` and `split_status`, an update has two
@@ -1019,7 +1020,14 @@ begin
         for each statement execute function note_changed_counts();
     $sql$, dataset);
   end loop;
+  foreach dataset in array array['screener', 'float_outstanding'] loop
+    execute format($sql$
+      create trigger remove_uncounted_cap before update on %1$I for each row
+        when (old.outstanding is not null and new.outstanding is null and new.market_cap = old.market_cap)
+        execute function remove_uncounted_cap();
+    $sql$, dataset);
+  end loop;
 end $$;
 
-revoke execute on function note_price_corrections, note_changed_closes, note_changed_counts, are_closes_noted
-  from public;
+revoke execute on function note_price_corrections, note_changed_closes, note_changed_counts, are_closes_noted,
+  remove_uncounted_cap from public;

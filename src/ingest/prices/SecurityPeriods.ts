@@ -109,8 +109,8 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
       )`,
     "analyze recomputed",
     `create temp table stale on commit drop as
-      select ticker, min(day) as first, max(last_day) as last, bool_or(has_lost_count) as has_lost_count
-      from corrected where dataset not in ('ticker_changes', 'split_status') group by ticker`,
+      select ticker, min(day) as first, max(last_day) as last from corrected
+      where dataset not in ('ticker_changes', 'split_status') group by ticker`,
     // Before the first bars are ingested, no changes are recorded, so all listed symbols count as changed.
     `insert into stale
       select ticker
@@ -229,8 +229,7 @@ export const findContradictedSplits = Effect.gen(function* () {
  * columns `dataset`, `ticker`, `market_cap` and `reason`. Values that cannot be computed, because the close or the
  * number of shares is unknown, are normally left out, so that the rows keep their old values. They are null for the
  * symbols in `recomputed`, whose ticker changes or splits were corrected, because the old values may belong to another
- * company, and for rows that lost their number of shares. Must run after `daily_prices` has been filled, because it
- * reads the closes there.
+ * company. Must run after `daily_prices` has been filled, because it reads the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
@@ -239,11 +238,10 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
     `insert into caps
       select dataset, ticker
       from (
-        select 'screener' as dataset, ticker, outstanding from screener
-        union all select 'float_outstanding', ticker, outstanding from float_outstanding
+        select 'screener' as dataset, ticker from screener
+        union all select 'float_outstanding', ticker from float_outstanding
       ) as listed
-      where (ticker in (select ticker from recomputed)
-          or outstanding is null and ticker in (select ticker from stale where has_lost_count))
+      where ticker in (select ticker from recomputed)
         and not exists (select from caps where caps.dataset = listed.dataset and caps.ticker = listed.ticker)`,
     "create index on caps (ticker)",
     "analyze caps",

@@ -311,6 +311,19 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
         })), { discard: true }))
   }
 
+  it.effect("that becomes unknown takes its market cap with it (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      yield* insertRows("daily_prices", { ticker: "ACME", date: "2025-11-20", close: "30" })
+      publish([before])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCaps, ["900000000.00", "900000000.00"])
+      publish([before, { filed: "2025-11-09", cover: [["2025-11-05", 300_000_000]] }])
+      yield* ingest()
+      assert.isNull((yield* readCurrent)?.[0])
+      assert.deepStrictEqual(yield* readCaps, [null, null])
+    })))
+
   it.effect("and its market cap are assessed again when a split or the ratio of receipts becomes known (D44)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish, stub } = yield* startMarket
