@@ -11,7 +11,7 @@ import { getPagePath } from "./Page.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
 
 /**
- * Returns the day at which the timeline of a figure ends: 200 days after the last change in the response. The current
+ * Returns the day on which the timeline of a figure ends: 200 days after the last change in the response. The current
  * date is not used, because a guide must look the same whenever it is rendered.
  */
 const timelineEnd = (body: string) => {

@@ -55,8 +55,8 @@ const readPeriod = Effect.fnUntraced(function* (month: string) {
  * Returns the accounts that existed in the month, or only the one with the given name. `is_closed` is whether the
  * account has an invoice for the month, and `latest` the month of its latest invoice (null if it has none).
  *
- * `has_earlier_usage` is true for an account that has no invoice at all, but was created and used before the month. All
- * of its earlier usage would go on its first invoice, so the operator must decide whether it should.
+ * `has_earlier_usage` is true for an account that has no invoice yet, but was used before the month. Its first invoice
+ * would include all of that usage, so the operator must decide whether it may.
  */
 const findAccounts = Effect.fnUntraced(function* (month: string, name: string | null) {
   const sql = yield* SqlClient.SqlClient

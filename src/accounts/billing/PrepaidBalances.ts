@@ -176,7 +176,7 @@ const makeBalanceLedger = (now: () => number) => {
     else unwritten.set(account_id, sum)
   }
 
-  /** Returns the amount reserved by exports in progress, without those that have ended but are not written yet. */
+  /** Returns the amount reserved by exports in progress, excluding exports that have ended but are not recorded yet. */
   const getReserved = (account_id: number, { reserved }: Balance) =>
     Math.max(0, reserved - getUnwritten(account_id).givenBack)
 

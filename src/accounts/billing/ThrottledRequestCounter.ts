@@ -31,8 +31,8 @@ const zero = { requests: 0, bytes: 0 }
 /**
  * Creates a process's counter of throttled requests. It counts them in one row per account, endpoint and minute. A row
  * has the details of the first request (`row`), the counts so far (`requests`, `bytes`), and the counts that have been
- * written to the database (`writtenCounts`). If at least `maxWaiting` rows wait to be written, an account's row is
- * continued in the next minute instead of starting a new one, so that memory use stays limited.
+ * written to the database (`writtenCounts`). While `maxWaiting` or more rows are waiting to be written, further
+ * requests of an account are added to its last row, even in a later minute, so that memory use stays limited.
  */
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   /** The newest row of each account and endpoint, keyed by both. */

@@ -106,7 +106,7 @@ export interface StreamedAmount {
   readonly records: number
 }
 
-/** Records the usage of an endless stream bit by bit while it is open, so that a crash loses only the latest bit. */
+/** Records the usage of an endless stream at intervals while it is open, so that a crash loses only the last one. */
 export interface StreamUsageRecorder {
   /**
    * Deducts what was sent between `from` and `to` from the prepaid balance that this process keeps in memory.

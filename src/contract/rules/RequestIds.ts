@@ -71,7 +71,7 @@ export const readRequestNumber = (id: string, createdAt: number): number | undef
   if (id.length !== 36 || !id.endsWith(requestIdSuffix) || id[8] !== "-" || !id.startsWith("-7", 13)) return undefined
   const number = Number.parseInt(id.slice(15, 18), 16)
   const [high, low] = [Math.floor(createdAt / 0x1_0000), createdAt % 0x1_0000]
-  // The number's digits are compared again because `parseInt` accepts other spellings, such as upper case.
+  // The id must contain these digits exactly, but `parseInt` also accepts other notations, such as upper case.
   return hasDigits(id, 0, 8, high) && hasDigits(id, 9, 13, low) && hasDigits(id, 15, 18, number) ? number : undefined
 }
 

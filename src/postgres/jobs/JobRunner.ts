@@ -177,8 +177,8 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
     // Finalizers run in reverse order, so this one runs last: after the runs have stopped, the jobs' own finalizers
     // have completed, and renewals have stopped.
     yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
-    // The loop that takes leases starts when all jobs are prepared, but is forked before them, so that its finalizer
-    // runs after theirs. It therefore waits for this latch.
+    // The loop that takes leases must not start before all jobs are prepared, so it waits for this latch. It is forked
+    // before the jobs nevertheless, because its finalizer must run after theirs.
     const allPrepared = yield* Latch.make()
     const leaseLoop = yield* makeLeaseLoop(statements, states)
     yield* forkUntraced(Effect.andThen(allPrepared.await, leaseLoop))

@@ -232,8 +232,8 @@ const makeTooManyError = (limit: number) =>
   })
 
 /**
- * Creates functions that account for what a stream sends. Every event and heartbeat passes through `sendChanges` or
- * `sendFree` before it is returned to the client's connection: changes are charged for, everything else is free.
+ * Creates the functions that meter a stream. Whatever the stream sends passes through one of them first: changes, which
+ * are charged for, through `sendChanges`, and heartbeats and other events, which are free, through `sendFree`.
  * `recordUsage` writes the bytes and changes sent since the last record to the account's usage.
  */
 const makeSentAccounting = Effect.gen(function* () {

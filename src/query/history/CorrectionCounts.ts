@@ -91,7 +91,7 @@ const addPageCounts = Effect.fnUntraced(function* (page: ChangeFeedPage<RowChang
 })
 
 /**
- * Counts the next changes in the feed, at most `limit`, starting after the last change that any process has counted.
+ * Counts up to `limit` changes in the feed, beginning after the last change that any process has counted.
  * Returns whether there may be more changes to count. Also returns false if another process has counted the same
  * changes in the meantime, because that process continues.
  *
@@ -187,8 +187,8 @@ const ttl = Duration.seconds(5)
 
 /**
  * Adds up a dataset's counts for the last 30 days or for all time. Each entry of `changes` counts the changes of one
- * kind (`added`, `corrected` or `removed`) and, for corrections, of one delay: how late they were. Each delay occurs in
- * at most one entry, so the counts by delay need no addition. They add up to `corrected`.
+ * kind (`added`, `corrected` or `removed`). Corrections have one entry per delay class, which tells how late they were.
+ * So a delay class needs no addition, and all of them add up to `corrected`.
  */
 const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_30_days" | "total") => {
   const count = (kind: string) => changes.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)

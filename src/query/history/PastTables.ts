@@ -93,7 +93,7 @@ export const makePastConditions = ({ bound, month, running, timestamp }: Resolve
  * Returns a common table expression that has the table's name and contains the rows that were visible at the timestamp.
  * It is `not materialized`, so that PostgreSQL reads only the rows that the statement needs.
  *
- * The rows come from two tables: `public.TABLE` contains the current rows, and `history.TABLE` the earlier versions.
+ * The rows come from two tables: `public.TABLE` holds the current rows, and `history.TABLE` their earlier versions.
  * `isLive` is the SQL condition that a current row was visible at the timestamp, and `isVersion` the condition that an
  * earlier version was. `columns` are the table's columns as SQL. For example, if there are few rows on both sides:
  *
@@ -112,9 +112,9 @@ export const makePastTable = (
   // A side of the union with few rows applies its own condition. If a side has many rows, the conditions of both are
   // outside the union, because only then can PostgreSQL merge sorted index scans of both sides.
   //
-  // Both sides must have the same columns, so each side selects constants instead of the columns that only the other
-  // side has. A side that has applied its own condition also selects constants instead of its own `live_in` or version
-  // columns. The conditions outside are true for these constants, so they do not remove any of its rows.
+  // The sides of a union must have the same columns. A side selects constants in place of the columns that only the
+  // other side has, and, if it has applied its own condition already, also in place of its `live_in` or version
+  // columns. The conditions outside are true for these constants, so they remove none of its rows.
   const currentRows = `select ${columns}, recorded_in as live_in from public.${table}`
   const currentSide = has_few_rows
     ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${currentRows}) as live where ${isLive}`

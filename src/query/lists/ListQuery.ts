@@ -160,7 +160,7 @@ const makeListReader = <Query extends PagingQuery>(
       read,
     })
 
-  /** Reads the headers without reading the list, for an export, whose headers are sent before its first row. */
+  /** Reads only the headers. An export sends them before it reads its first row. */
   const readHeaders = Effect.fnUntraced(function* (query: FollowableQuery<Query>, read: StatementReader) {
     const outside = yield* countOmittedRows(toDecodedQuery(query), read)
     const firstRow = { ...toDecodedQuery(query), page: 1, limit: 1 }

@@ -167,7 +167,7 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
     if (count === 0) return 0n
     // There are digits after that group, so the value has more decimal places than `scale`.
     if (count > lastIndex + 1) return undefined
-    // PostgreSQL omits trailing groups that are zero.
+    // PostgreSQL stores a decimal in groups of four digits, and omits trailing groups that are zero.
     let digits = 0
     for (let index = 0; index <= lastIndex; index += 1) {
       digits = digits * 10_000 + (index < count ? view.getInt16(offset + 8 + index * 2) : 0)

@@ -254,13 +254,14 @@ const countGapsBetweenDays = (days: ReadonlyArray<Lines>): number | undefined =>
 }
 
 /**
- * Returns the lines that are last in an order that the amounts fit better than that of the dates: the order of the
- * list, its reverse, or any order in which all amounts form a chain. A date is then probably wrong. `days` are the
- * lines by date, oldest first.
+ * Looks for an order of the lines that fits their amounts better than the order of their dates does: the order in the
+ * form, its reverse, or any order in which all amounts form a chain. If there is one, a date is probably wrong. Returns
+ * the last line in each such order. `days` contains the lines by date, oldest first.
  */
 const findLastLinesAgainstDates = (lines: Lines, days: ReadonlyArray<Lines>): Lines => {
-  const gapsByDate = countGapsBetweenDays(days) ??
-    Math.min(countGaps(days.flat()), countGaps(days.flatMap((linesOfDay) => linesOfDay.toReversed())))
+  // Lines of one day may be listed oldest or newest first.
+  const [oldestFirst, newestFirst] = [days.flat(), days.flatMap((linesOfDay) => linesOfDay.toReversed())]
+  const gapsByDate = countGapsBetweenDays(days) ?? Math.min(countGaps(oldestFirst), countGaps(newestFirst))
   const end = gapsByDate === 0 ? undefined : findEndOfTrail(lines, undefined)
   return [
     ...lines.filter(({ held }) => end !== undefined && held === end),

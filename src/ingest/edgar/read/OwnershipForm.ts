@@ -119,7 +119,7 @@ const readChanges = (line: XmlElement, title: string, traded: bigint | null) => 
     : (kind === "option" || kind === "warrant") && exerciseCodes.has(code ?? "")
     ? "D"
     : undefined
-  /** Returns the traded number with the sign of the direction. */
+  /** Returns the number of shares traded: positive if they were acquired, negative if they were disposed of. */
   const applyDirection = (direction: string | null) =>
     traded === null ? null : direction === "A" ? traded : direction === "D" ? -traded : null
   return {

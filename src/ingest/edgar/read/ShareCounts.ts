@@ -269,12 +269,12 @@ export interface CountedSplit {
 /** The smallest factor by which a number of shares plausibly changes in a year, except by a split. */
 const minGrowth = 2 / 3
 
-/** The largest such factor for a company with a forward split. */
+/** The largest factor by which a number of shares plausibly grows in a year, for a company with a forward split. */
 const maxGrowth = 1.5
 
 /**
- * The largest such factor for a company with a reverse split, which often issues many shares. It is below ten, so that
- * reverse splits of 1 for 10 or more can be recognized.
+ * As `maxGrowth`, for a company with a reverse split, which often issues many shares. It is below ten, so that reverse
+ * splits of 1 for 10 or more can be recognized.
  */
 const maxGrowthWithReverseSplit = 9
 
@@ -525,9 +525,9 @@ const compareSeries = (
   /** Returns whether the balance sheet in the count's own filing contradicts the count. */
   const isContradicted = (fact: CompanyFact) => !isAlike(fact, balances.get(fact.accn) ?? fact)
   /**
-   * Excuses the counts of the last reliable date that contradict their own balance sheet, if the count `newest`, from a
-   * later report, confirms them. The contradiction is then explained by an event after the balance sheet date, such as
-   * an issue of shares.
+   * Withdraws the doubt about the counts of the last reliable date that contradict their own balance sheet, if the
+   * count `newest`, from a later report, confirms them. The contradiction is then explained by an event after the
+   * balance sheet date, such as an issue of shares.
    */
   const excusePrevious = (newest: CompanyFact) => {
     if (!agreesWithBalance(newest, balances.get(newest.accn) ?? newest)) return
@@ -902,7 +902,7 @@ interface CountContext {
   readonly balance: CompanyFact | undefined
   readonly price: PriceDoubt | undefined
   readonly isPlaceholder: boolean
-  /** Whether the number is that of a public float, in US dollars. */
+  /** Whether the filing states the same number as its public float in US dollars, so that one of them is wrong. */
   readonly isFloat: boolean
   /** The counts that are credible enough to contradict this one if they are for the same date. */
   readonly rivals: ReadonlyArray<CompanyFact>
