@@ -40,14 +40,22 @@ interface SourceClauses {
 }
 
 /**
- * A database table whose rows are events. Its statement reads from `period (lineage_ticker, symbol, starts, ends)`,
- * which contains the symbols whose events to select, each with a range of dates.
+ * A database table whose rows are events. The timeline statement defines the table `period (lineage_ticker, symbol,
+ * starts, ends)` before it uses the sources. Each of its rows is a symbol whose events to select, with a range of
+ * dates:
+ * `starts` is inclusive, and `ends` is exclusive.
  */
 interface EventSource {
   readonly types: readonly [TimelineEventType, ...ReadonlyArray<TimelineEventType>]
   /**
-   * Builds a statement that selects the source's newest events. In its result, `at_format` is the `to_char` format with
-   * which `moment` is printed, and `position` numbers the events in the source's order.
+   * Builds a statement that selects the source's newest events for the rows of `period`. The columns of its result, in
+   * this order, are:
+   *
+   * - `lineage_ticker`, `symbol` and `starts`: those of the row in `period`
+   * - `event_time`: the date or time of the event, as a timestamp
+   * - `time_format`: the `to_char` format with which `event_time` is printed
+   * - `type`, `full_title` and `key`: the fields of the event, with a title of any length
+   * - `position`: the event's number in the source's order, starting with 1 for the newest
    */
   readonly build: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
@@ -55,10 +63,13 @@ interface EventSource {
 /** SQL expressions that convert a row to an event. */
 interface EventColumns {
   /** The date or time of the event. */
-  readonly moment: Fragment
-  readonly format?: Fragment
+  readonly time: Fragment
+  /** The `to_char` format with which the time is printed. By default, it is printed as a date. */
+  readonly timeFormat?: Fragment
+  /** The event's type. By default, the source's first type. */
   readonly type?: Fragment
   readonly title: Fragment
+  /** The query string with which the event's full row can be requested from its endpoint. */
   readonly key: Fragment
   /** A total order of a ticker's rows, newest first. An index on the ticker and the date column supports it. */
   readonly order: Fragment
@@ -69,85 +80,107 @@ interface EventColumns {
   readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
-const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
-  const name = sql.literal
-
-  // The dates are in subqueries. Otherwise PostgreSQL would plan the statement again for each request's values.
-  const isNotBefore = (moment: Fragment, { date_from }: TimelineStatementParameters) =>
-    date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
-  const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>
-    date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
-  /**
-   * Returns the date range of the row in `period`. `date` is the column whose date decides to which period a row
-   * belongs.
-   */
-  const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
-  const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriod(date))
-
-  /**
-   * SQL condition: `moment`, the date of the event, is in the requested date range, and its row belongs to the period.
-   */
-  const during = (query: TimelineStatementParameters, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
-    sql.and([isOfPeriod, ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
-
-  /**
-   * Returns the `from` clause and conditions for a source with one row per event. `moment` is the column with the
-   * event's date.
-   */
-  const fromTable =
-    (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: TimelineStatementParameters) =>
-      sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
-
-  /** Percent-encodes text for the query string in an event's `key`. */
-  const encode = (column: Fragment) =>
-    sql`case when ${column} ~ '^[A-Za-z0-9._~-]*$' then ${column}
-      else regexp_replace(encode(convert_to(${column}, 'UTF8'), 'hex'), '(..)', '%\\1', 'g') end`
-
-  // An event's `key` is the query string with which the event's full row can be requested from its endpoint.
-  const parameter = (parameter: string, value: Fragment) => sql`${name(`'${parameter}='`)} || ${value}`
-  const day = (column: Fragment) => sql`to_char(${column}, 'YYYY-MM-DD')`
-  const onDay = (column: Fragment) => parameter("date", day(column))
-  const inRange = (column: string) => {
-    const value = day(name(column))
-    return sql`${parameter(`${column}_from`, value)}, ${parameter(`${column}_to`, value)}`
-  }
-  const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
-    sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
-  const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.symbol`, ...parameters)
-  /** Increases the page size from 10 to 100 rows, so that the `key` for a day selects all rows for that day. */
-  const allOfDay = sql`'limit=100'`
-
-  /** Prepends the form type to text that does not already begin with it. */
-  const withFormType = (text: Fragment) =>
-    sql`case when starts_with(${text}, form_type) then ${text}
-      else concat_ws(': ', form_type, nullif(${text}, '')) end`
-
-  /** Formats a value as words with SQL. For example, `split_announced` becomes `Split announced`. */
-  const sentence = (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`
-  const shorten = (number: Fragment) => sql`trim_scale(${number})`
-
-  /** Creates a source that selects each period's events separately, with the page's order and limit. */
-  const makeSource = (
-    types: EventSource["types"],
-    { format = sql`'YYYY-MM-DD'`, key, moment, order, rows, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
-  ): EventSource => ({
-    types,
-    build: (query, clauses) =>
-      sql`
+/** Creates a source that selects the events for each row of `period` separately, with the page's order and limit. */
+const makeSource = (
+  sql: SqlClient.SqlClient,
+  types: EventSource["types"],
+  { key, order, rows, time, timeFormat = sql`'YYYY-MM-DD'`, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
+): EventSource => ({
+  types,
+  build: (query, clauses) =>
+    sql`
       select lineage_ticker, symbol, starts, event.* from period cross join lateral (
-        select ${moment}::timestamp as moment, ${format} as at_format, ${type} as type, ${title} as full_title,
+        select ${time}::timestamp as event_time, ${timeFormat} as time_format, ${type} as type, ${title} as full_title,
           ${key} as key, row_number() over (order by ${order}) as position
         ${rows(query, clauses)} ${clauses.orderUpToPage(order)}
       ) as event
     `,
-  })
+})
 
-  const [filed_at, date, created_at] = [sql`filed_at`, sql`date`, sql`created_at`]
+/**
+ * Returns functions that build SQL conditions for the events of a source. `date` is always the SQL of a date column or
+ * time column of the source's table.
+ */
+const makeDateConditions = (sql: SqlClient.SqlClient) => {
+  // The dates are in subqueries. Otherwise PostgreSQL would plan the statement again for each request's values.
+  /** The condition for `date_from`, or no condition if the request does not have that parameter. */
+  const isNotBefore = (date: Fragment, { date_from }: TimelineStatementParameters) =>
+    date_from === undefined ? [] : [sql`${date} >= (select ${date_from}::text::date)`]
+  /** The condition for `date_to`, or no condition if the request does not have that parameter. */
+  const isNotAfter = (date: Fragment, { date_to }: TimelineStatementParameters) =>
+    date_to === undefined ? [] : [sql`${date} < (select ${date_to}::text::date + 1)`]
+  /** The range of dates of the row in `period`, in which the source's column `date` must be. */
+  const toPeriodRange = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
+  /** The condition that a row of the source belongs to the row in `period`. */
+  const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriodRange(date))
+  /**
+   * The condition that the event's date is in the requested range, and that the event belongs to the row in `period`.
+   * `periodCondition` is the latter condition if it concerns another column than the event's date.
+   */
+  const isInRequestedRange = (
+    date: Fragment,
+    query: TimelineStatementParameters,
+    periodCondition = isInPeriod(date),
+  ) => sql.and([periodCondition, ...isNotBefore(date, query), ...isNotAfter(date, query)])
+  /** The `from` clause and the conditions for a source whose table has one row per event. */
+  const fromTable =
+    (table: string, date: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: TimelineStatementParameters) =>
+      sql`from ${sql.literal(table)} where ${
+        sql.and([sql`ticker = period.symbol`, isInRequestedRange(date, query), ...conditions])
+      }`
+  return { fromTable, isInPeriod, isInRequestedRange, isNotAfter, isNotBefore, toPeriodRange }
+}
 
-  /** News and filings are stored in the same table, so a single scan finds both. */
-  const news = makeSource(["filing", "news"], {
-    moment: created_at,
-    format: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
+/**
+ * Returns functions that build the SQL of an event's `key`: the query string with which the event's full row can be
+ * requested from its endpoint, such as `ticker=GAP7&filed_at_from=2026-06-01&filed_at_to=2026-06-01&limit=100`.
+ */
+const makeKeyBuilders = (sql: SqlClient.SqlClient) => {
+  /** Percent-encodes a text column. */
+  const encode = (column: Fragment) =>
+    sql`case when ${column} ~ '^[A-Za-z0-9._~-]*$' then ${column}
+      else regexp_replace(encode(convert_to(${column}, 'UTF8'), 'hex'), '(..)', '%\\1', 'g') end`
+  /** Builds `name=value`. The value must already be encoded. */
+  const parameter = (name: string, value: Fragment) => sql`${sql.literal(`'${name}='`)} || ${value}`
+  const formatDay = (column: Fragment) => sql`to_char(${column}, 'YYYY-MM-DD')`
+  /** The parameter `date` of endpoints that have it. */
+  const onDay = (column: Fragment) => parameter("date", formatDay(column))
+  /** The parameters `…_from` and `…_to` for the day in a column, for endpoints with such a pair of parameters. */
+  const fromAndToDay = (column: string) => {
+    const value = formatDay(sql.literal(column))
+    return sql`${parameter(`${column}_from`, value)}, ${parameter(`${column}_to`, value)}`
+  }
+  /** Increases the page size from 10 to 100 rows, so that the `key` for a day selects all rows for that day. */
+  const allOfDay = sql`'limit=100'`
+  /** Joins parameters to a query string that begins with the parameter `ticker`. */
+  const makeKeyForTicker = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
+    sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
+  const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyForTicker(sql`period.symbol`, ...parameters)
+  return { allOfDay, encode, fromAndToDay, makeKey, makeKeyForTicker, onDay, parameter }
+}
+
+/** Returns functions that build the SQL of an event's title from columns. */
+const makeTitleFormatters = (sql: SqlClient.SqlClient) => ({
+  /** Prepends the form type to text that does not already begin with it. */
+  withFormType: (text: Fragment) =>
+    sql`case when starts_with(${text}, form_type) then ${text}
+      else concat_ws(': ', form_type, nullif(${text}, '')) end`,
+  /** Formats a code as words. For example, `split_announced` becomes `Split announced`. */
+  toSentence: (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`,
+  /** Removes trailing zeros after the decimal point. */
+  shorten: (number: Fragment) => sql`trim_scale(${number})`,
+})
+
+/** The source of news and filings. They are stored in the same table, so a single scan finds both. */
+const makeNewsSource = (sql: SqlClient.SqlClient): EventSource => {
+  const { isInRequestedRange, toPeriodRange } = makeDateConditions(sql)
+  const { allOfDay, makeKey, onDay } = makeKeyBuilders(sql)
+  const { withFormType } = makeTitleFormatters(sql)
+  const created_at = sql`created_at`
+  const filed_at = sql`filed_at`
+  return makeSource(sql, ["filing", "news"], {
+    time: created_at,
+    timeFormat: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
       else 'YYYY-MM-DD"T"HH24:MI:SS.MS"-05:00"' end`,
     type: sql`case form_type when 'news' then 'news' else 'filing' end`,
     title: sql`case form_type when 'news' then coalesce(nullif(title, ''), 'News') else ${
@@ -160,54 +193,79 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
     ),
     order: sql`created_at desc, id`,
     rows: (query, { areGaps }) => {
-      const isOfPeriod = buildDateRangeConditionForOtherOrder(sql, toPeriod(filed_at), areGaps)
-      const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
+      // The filing date decides to which period a row belongs, although the rows are sorted by `created_at`.
+      const periodCondition = buildDateRangeConditionForOtherOrder(sql, toPeriodRange(filed_at), areGaps)
+      const [wantsFilings, wantsNews] = [query.types.includes("filing"), query.types.includes("news")]
       // These conditions must be written exactly as in /v1/news. Otherwise PostgreSQL would not use the partial index
       // on filings.
-      const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
+      const conditions = wantsFilings && wantsNews
+        ? []
+        : [wantsFilings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
       return sql`from news where ${
-        sql.and([sql`ticker = period.symbol`, during(query, created_at, isOfPeriod), ...conditions])
+        sql.and([
+          sql`ticker = period.symbol`,
+          isInRequestedRange(created_at, query, periodCondition),
+          ...conditions,
+        ])
       }`
     },
   })
+}
 
-  const registrations = makeSource(["registration"], {
-    moment: filed_at,
+/** The sources of events that a company files or receives, each with one row per event in its table. */
+const makeFilingSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
+  const { fromTable } = makeDateConditions(sql)
+  const { allOfDay, fromAndToDay, makeKey, onDay, parameter } = makeKeyBuilders(sql)
+  const { shorten, toSentence, withFormType } = makeTitleFormatters(sql)
+  const [filed_at, date] = [sql`filed_at`, sql`date`]
+
+  const registrations = makeSource(sql, ["registration"], {
+    time: filed_at,
     title: withFormType(sql`headline`),
-    key: makeKey(inRange("filed_at"), parameter("type", sql`type`), allOfDay),
+    key: makeKey(fromAndToDay("filed_at"), parameter("type", sql`type`), allOfDay),
     order: sql`filed_at desc, id`,
     rows: fromTable("registrations", filed_at),
   })
 
-  const dilution = makeSource(["dilution"], {
-    moment: filed_at,
+  const dilution = makeSource(sql, ["dilution"], {
+    time: filed_at,
     title: sql`details`,
-    key: makeKey(inRange("filed_at"), parameter("security_type", sql`security_type`), allOfDay),
+    key: makeKey(fromAndToDay("filed_at"), parameter("security_type", sql`security_type`), allOfDay),
     order: sql`filed_at desc, id`,
     rows: fromTable("dilution_data", filed_at),
   })
 
-  const splits = makeSource(["split"], {
-    moment: filed_at,
-    title: sql`concat_ws(', ', ${sentence(sql`action_type`)}, coalesce(
+  const splits = makeSource(sql, ["split"], {
+    time: filed_at,
+    title: sql`concat_ws(', ', ${toSentence(sql`action_type`)}, coalesce(
       ${shorten(sql`split_to`)} || '-for-' || ${shorten(sql`split_from`)},
       '1-for-' || ${shorten(sql`split_ratio_min`)} || ' to 1-for-' || ${shorten(sql`split_ratio_max`)}
     ))`,
-    key: makeKey(inRange("filed_at"), parameter("action_type", sql`action_type`), allOfDay),
+    key: makeKey(fromAndToDay("filed_at"), parameter("action_type", sql`action_type`), allOfDay),
     order: sql`filed_at desc, id`,
     rows: fromTable("split_status", filed_at),
   })
 
-  const complianceNotices = makeSource(["compliance_notice"], {
-    moment: date,
-    title: sql`${sentence(sql`notice_type`)} || ': ' || deficiency`,
+  const complianceNotices = makeSource(sql, ["compliance_notice"], {
+    time: date,
+    title: sql`${toSentence(sql`notice_type`)} || ': ' || deficiency`,
     key: makeKey(onDay(date), parameter("notice_type", sql`notice_type`), allOfDay),
     order: sql`date desc, id`,
     rows: fromTable("nasdaq_compliance", date),
   })
 
-  const gaps = makeSource(["gap"], {
-    moment: date,
+  return [registrations, dilution, splits, complianceNotices]
+}
+
+/** The sources of unusual trading days, with one row per symbol and day in their tables. */
+const makeTradingSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
+  const { fromTable } = makeDateConditions(sql)
+  const { makeKey, onDay } = makeKeyBuilders(sql)
+  const { shorten } = makeTitleFormatters(sql)
+  const date = sql`date`
+
+  const gaps = makeSource(sql, ["gap"], {
+    time: date,
     title: sql`'Gap of ' || ${shorten(sql`round(gap_percentage, 2)`)} || ' %: opened at $'
       || ${shorten(sql`market_open`)} || ', closed at $' || ${shorten(sql`market_close`)}`,
     key: makeKey(onDay(date)),
@@ -219,8 +277,8 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
   const formatVolumeRatio = sql`case when round(daily_volume_ratio, 1) > 9
     then ${shorten(sql`round(daily_volume_ratio, 1)`)}::text else 'more than 9' end`
 
-  const runners = makeSource(["runner"], {
-    moment: date,
+  const runners = makeSource(sql, ["runner"], {
+    time: date,
     title: sql`'Change to the high of ' || ${shorten(sql`round(percentage_gain, 2)`)} || ' %, volume '
       || ${formatVolumeRatio} || ' times the usual'`,
     key: makeKey(onDay(date)),
@@ -228,58 +286,74 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
     rows: fromTable("intraday_runners", date, sql.literal(intradayRunnerSqlCondition)),
   })
 
-  const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
-  /**
-   * Reads all of the company's float reports up to `date_to`, even those before `date_from`, because each report is
-   * compared with the previous one.
-   */
-  const floatChanges: EventSource = {
+  return [gaps, runners]
+}
+
+/**
+ * The source of changes to a company's float. An event is a float report whose float differs from that of the previous
+ * report. The source therefore reads all of the company's reports up to `date_to`, even those before `date_from`.
+ */
+const makeFloatChangeSource = (sql: SqlClient.SqlClient): EventSource => {
+  const { isInPeriod, isNotAfter, isNotBefore } = makeDateConditions(sql)
+  const { allOfDay, fromAndToDay, makeKeyForTicker } = makeKeyBuilders(sql)
+  const order = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
+  const reported_date = sql`reported_date`
+  return {
     types: ["float_change"],
     build: (query, { areGaps, orderUpToPage }) => {
-      const reported_date = sql`reported_date`
       // Reports in different gaps between the company's periods are not compared, because they may belong to different
       // companies.
-      const comparable = areGaps ? sql`partition by symbol, starts` : sql.literal("")
+      const comparedReports = areGaps ? sql`partition by symbol, starts` : sql.literal("")
+      // `report` contains the reports. `compared` adds the previous report's float: `lead`, because the order is newest
+      // first. `starts` is the same for all events, because the numbers in `position` cover the reports of all periods.
       return sql`
-        select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as moment,
-          'YYYY-MM-DD' as at_format, 'float_change' as type,
-          'Float changed from ' || previous || ' to ' || "float" as full_title,
-          ${makeKeyOf(sql`symbol`, inRange("reported_date"), allOfDay)} as key, position
+        select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as event_time,
+          'YYYY-MM-DD' as time_format, 'float_change' as type,
+          'Float changed from ' || previous_float || ' to ' || "float" as full_title,
+          ${makeKeyForTicker(sql`symbol`, fromAndToDay("reported_date"), allOfDay)} as key, position
         from (
-          select report.*, lineage_ticker, symbol, lead("float") over newest_first as previous,
+          select report.*, lineage_ticker, symbol, lead("float") over newest_first as previous_float,
             row_number() over newest_first as position
           from period cross join lateral (
             select reported_date, filed_at, form_type, document_url, "float" from historical_float_pro
             where ticker = period.symbol and "float" is not null and reported_date is not null
-              and ${sql.and([isInPeriod(filed_at), ...isNotAfter(reported_date, query)])}
+              and ${sql.and([isInPeriod(sql`filed_at`), ...isNotAfter(reported_date, query)])}
           ) as report
-          window newest_first as (${comparable} order by ${floatOrder})
-        ) as report
-        where ${sql.and([sql`"float" <> previous`, ...isNotBefore(reported_date, query)])}
-        ${orderUpToPage(floatOrder)}
+          window newest_first as (${comparedReports} order by ${order})
+        ) as compared
+        where ${sql.and([sql`"float" <> previous_float`, ...isNotBefore(reported_date, query)])}
+        ${orderUpToPage(order)}
       `
     },
   }
+}
 
-  const ownershipFilings = makeSource(["ownership_filing"], {
-    moment: filed_at,
+/** The source of ownership filings. The table has one row per owner, so an event is a group of rows. */
+const makeOwnershipSource = (sql: SqlClient.SqlClient): EventSource => {
+  const { fromTable } = makeDateConditions(sql)
+  const { encode, makeKey, parameter } = makeKeyBuilders(sql)
+  const filed_at = sql`filed_at`
+  const fromOwners = fromTable("ownership", filed_at, sql.literal(ownershipHolderSqlCondition))
+  return makeSource(sql, ["ownership_filing"], {
+    time: filed_at,
     title: sql`min(form_type) || ': ' || count(*) || case count(*) when 1 then ' owner' else ' owners' end`,
     key: makeKey(parameter("accession_number", encode(sql`accession_number`))),
     order: sql`filed_at desc, accession_number`,
-    rows: (query) =>
-      sql`
-      ${
-        fromTable("ownership", filed_at, sql.literal(ownershipHolderSqlCondition))(query)
-      } group by filed_at, accession_number
-    `,
+    rows: (query) => sql`${fromOwners(query)} group by filed_at, accession_number`,
   })
+}
 
-  const tickerChanges = makeSource(["ticker_change"], {
-    moment: sql`effective_date`,
+/** The source of ticker changes. A change is an event for both of its symbols. */
+const makeTickerChangeSource = (sql: SqlClient.SqlClient): EventSource => {
+  const { isInRequestedRange } = makeDateConditions(sql)
+  const { makeKeyForTicker, parameter } = makeKeyBuilders(sql)
+  const effective_date = sql`effective_date`
+  return makeSource(sql, ["ticker_change"], {
+    time: effective_date,
     title: sql`old_ticker || ' became ' || new_ticker`,
     // /v1/ticker-changes accepts symbols of at most six characters (D6). If the requested symbol is longer, `key`
     // contains the shorter one of the change's two symbols.
-    key: makeKeyOf(
+    key: makeKeyForTicker(
       sql`case when length(period.symbol) <= 6 then period.symbol
         else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
       // If the symbol is ambiguous, `cik` selects the lineage that contains the event (D35).
@@ -295,7 +369,7 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
         where known.old_ticker = recorded.old_ticker and known.new_ticker = recorded.new_ticker
           and known.effective_date = recorded.effective_date and cik is not null and ${isEligible}
       ))`
-      const condition = sql`${isEligible} and ${during(query, sql`effective_date`)} and ${isOnlyRecord}`
+      const condition = sql`${isEligible} and ${isInRequestedRange(effective_date, query)} and ${isOnlyRecord}`
       // `union all` instead of `old_ticker = … or new_ticker = …`, so that each branch can use the index on its column.
       return sql`from (
         select ${columns} from ticker_changes as recorded where old_ticker = period.symbol and ${condition}
@@ -304,66 +378,75 @@ const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSourc
       ) as change`
     },
   })
-
-  return [
-    news,
-    registrations,
-    dilution,
-    splits,
-    complianceNotices,
-    gaps,
-    runners,
-    floatChanges,
-    ownershipFilings,
-    tickerChanges,
-  ]
 }
 
-/**
- * Returns a function that builds the timeline statement. The statement combines the newest events from all sources with
- * a requested type, sorts them, and selects the page.
- */
-export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
-  const sources = makeTimelineSources(sql)
-  const literal = (text: string) => sql.literal(`'${text}'`)
+/** Returns all sources. Their order is the order of events of different sources with the same time. */
+const makeTimelineSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => [
+  makeNewsSource(sql),
+  ...makeFilingSources(sql),
+  ...makeTradingSources(sql),
+  makeFloatChangeSource(sql),
+  makeOwnershipSource(sql),
+  makeTickerChangeSource(sql),
+]
 
-  /** A subquery without rows, for accounts that may not see any events. PostgreSQL needs to know each column's type. */
-  const none = sql`
-    select null::text as lineage_ticker, null::text as symbol, null::date as starts, null::timestamp as moment,
-      null::text as at_format, null::text as type, null::text as full_title, null::text as key,
+/** A subquery without rows, for accounts that may not see any events. PostgreSQL needs to know each column's type. */
+const makeEmptySourceSql = (sql: SqlClient.SqlClient) =>
+  sql`
+    select null::text as lineage_ticker, null::text as symbol, null::date as starts, null::timestamp as event_time,
+      null::text as time_format, null::text as type, null::text as full_title, null::text as key,
       null::bigint as position, null::int as source, null::text as endpoint, null::text as tier
     where false
   `
 
-  /** One unbounded period per requested symbol, for requests that do not follow the symbol's lineage. */
-  const unboundedPeriod = ({ ticker }: TimelineStatementParameters) =>
+/**
+ * Returns a function that builds the timeline statement. The statement combines the newest events from all sources with
+ * a requested type, sorts them, and selects the page. `period` contains the followed periods; without it, there is one
+ * unbounded period per requested symbol.
+ */
+export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
+  const sources = makeTimelineSources(sql)
+  const toText = (text: string) => sql.literal(`'${text}'`)
+
+  const unboundedPeriods = ({ ticker }: TimelineStatementParameters) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
       from unnest(${ticker.map((symbols) => [symbols].flat())}::text[]) as requested (ticker)
     ) as period`
 
-  return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
-    const areGaps = period?.areGaps === true
+  /**
+   * Builds a subquery for each source that has one of the requested types. It adds three columns to the source's
+   * events:
+   * `source`, the source's number in the order of `makeTimelineSources`, and `endpoint` and `tier`, the path and the
+   * required tier of the endpoint with the full rows. All types of a source have the same endpoint.
+   */
+  const buildSourceSubqueries = (query: TimelineStatementParameters, clauses: SourceClauses) => {
     // Ticker changes are not counted in gaps between the company's periods. A change takes effect when the period of
     // its old symbol has ended, so it would be counted in a gap although it is also in the list.
-    const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
-    const parts = sources.flatMap((source, index) => {
+    const types = clauses.areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
+    return sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []
       const { path, required_tier } = getEndpointAccess(fullRowEndpointsByEventType[source.types[0]])
       return [sql`(
-        select event.*, ${sql.literal(String(index))} as source, ${literal(path)} as endpoint,
-          ${literal(required_tier)} as tier
-        from (${source.build(query, { areGaps, orderUpToPage })}) as event
+        select event.*, ${sql.literal(String(index))} as source, ${toText(path)} as endpoint,
+          ${toText(required_tier)} as tier
+        from (${source.build(query, clauses)}) as event
       )`]
     })
+  }
+
+  return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
+    const subqueries = buildSourceSubqueries(query, { areGaps: period?.areGaps === true, orderUpToPage })
+    const events = subqueries.length === 0 ? makeEmptySourceSql(sql) : Statement.join(" union all ", false)(subqueries)
+    // A title of more than 200 characters is cut off, and ends with an ellipsis.
     return sql`
-      with period as (select lineage_ticker, symbol, starts, ends from ${period?.from ?? unboundedPeriod(query)})
+      with period as (select lineage_ticker, symbol, starts, ends from ${period?.from ?? unboundedPeriods(query)})
       select ${columns}
-      from (${parts.length === 0 ? none : Statement.join(" union all ", false)(parts)}) as event cross join lateral (
-        select symbol as ticker, to_char(moment, at_format) as at,
+      from (${events}) as event cross join lateral (
+        select symbol as ticker, to_char(event_time, time_format) as at,
           case when length(full_title) <= 200 then full_title else left(full_title, 199) || '…' end as title
       ) as printed
-      ${orderAndLimit(sql`moment desc, source, starts desc, position`)}
+      ${orderAndLimit(sql`event_time desc, source, starts desc, position`)}
     `
   }
 }

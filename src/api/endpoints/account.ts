@@ -26,7 +26,7 @@ export const accountHandlers = Effect.gen(function* () {
 
   const encode = makeObjectEncoder(AccountResponse)
 
-  const find = SqlSchema.findAll({
+  const findAccount = SqlSchema.findAll({
     Request: Schema.Int,
     Result: AccountRow,
     execute: (account_id) =>
@@ -71,7 +71,9 @@ export const accountHandlers = Effect.gen(function* () {
   const show = makeHandler(
     NoParameters,
     Effect.fnUntraced(function* (_, { account: { account_id }, route }) {
-      const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* reader.query(find(account_id), route))))
+      const account = yield* Effect.orDie(
+        Effect.fromOption(Array.head(yield* reader.query(findAccount(account_id), route))),
+      )
       return encode({ count: 1, results: [account] })
     }),
   )

@@ -32,9 +32,12 @@ const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangeFeedDataset>())
 
 const textEncoder = new TextEncoder()
 
-/** Builds the JSON of a page of the change feed from the JSON of its changes. */
+/**
+ * Builds the JSON of a page of the change feed. The JSON of each change is already encoded, so that it is only copied.
+ */
 const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
-  const [comma, start] = [textEncoder.encode(","), textEncoder.encode(`{"count":${changes.length},"results":[`)]
+  const start = textEncoder.encode(`{"count":${changes.length},"results":[`)
+  const comma = textEncoder.encode(",")
   const end = textEncoder.encode(`],"cursor":"${cursor}","has_more":${hasMore}}`)
   const parts = changes.flatMap(({ json }, index) => index === 0 ? [json] : [comma, json])
   return { body: Buffer.concat([start, ...parts, end]), records: changes.length, nextPage: undefined }
@@ -111,7 +114,8 @@ export const changesHandlers = Effect.gen(function* () {
   const { open: openStream } = yield* ChangeStream
 
   /**
-   * Counts the changes on all pages for an estimate (D28), starting with the first page and continuing from its cursor.
+   * Counts the changes on all pages for an estimate (D28), starting with the page `first` and continuing from its
+   * cursor. If there are more pages than `maxCountedPages`, the count is partial.
    */
   const countAll = Effect.fnUntraced(function* (first: ChangeFeedPage, filter: ChangeFeedFilter) {
     let page: ChangeFeedPage<unknown> = first
@@ -123,16 +127,23 @@ export const changesHandlers = Effect.gen(function* () {
     return { records: total, isPartial: page.hasMore }
   })
 
+  /** Responds with a page of the changes after `after`. For an estimate, also counts the changes on later pages. */
   const makeResult = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, request: AdmittedRequest) {
     const { after, dataset, kind, limit, ticker } = query
     const datasets = yield* selectReadableDatasets(request.account, dataset)
-    const place = after === undefined ? undefined : parseChangeFeedStart(after)
+    const start = after === undefined ? undefined : parseChangeFeedStart(after)
     const filter = { datasets, tickers: ticker, kinds: kind }
-    const page = yield* readPage(place, filter, limit)
+    const page = yield* readPage(start, filter, limit)
     const total = request.request.purpose === "estimate" ? yield* countAll(page, filter) : undefined
     return { ...makeStorablePage(makeContent(page), request), total }
   })
 
+  /**
+   * Responds with an event stream of the changes after `after`. The stream ends as soon as `hasSameAccess` returns
+   * false for the current state of the account, because the key may no longer be used from this address, or because the
+   * account may read other datasets than when the stream was opened. The client then reconnects. `disconnect` closes
+   * the connection of a client that does not read the end of its stream.
+   */
   const makeStreamResult = Effect.fnUntraced(function* (
     query: typeof ChangeStreamQuery.Type,
     admitted: AdmittedRequest,
@@ -140,7 +151,7 @@ export const changesHandlers = Effect.gen(function* () {
     const { after, dataset, kind, ticker } = query
     const { account, makeStreamUsageRecorder, request, scope } = admitted
     const datasets = yield* selectReadableDatasets(account, dataset)
-    const place = yield* resolveFeedStart(getHeader(request, "last-event-id"), after)
+    const start = yield* resolveFeedStart(getHeader(request, "last-event-id"), after)
     if (request.method === "HEAD") return headResponse
     const body = yield* Effect.provideService(
       openStream({
@@ -148,7 +159,7 @@ export const changesHandlers = Effect.gen(function* () {
         request,
         usage: makeStreamUsageRecorder(),
         filter: { datasets, tickers: ticker, kinds: kind },
-        start: place,
+        start,
         hasSameAccess: (current) =>
           canKeyUseAddress(current, request.address) && canAccountUseEndpoint(current, streamAccess) &&
           isEqual(listUsableDatasets(current, dataset), datasets),

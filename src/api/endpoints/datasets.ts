@@ -4,7 +4,11 @@ import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { DatasetRow, DatasetsQuery } from "../../contract/endpoints/datasets.ts"
 
-/** Builds the handler. `endpointsByDataset` lists the paths of the endpoints that read each dataset. */
+/**
+ * Builds the handler for the list of datasets, each with the time of its last change and the paths of the endpoints
+ * that read it. `endpointsByDataset` contains all datasets with these paths. It is passed to PostgreSQL as JSON, which
+ * becomes the table `known`.
+ */
 export const makeDatasetsHandlers = Effect.fnUntraced(function* (
   endpointsByDataset: ReadonlyArray<{ readonly dataset: string; readonly endpoints: ReadonlyArray<string> }>,
 ) {

@@ -10,10 +10,14 @@ import {
 } from "../../contract/endpoints/float-outstanding.ts"
 
 const columns = getColumnNames(FloatOutstanding)
-const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
+
+/** The indexes of the ownership percentages in a row. */
+const percentageIndexes = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) =>
+  columns.indexOf(name)
+)
 
 /** Returns whether any of the row's ownership percentages is missing. A reported 0 is not missing (§2.5, fields). */
-const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(index))
+const isIncomplete = (row: BinaryRecord) => percentageIndexes.some((index) => row.isNull(index))
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."

@@ -4,6 +4,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
+import type { ListClauses, ListQueryShape } from "../../query/lists/ListDefinition.ts"
 import type { SymbolPeriodClauses } from "../../query/lists/SymbolPeriodClauses.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
 import { makeEligibleChangeCondition } from "../../contract/rules/EffectiveDates.ts"
@@ -27,20 +28,8 @@ const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => colu
  */
 const maxDaysWithoutClose = 30
 
-/**
- * Builds the SQL fragments of the list statement, in which `filing` is a row of `historical_float_pro`. `today` is the
- * current date in Chicago; later ticker changes are not yet in effect (D19). Returns:
- *
- * - `order`: the order of the list, newest first.
- * - `computed`: a query for all rows with their computed columns.
- * - `marketCap`: the expression for market_cap. It reads the table that `rowPeriods` defines.
- * - `rowPeriods`: the definition of the table `row_periods`, for the given symbols.
- * - `everyTicker`: a subquery for all tickers.
- */
-const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) => {
-  const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
-  const isEligible = makeEligibleChangeCondition(sql, sql`${today}::text::date`)
-
+/** Builds the SQL of `market_cap` for `filing`, a row of `historical_float_pro`. It reads the table `row_periods`. */
+const makeMarketCapSql = (sql: SqlClient.SqlClient) => {
   const daysAround = sql.literal(String(maxDaysWithoutClose))
 
   /**
@@ -71,8 +60,16 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
         )`
 
   /**
-   * The close for the symbol that the row's security used at the time. `offset 0` makes PostgreSQL normalize the CIK
-   * only once per row. Otherwise it would repeat the expression wherever the CIK is used.
+   * SQL expression: the close of the symbol that the row's security used at the time, for a symbol with a ticker
+   * change. It is the last close up to `reported_date` in the periods that apply to the row.
+   *
+   * - `filer`: the row's CIK in the form that the periods use. `offset 0` makes PostgreSQL normalize it only once per
+   *   row. Otherwise it would repeat the expression wherever the CIK is used.
+   * - `keys`: the two keys of `row_periods` that a row may have: the symbol alone, and the symbol with the row's CIK.
+   * - `period`: the periods of these keys. `since` and `until` are the days of the rows to which a period applies,
+   *   `rule` and `cik` are the condition that the row's CIK must satisfy, and `ticker`, `starts` and `ends` are the
+   *   symbol and the days of the closes that such a row gets.
+   * - `price`: the period's last close up to `reported_date`.
    */
   const closeOfSecurity = sql`(
           select case when price.date = filing.reported_date or ${isNoTradingDay} then price.close end
@@ -89,6 +86,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           ) as price
           where filing.reported_date >= period.since and filing.reported_date < period.until
             and filing.reported_date >= period.starts
+            -- The rules are explained at find_row_periods.
             and case period.rule
               when 'same' then true
               when 'other' then period.cik <> filer.cik
@@ -108,36 +106,26 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
    * market_cap (§2.6, D32), calculated with the close on `reported_date`. If no symbol has a close on that day, the
    * last close before it is used.
    */
-  const marketCap = sql`round(filing.outstanding_shares * case
+  return sql`round(filing.outstanding_shares * case
           when (select by_key from row_periods) ? filing.ticker::text
           then ${closeOfSecurity} else ${closeOfSymbol} end, 2)`
+}
 
-  /**
-   * All rows, with the computed column tradable_float, and with market_cap if a filter needs it. `offset 0` makes
-   * PostgreSQL compute market_cap once per row, although both the filter and the result use it.
-   */
-  const computed = (hasMarketCap: boolean) =>
-    sql`
-          select *, ${sql.literal(tradableFloatSql)} as tradable_float from historical_float_pro as filing
-          ${
-      hasMarketCap ? sql`cross join lateral (select ${marketCap} as market_cap offset 0) as valued` : sql.literal("")
-    }
-        `
-
-  /**
-   * The table `row_periods`, which contains the periods returned by `find_row_periods` for all symbols in the
-   * statement, grouped by key. Hundreds of companies may have used the same symbol, so each row reads only those
-   * periods that can apply to it. A symbol `X` can have these keys:
-   *
-   * - `X`: periods that apply to rows of any company. Every symbol with a ticker change has this key, although its
-   *   value may be null.
-   * - `X 0000320193`: periods that apply to rows of the company with this CIK.
-   * - `X `, with a trailing space: periods that apply to rows without a CIK.
-   *
-   * The values are JSON stored as text, which takes PostgreSQL one third of the time of `jsonb`.
-   */
-  const rowPeriods = (symbols: Statement.Fragment) =>
-    sql`row_periods as materialized (
+/**
+ * Defines the table `row_periods` for a `with` clause. It contains the periods returned by `find_row_periods` for the
+ * given symbols, grouped by key. `symbols` is a query for the symbols of the statement's rows, and `isEligible` is the
+ * condition that a ticker change is in effect. Hundreds of companies may have used the same symbol, so each row reads
+ * only those periods that can apply to it. A symbol `X` can have these keys:
+ *
+ * - `X`: periods that apply to rows of any company. Every symbol with a ticker change has this key, although its
+ *   value may be null.
+ * - `X 0000320193`: periods that apply to rows of the company with this CIK.
+ * - `X `, with a trailing space: periods that apply to rows without a CIK.
+ *
+ * The values are JSON stored as text, which takes PostgreSQL one third of the time of `jsonb`.
+ */
+const makeRowPeriodsSql = (sql: SqlClient.SqlClient, isEligible: Statement.Fragment, symbols: Statement.Fragment) =>
+  sql`row_periods as materialized (
           select jsonb_object_agg(key, periods) as by_key
           from (
             select case
@@ -147,6 +135,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
               end as key,
               json_agg(period) filter (where rule is not null)::text as periods
             from (
+              -- One row with all ticker changes that the periods depend on, as arrays.
               select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
                 array_agg(effective_date) as days, array_agg(cik) as ciks
               from (
@@ -178,11 +167,12 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           ) as grouped
         )`
 
-  /**
-   * SQL subquery: all distinct tickers of the table. This loose index scan looks up one index entry per ticker instead
-   * of reading all rows.
-   */
-  const everyTicker = sql`(
+/**
+ * SQL subquery: all distinct tickers of the table. This loose index scan looks up one index entry per ticker instead
+ * of reading all rows.
+ */
+const makeEveryTickerSql = (sql: SqlClient.SqlClient) =>
+  sql`(
             with recursive leap as (
               (select ticker from historical_float_pro order by ticker limit 1)
               union all
@@ -193,24 +183,39 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
             select ticker from leap where ticker is not null
           )`
 
-  return { computed, everyTicker, marketCap, order, rowPeriods }
-}
+/** The columns of the list's order, newest first. They are those of `historical_float_pro`. */
+const newestFirst = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
 
 type Query = typeof HistoricalFloatProQuery.Type
 
 const resolve = (query: Query, { now }: AdmittedRequest) => ({ query: { ...query, today: getDateInChicago(now) } })
 
+/** Handler for the list of reported floats, newest first, with the market cap at the time of each report. */
 export const historicalFloatProHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeResolvedEndpoint } = yield* ListEndpointFactory
   const baseColumns = sql.literal(withoutMarketCap.map((column) => `"${column}"`).join(", "))
+  const marketCap = makeMarketCapSql(sql)
+  const everyTicker = makeEveryTickerSql(sql)
+  const order = sql.literal(newestFirst)
 
-  /** Selects each ticker's newest matching row (D33, latest). */
-  const selectNewest = (
-    tickers: ListStatementParameter | undefined,
-    matching: Statement.Fragment,
-    { everyTicker, order }: ReturnType<typeof makeFragments>,
-  ) =>
+  /**
+   * Selects the rows that match the filters in `where`. They have the computed column tradable_float, and also
+   * market_cap if a filter needs it. `offset 0` makes PostgreSQL compute market_cap once per row, although both the
+   * filter and the result use it.
+   */
+  const selectMatching = (columns: Statement.Fragment, hasMarketCap: boolean, where: Statement.Fragment) => {
+    const valued = hasMarketCap
+      ? sql`cross join lateral (select ${marketCap} as market_cap offset 0) as valued`
+      : sql.literal("")
+    return sql`select ${columns} from (
+          select *, ${sql.literal(tradableFloatSql)} as tradable_float from historical_float_pro as filing
+          ${valued}
+        ) as computed where ${where}`
+  }
+
+  /** Selects each ticker's newest matching row (D33, latest). Without `tickers`, selects it for every ticker. */
+  const selectNewest = (tickers: ListStatementParameter | undefined, matching: Statement.Fragment) =>
     sql`
         select newest.*
         from ${tickers === undefined ? everyTicker : sql`unnest(${tickers}::text[])`} as requested(ticker)
@@ -220,12 +225,7 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
       `
 
   /** Selects each period's matching rows, or only its newest matching row with `latest`. */
-  const selectPeriods = (
-    period: SymbolPeriodClauses,
-    isLatest: boolean,
-    matching: Statement.Fragment,
-    { order }: ReturnType<typeof makeFragments>,
-  ) =>
+  const selectPeriods = (period: SymbolPeriodClauses, isLatest: boolean, matching: Statement.Fragment) =>
     sql`
         select lineage_ticker, followed.*
         from ${period.from} cross join lateral (
@@ -233,46 +233,56 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
         ) as followed
       `
 
+  /** Selects the symbols to which the request restricts the list or, if it does not, all symbols of the table. */
+  const selectRequestedSymbols = (
+    tickers: ListStatementParameter | undefined,
+    period: SymbolPeriodClauses | undefined,
+  ) =>
+    period !== undefined
+      ? sql`select symbol from ${period.from}`
+      : tickers === undefined
+      ? sql`select ticker from ${everyTicker} as every`
+      : sql`select unnest(${tickers}::text[])`
+
+  const selectFloats = (
+    query: ListQueryShape<Query & { readonly today: string }, "latest" | "provenance">,
+    { columns, isExport, orderAndLimit, orderBy, period, where }: ListClauses,
+  ) => {
+    const isFilteredByCap = query.min_market_cap !== undefined || query.max_market_cap !== undefined
+    const optionalColumns = sql.literal(
+      `${query.provenance === true ? ", source" : ""}${isFilteredByCap ? ", market_cap" : ""}`,
+    )
+    const matching = selectMatching(sql`${baseColumns}${optionalColumns}`, isFilteredByCap, where)
+    const isLatest = query.latest === true
+    const selected = period !== undefined
+      ? selectPeriods(period, isLatest, matching)
+      : isLatest
+      ? selectNewest(query.ticker, matching)
+      : matching
+    const page = sql`select * from (${selected}) as matching ${orderAndLimit(order)}`
+    // Ticker changes after today (in Chicago) are not yet in effect (D19).
+    const isEligible = makeEligibleChangeCondition(sql, sql`${query.today}::text::date`)
+    const defineRowPeriods = (symbols: Statement.Fragment) => makeRowPeriodsSql(sql, isEligible, symbols)
+    // `row_periods` must be defined before market_cap is computed. A filter on market_cap computes it while the page is
+    // selected, so the page's symbols are not known yet, and the periods of all requested symbols are needed. The same
+    // applies to an export: its page is not materialized, because the cursor stores the rows anyway.
+    const [tables, rows] = isExport || isFilteredByCap
+      ? [defineRowPeriods(selectRequestedSymbols(query.ticker, period)), sql`(${page})`]
+      : [sql`page as materialized (${page}), ${defineRowPeriods(sql`select distinct ticker from page`)}`, sql`page`]
+    const withMarketCap = isFilteredByCap ? rows : sql`(select *, ${marketCap} as market_cap from ${rows} as filing)`
+    return sql`
+            with ${tables}
+            select ${columns} from ${withMarketCap} as filing
+            ${orderBy(order)}
+          `
+  }
+
   return {
     list: makeResolvedEndpoint(HistoricalFloatProApiGroup.endpoints.list, HistoricalFloatProQuery, resolve, {
       Query: HistoricalFloatProQuery,
       Row: HistoricalFloat,
       shapedBy: ["latest", "provenance"],
-      // Without a filter on market_cap, the column is computed only for the rows on the page, which are selected first.
-      select: (query, { columns, isExport, orderAndLimit, orderBy, period, where }) => {
-        const fragments = makeFragments(sql, query.today)
-        const { computed, everyTicker, marketCap, order, rowPeriods } = fragments
-        const isFilteredByCap = query.min_market_cap !== undefined || query.max_market_cap !== undefined
-        const optionalColumns = sql.literal(
-          `${query.provenance === true ? ", source" : ""}${isFilteredByCap ? ", market_cap" : ""}`,
-        )
-        const selectedColumns = sql`${baseColumns}${optionalColumns}`
-        const matching = sql`select ${selectedColumns} from (${computed(isFilteredByCap)}) as computed where ${where}`
-        const isLatest = query.latest === true
-        const selected = period !== undefined
-          ? selectPeriods(period, isLatest, matching, fragments)
-          : isLatest
-          ? selectNewest(query.ticker, matching, fragments)
-          : matching
-        const page = sql`select * from (${selected}) as matching ${orderAndLimit(order)}`
-        const requested = period !== undefined
-          ? sql`select symbol from ${period.from}`
-          : query.ticker === undefined
-          ? sql`select ticker from ${everyTicker} as every`
-          : sql`select unnest(${query.ticker}::text[])`
-        // For an export, the page is not materialized, because the cursor stores the rows anyway.
-        const [tables, rows] = isExport || isFilteredByCap
-          ? [rowPeriods(requested), sql`(${page})`]
-          : [sql`page as materialized (${page}), ${rowPeriods(sql`select distinct ticker from page`)}`, sql`page`]
-        const withMarketCap = isFilteredByCap
-          ? rows
-          : sql`(select *, ${marketCap} as market_cap from ${rows} as filing)`
-        return sql`
-            with ${tables}
-            select ${columns} from ${withMarketCap} as filing
-            ${orderBy(order)}
-          `
-      },
+      select: selectFloats,
     }),
   }
 })

@@ -33,6 +33,7 @@ export const historicalTickersHandlers = Effect.gen(function* () {
   const { find: findSpellings } = yield* SymbolSpellings
   const { makeCachedSource } = yield* QueryCache
 
+  /** Selects the former symbols in `historical_tickers`, except those whose change is not in effect yet. */
   const compileFind = compileStatement<{ readonly ticker: string; readonly today: string }>({
     isPrepared: true,
     build: (parameter) =>
@@ -45,6 +46,12 @@ export const historicalTickersHandlers = Effect.gen(function* () {
   })
   const decodeFormerTickers = decodePositionalRows(FormerTicker)
 
+  /**
+   * Reads the former symbols and returns the response. They come from two sources: the old symbols of the company's
+   * ticker changes (`events`), each with the date of the change, and the table `historical_tickers`, which contains
+   * former symbols for which no change is recorded. `ticker` is the symbol as spelled in the tables, and `query_ticker`
+   * the symbol as requested. Fails with 404 if there are no former symbols. Called if no response is cached.
+   */
   const readResult = Effect.fnUntraced(
     function* (
       query: { readonly ticker: string; readonly query_ticker: string; readonly today: string },
@@ -52,16 +59,17 @@ export const historicalTickersHandlers = Effect.gen(function* () {
       request: AdmittedRequest,
     ) {
       const events = yield* findEvents(query, request.past, read)
-      const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
-      const former = [
+      const tickersWithoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
+      const formerTickers = [
         ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
-        ...withoutEvent,
+        ...tickersWithoutEvent,
       ]
-      if (former.length === 0) {
+      if (formerTickers.length === 0) {
         return yield* new NotFound({ error: { message: `No former symbol of ${query.query_ticker} is known.` } })
       }
       const historical_tickers = Array.dedupeAdjacentWith(
-        Array.sort(former, order),
+        Array.sort(formerTickers, order),
+        // Both sources may contain the same symbol with the same date, and sorting makes the two adjacent.
         (left, right) => left.ticker === right.ticker && left.date === right.date,
       )
       const count = historical_tickers.length
@@ -72,6 +80,7 @@ export const historicalTickersHandlers = Effect.gen(function* () {
   const pages = makeCachedSource<Effect.Error<ReturnType<typeof readResult>>>(HistoricalTickersApiGroup.endpoints.list)
 
   const list = makeHandler(HistoricalTickersQuery, ({ ticker: query_ticker }, request) =>
+    // Replaces the symbol with its spelling in the tables. The result depends on the data from which it was read.
     flatMapSync(
       findSpellings([query_ticker], pages.getVersion),
       ({ dependencies, symbols: [ticker = query_ticker] }) => {

@@ -25,6 +25,11 @@ export const overviewHandlers = Effect.gen(function* () {
   const { makeUnwrittenSql } = yield* UsageMetering
   const encode = makeObjectEncoder(OverviewResponse)
 
+  /**
+   * Reads the account's row, its balance and budget, and its usage today. `unwritten` is a query for one row: the usage
+   * of this account that is still in this process's memory. Its amounts are added to those in the database.
+   * `current_balance(accounts)` and similar calls are functions of the row.
+   */
   const find = SqlSchema.findAll({
     Request: Schema.Struct({
       account_id: Schema.Int,
@@ -58,6 +63,7 @@ export const overviewHandlers = Effect.gen(function* () {
   const read = Effect.fnUntraced(function* (account_id: number, now: number, route: string) {
     const today = getDateInNewYork(now)
     for (let attempt = 1;; attempt++) {
+      // `isCurrent` returns whether no usage has been written since `query` was built.
       const { isCurrent, query } = makeUnwrittenSql(account_id, today)
       const found = yield* reader.query(find({ account_id, today, unwritten: query }), route)
       if (isCurrent() || attempt === maxAttempts) return yield* Effect.orDie(Effect.fromOption(Array.head(found)))

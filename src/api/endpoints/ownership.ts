@@ -46,19 +46,24 @@ const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
   return makeGroupResultEncoder(row, isSameFiling, writeGroup)
 }
 
-/** The parts of the statement that are the same with and without `per_holder`. */
+/**
+ * The parts of the statement that are the same with and without `per_holder`. A row of the table `ownership` is one
+ * owner's holding according to one filing.
+ */
 interface OwnershipClauses {
   /** SQL condition: the row is a holder that matches the filters. */
   readonly isShown: Statement.Fragment
   /** SQL condition: the row is a holder in the requested filing or, if no filing is requested, in any filing. */
   readonly isRequested: Statement.Fragment
   /**
-   * The requested tickers or, with `follow_lineage`, the periods in their lineages. `lineage` is an additional column
-   * to select. `owner` is the column that identifies the ticker or lineage a row belongs to.
+   * The requested tickers or, with `follow_lineage`, the periods in their lineages. `from` is a table of them for the
+   * `from` clause, and `where` is the condition that a row belongs to the ticker or period.
    */
   readonly requested: {
-    readonly lineage: Statement.Fragment
-    readonly owner: Statement.Fragment
+    /** With `follow_lineage`, an additional column for the select list, followed by a comma. Otherwise empty. */
+    readonly lineageColumn: Statement.Fragment
+    /** The column that identifies the company to which a row belongs: its ticker or, with `follow_lineage`, lineage. */
+    readonly companyColumn: Statement.Fragment
     readonly from: Statement.Fragment
     readonly where: Statement.Fragment
   }
@@ -78,13 +83,14 @@ export const ownershipHandlers = Effect.gen(function* () {
   const filingColumns = sql`ticker, reported_date, filed_at, form_type, accession_number, document_url`
 
   /**
-   * Selects the newest filing for each ticker or period, and the holders in it. Like `selectNewestOfHolders`, it
-   * defines two tables for the final `select`: `filing` for the filings on the page, and `holding` for their holders.
+   * Selects the newest filing for each ticker or period, if any of its holders matches the filters. Like
+   * `selectNewestOfHolders`, it defines two tables for the final `select`: `filing`, which contains the filings on the
+   * page, and `holding`, whose rows for these filings are the holders.
    */
   const selectNewestFilings = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`
         with filing as (
-          select ${requested.lineage} newest.* from ${requested.from}
+          select ${requested.lineageColumn} newest.* from ${requested.from}
           cross join lateral (
             select ${filingColumns} from ownership where ${requested.where} and ${isRequested}
             order by ${newestFirst}
@@ -100,24 +106,29 @@ export const ownershipHandlers = Effect.gen(function* () {
         )`
 
   /**
-   * Selects each holder's newest filing for a ticker or lineage. A holder without a CIK is identified by name.
-   * Punctuation, spaces and case are ignored, because they differ between filings.
+   * Selects each holder's newest filing for a ticker or lineage, and from each filing only those holders whose newest
+   * filing it is. A holder without a CIK is identified by name. Punctuation, spaces and case are ignored, because they
+   * differ between filings. The tables:
+   *
+   * - `candidate`: all requested rows, each with the accession number of its holder's newest filing (`newest_number`)
+   * - `holding`: those of them that are in that filing and match the filters
+   * - `filing`: the filings that these rows are in, with the order and limit of the page
    */
   const selectNewestOfHolders = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`
-        with listed as (
-          select ${requested.lineage} held.*, first_value(accession_number) over (
-            partition by ${requested.owner}, coalesce(
+        with candidate as (
+          select ${requested.lineageColumn} held.*, first_value(accession_number) over (
+            partition by ${requested.companyColumn}, coalesce(
               nullif(owner_cik, ''), lower(regexp_replace(owner_name, '[[:punct:][:space:]]+', '', 'g'))
             ) order by ${newestFirst}
-          ) as newest
+          ) as newest_number
           from ${requested.from}
           cross join lateral (select * from ownership where ${requested.where} and ${isRequested}) as held
         ), holding as (
-          select * from listed where accession_number = newest and ${isShown}
+          select * from candidate where accession_number = newest_number and ${isShown}
         ), filing as (
           select * from (
-            select distinct on (ticker, accession_number) ${requested.lineage} ${filingColumns} from holding
+            select distinct on (ticker, accession_number) ${requested.lineageColumn} ${filingColumns} from holding
             order by ticker, accession_number, ${newestFirst}
           ) as newest
           ${filingClauses(sql`ticker, filed_at desc, accession_number desc`)}
@@ -128,6 +139,8 @@ export const ownershipHandlers = Effect.gen(function* () {
     Row: { makeEncoder: makeFilingEncoder },
     shapedBy: ["per_holder"],
     countedExpression: sql`distinct (ticker, accession_number)`,
+    // The limit counts filings, so it applies to the table `filing`, before the filings are joined with their holders.
+    // The last two columns of each row identify its filing, for `countedExpression`.
     select: (query, { columns, conditions, orderAndLimit, orderBy, period }) => {
       const { accession_number } = query
       const isShown = sql.and([isHolder, ...conditions])
@@ -139,12 +152,12 @@ export const ownershipHandlers = Effect.gen(function* () {
         ]),
         requested: period === undefined
           ? {
-            lineage: sql.literal(""),
-            owner: sql.literal("ticker"),
+            lineageColumn: sql.literal(""),
+            companyColumn: sql.literal("ticker"),
             from: sql`unnest(${query.ticker}::text[]) as requested (symbol)`,
             where: sql.literal("ticker = symbol"),
           }
-          : { ...period, lineage: sql.literal("lineage_ticker,"), owner: sql.literal("lineage_ticker") },
+          : { ...period, lineageColumn: sql.literal("lineage_ticker,"), companyColumn: sql.literal("lineage_ticker") },
         filingClauses: orderAndLimit,
       }
       const isPerHolder = query.per_holder === true

@@ -14,8 +14,11 @@ export const screenerHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
-  /** `sort` has already been validated. Quoting the field name is a second line of defense against SQL injection. */
-  const order = (sort: ScreenerSortOrder) =>
+  /**
+   * Returns the SQL order for a value of `sort`: `-price` becomes `"price" desc nulls last, ticker`. The value has
+   * already been validated. Quoting the field name is a second line of defense against SQL injection.
+   */
+  const makeOrder = (sort: ScreenerSortOrder) =>
     sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 
   return {
@@ -24,7 +27,7 @@ export const screenerHandlers = Effect.gen(function* () {
       Row: ScreenerRow,
       shapedBy: ["sort"],
       select: (query, { columns, fromPage, where }) =>
-        sql`select ${columns} from ${fromPage({ table: "screener", where, order: order(query.sort) })}`,
+        sql`select ${columns} from ${fromPage({ table: "screener", where, order: makeOrder(query.sort) })}`,
     }),
   }
 })

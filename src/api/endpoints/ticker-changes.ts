@@ -35,6 +35,11 @@ export const tickerChangesHandlers = Effect.gen(function* () {
   const { find: findSpellings } = yield* SymbolSpellings
   const { makeCachedSource } = yield* QueryCache
 
+  /**
+   * Determines the lineage from the ticker changes (`events`) that involve the symbol, directly or through other
+   * symbols, and returns the response. It has no history if there are no such changes. Fails if the symbol belongs to
+   * several companies and `cik` does not select one of them.
+   */
   const makeResponse = (
     { cik, stored: ticker, ticker: query_ticker }: StoredQuery,
     events: ReadonlyArray<TickerChangeEvent>,
@@ -49,14 +54,15 @@ export const tickerChangesHandlers = Effect.gen(function* () {
           : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
       )
     }
-    const chain = selected.success
-    if (chain === undefined) {
+    const selectedLineage = selected.success
+    if (selectedLineage === undefined) {
       return Exit.succeed(makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] }))
     }
-    const { current_ticker, history } = chain
+    const { current_ticker, history } = selectedLineage
     return Exit.succeed(makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history }))
   }
 
+  /** Reads the ticker changes as of the time of the request, and returns the response. Called if none is cached. */
   const readResult = (query: StoredQuery, read: StatementReader, request: AdmittedRequest) =>
     flatMapSync(
       findEvents({ ticker: query.stored, today: query.today }, request.past, read),
@@ -64,6 +70,8 @@ export const tickerChangesHandlers = Effect.gen(function* () {
     )
   const pages = makeCachedSource<Effect.Error<ReturnType<typeof readResult>>>(TickerChangesApiGroup.endpoints.resolve)
 
+  // The symbol is first replaced with its spelling in the tables, such as `BRK-B` for `BRK.B`. The result depends on
+  // the versions of the data from which the spelling was read, so they are added to the cached page's dependencies.
   const resolve = makeHandler(
     TickerChangesQuery,
     (sent, request) =>

@@ -39,6 +39,11 @@ export const timelineHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeResolvedEndpoint } = yield* ListEndpointFactory
 
+  /**
+   * Adds to the query what depends on the account and the time. `types` are the requested types that the account may
+   * see, and `allowed_types` all types that it may see, which apply if no types are requested. `sources` are the
+   * endpoints with the full rows: only accounts that may use all of them may get the cached response.
+   */
   const resolve = (query: Query, { account, now }: AdmittedRequest) => {
     const { omitted, types } = splitEventTypesByAccess(account, query.types)
     const headers: Record<string, string> = omitted.length === 0 ? {} : { "x-omitted-types": omitted.join(",") }
