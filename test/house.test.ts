@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url"
 import { parseAst } from "rolldown/parseAst"
 import { AuthenticationMiddleware } from "../src/contract/Authentication.ts"
 import { Api } from "../src/contract/Api.ts"
+import { assertFoundMoreThan } from "./support/ScanAssertions.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
@@ -88,8 +89,8 @@ describe("The import scanner", () => {
       `/* import "no" */`,
     ].join("\n"))
     assert.sameMembers(found, ["a", "b", "c", "d", "e", "f", "g", "h", "i"])
-    assert.isAbove(files.length, 30)
-    assert.isAbove(Array.from(importsOf.values()).flat().length, 100)
+    assertFoundMoreThan(30, "files", files)
+    assertFoundMoreThan(100, "imports", Array.from(importsOf.values()).flat())
     const isData = (name: string) => name.endsWith(".json") && existsSync(join(root, name))
     const missing = sourceFiles.flatMap(imports)
       .filter((name) => /^(src|samples)\//.test(name) && !files.includes(name) && !isData(name))
@@ -122,7 +123,7 @@ describe("By the layout rules,", () => {
 
   it("contract and client import only Effect and each other (ARCHITECTURE.md)", () => {
     const pure = files.filter((file) => /^src\/(contract|client)\//.test(file))
-    assert.isAbove(pure.length, 50)
+    assertFoundMoreThan(50, "files of contract and client", pure)
     const foreign = pure.flatMap((file) =>
       imports(file).filter((name) => !/^(src\/|effect($|\/))/.test(name)).map((name) => `${file} → ${name}`)
     )
@@ -146,7 +147,7 @@ describe("By the layout rules,", () => {
         if (Array.from(middleware).some(({ key }) => key === AuthenticationMiddleware.key)) withKey.push(segment)
       },
     })
-    assert.isAbove(handlers.length, 20)
+    assertFoundMoreThan(20, "handlers", handlers)
     assert.deepStrictEqual(handlers.filter((name) => !segments.includes(name)), [])
     assert.deepStrictEqual(handlers.filter((name) => !declarations.includes(name)), [])
     // Endpoints with the same rows share a file. It is named after the shorter path.
@@ -163,7 +164,7 @@ describe("By the layout rules,", () => {
 
   it("the cluster test does not import vitest (ARCHITECTURE.md)", () => {
     const found = globSync("test/cluster/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"))
-    assert.isAbove(found.length, 10)
+    assertFoundMoreThan(10, "files of the cluster test", found)
     const reached = new Set<string>()
     const walk = (file: string): ReadonlyArray<string> => {
       if (reached.has(file) || !file.endsWith(".ts")) return []
@@ -188,7 +189,7 @@ describe("By the layout rules,", () => {
     const keys = sourceFiles.flatMap((file) =>
       Array.from(textOf(file).matchAll(/"tickerline\/(\w+)\//g), ([, folder]) => [file, folder])
     )
-    assert.isAbove(keys.length, 50)
+    assertFoundMoreThan(50, "keys of services", keys)
     assert.deepStrictEqual(keys.filter(([file, folder]) => !file?.startsWith(`src/${folder}/`)), [])
   })
 

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path/posix"
 import { projectRoot } from "./support/Processes.ts"
+import { assertFoundMoreThan } from "./support/ScanAssertions.ts"
 
 /**
  * The only functions that may pause or limit elapsed time, for the reasons given in `test/README.md`. There may be at
@@ -132,7 +133,7 @@ describe("The search for uses of the clock", () => {
 
 describe("Tests", () => {
   it("do not bound elapsed time and do not pause, except in the listed functions (CONTRIBUTING.md)", () => {
-    assert.isAbove(files.length, 300)
+    assertFoundMoreThan(300, "test files", files)
     const uses = files.flatMap((file) =>
       findAllUses(readFileSync(join(projectRoot, file), "utf8")).map((use) => ({ file, ...use }))
     )

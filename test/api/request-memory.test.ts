@@ -14,6 +14,7 @@ import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery } from "../supp
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { printOnSignal, takeSample } from "../support/HeapSamples.ts"
 import { projectRoot, type RunningProcess } from "../support/Processes.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 import {
   databaseWithKeysLayer,
@@ -151,7 +152,7 @@ describe("Functions that run per request", () => {
     const found = sourceFiles.flatMap((file) =>
       findRepeatedGenerators(readFileSync(join(projectRoot, file), "utf8")).map((text) => `${file}: ${text}`)
     )
-    assert.isAbove(sourceFiles.length, 100)
+    assertFoundMoreThan(100, "source files", sourceFiles)
     assert.deepStrictEqual(found, [])
   })
 

@@ -28,6 +28,7 @@ import { readCodeBlocks } from "../support/CodeBlocks.ts"
 import { readReferenceExamples } from "../support/ReferenceExamples.ts"
 import { isOlderNodeMissing, olderNodeTestSuffix, requireOlderNode } from "../support/OlderNode.ts"
 import { projectRoot } from "../support/Processes.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -156,7 +157,7 @@ const runGuideExamples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
   const env = { TICKERLINE_URL: `http://127.0.0.1:${yield* Service.servicePort}`, TICKERLINE_KEY: ultimate }
-  assert.isAbove(guideExamples.length, 3)
+  assertFoundMoreThan(3, "examples", guideExamples)
   const all = guideExamples.map((_, at) => `await import("./example-${at}.ts")\nconsole.log("${separator}")\n`)
   writeFileSync(join(folder, "examples.ts"), all.join(""))
   const printed = (yield* runOrFail(folder, process.execPath, ["examples.ts"], env)).split(separator)
@@ -318,7 +319,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
           ([, name = ""]) => name,
         )
       )
-      assert.isAbove(imported.length, 100)
+      assertFoundMoreThan(100, "imports", imported)
       assert.deepStrictEqual(imported.filter((name) => !/^(\.{1,2}\/.*\.js|effect(\/[a-z-]+)?)$/.test(name)), [])
       assert.isBelow(bytes, 300_000)
     }))
@@ -394,7 +395,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       const [contract = ""] = readFileSync(file, "utf8").split("interface Details")
       const lines = contract.split("\n")
       const isProperty = (line: string) => /^ +readonly \w+\??:/.test(line)
-      assert.isAbove(lines.filter(isProperty).length, 1_000)
+      assertFoundMoreThan(1_000, "properties", lines.filter(isProperty))
       const undocumented = lines.filter((line, at) => isProperty(line) && !/^ *\/\*\* /.test(lines[at - 1] ?? ""))
       assert.deepStrictEqual(undocumented, [])
     }))
@@ -429,10 +430,10 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       const { folder, plain } = yield* Project
       const bundler = { module: "esnext", moduleResolution: "bundler" }
       const fences = documentsWithExamples.flatMap(readCodeBlocks).filter(({ language }) => language === "ts")
-      assert.isAbove(fences.length, 10)
+      assertFoundMoreThan(10, "examples", fences)
       const referenceFences = (yield* readReferenceExamples).filter(({ typeScript }) => typeScript !== "")
         .map(({ path, typeScript: text }) => ({ file: path, line: 1, language: "ts", argument: "", text }))
-      assert.isAbove(referenceFences.length, 30)
+      assertFoundMoreThan(30, "examples of the reference", referenceFences)
       // A code block with a type error, which the check must report.
       const wrong = {
         file: "docs/guides/wrong.md",

@@ -18,6 +18,7 @@ import {
   pickSampleValue,
   streamPaths,
 } from "../support/DocumentedEndpoints.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
@@ -288,7 +289,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     ({ name, others, path }) =>
       Effect.gen(function* () {
         const misspellings = listMisspellings(name, others)
-        assert.isAbove(misspellings.length, 3)
+        assertFoundMoreThan(3, "misspellings", misspellings)
         const sent = sampleUnlessThorough(misspellings, 4, name.length)
         const fields = yield* requestInvalid(path, [
           ...makeRequiredQuery(others, name),
@@ -655,10 +656,10 @@ const timeDescriptions = [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColum
 
 describe("The API declaration", () => {
   it("has enough endpoints, parameters and fields for these tests (§4)", () => {
-    assert.isAtLeast(endpointsWithKey.length, 3)
-    assert.isAtLeast(endpointsWithoutKey.length, 4)
-    assert.isAbove(parameters.length, 8)
-    assert.isAbove(fields.length, 40)
+    assertFoundMoreThan(2, "endpoints with a key", endpointsWithKey)
+    assertFoundMoreThan(3, "endpoints without a key", endpointsWithoutKey)
+    assertFoundMoreThan(8, "parameters", parameters)
+    assertFoundMoreThan(40, "fields", fields)
   })
 
   it.each(endpointsWithKey)(
@@ -672,8 +673,8 @@ describe("The API declaration", () => {
     const paths = endpointsWithKey.map(({ path }) => path)
     assert.includeMembers(paths, freeEndpointPaths)
     assert.includeMembers(paths, pathsWithoutList)
-    assert.isAtLeast(pricedEndpoints.length, 20)
-    assert.isAtLeast(lists.length, 20)
+    assertFoundMoreThan(20, "priced endpoints", pricedEndpoints)
+    assertFoundMoreThan(20, "lists", lists)
   })
 
   it.each(endpoints)("gives each endpoint a title and a description: $path (D25)", ({ description, summary }) => {
@@ -721,7 +722,7 @@ describe("The API declaration", () => {
   it("declares every datetime as one of the three column types (§2.1, D15)", () => {
     assert.strictEqual(new Set(timeDescriptions).size, 3)
     const datetimes = fields.filter(({ schema }) => findKeyword(schema, "format") === "date-time")
-    assert.isAtLeast(datetimes.length, 4)
+    assertFoundMoreThan(3, "datetimes", datetimes)
     for (const { schema, where } of datetimes) {
       assert.include(timeDescriptions, findKeyword(schema, "description"), where)
     }

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { namedVersion, readStatedVersions } from "../../clients/contract/StatedVersions.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { projectRoot } from "../support/Processes.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 
 describe("The version in package.json", () => {
   it("is the only one that other files state (CONTRIBUTING.md)", () => {
@@ -19,7 +20,7 @@ describe("The version in package.json", () => {
       exclude: (name) => name === "node_modules" || name === "dist",
     })
     const naming = files.filter((file) => readFileSync(join(projectRoot, file), "utf8").search(namedVersion) >= 0)
-    assert.isAbove(naming.length, 3)
+    assertFoundMoreThan(3, "files that name a version", naming)
     assert.deepStrictEqual(naming.filter((file) => !(file in readStatedVersions())), [])
   })
 })

@@ -5,6 +5,7 @@ import { join, matchesGlob } from "node:path"
 import denoJson from "../../deno.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
 import { repositoryRoot } from "../support/CodeBlocks.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import { findTableRows } from "./TestCitations.ts"
 
 /** The text before the first section. The sections are about packages that are not in package.json. */
@@ -24,7 +25,7 @@ const packages = Object.keys({
 
 describe("dependencies.md", () => {
   it("gives a reason for every package in package.json except types (dependencies.md)", () => {
-    assert.isAbove(packages.length, 30)
+    assertFoundMoreThan(30, "packages", packages)
     assert.deepStrictEqual(packages.filter((name) => !listed.some((pattern) => matchesGlob(name, pattern))), [])
   })
 

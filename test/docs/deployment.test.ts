@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs"
 import { toFileVariable } from "../../src/operate/cli/SecretFiles.ts"
 import { secretNames } from "../../src/operate/cli/Settings.ts"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import lock from "../../package-lock.json" with { type: "json" }
@@ -78,7 +79,7 @@ describe("In a deployment,", () => {
     const allowed = findAll(textOf(".dockerignore"), /^!(.+)$/gm)
     const isAllowed = (path: string) => allowed.some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
     assert.deepStrictEqual(copied.filter((path) => !isAllowed(path)), [])
-    assert.isAbove(copied.length, 4)
+    assertFoundMoreThan(4, "copied paths", copied)
   })
 
   it("the image has the Node version of the tests and the version of the package (operations/deployment)", () => {
@@ -174,7 +175,7 @@ describe("In a deployment,", () => {
         findAll(cell, /`([A-Z_]+)`/g)
       ),
     )
-    assert.isAbove(settings.size, 20)
+    assertFoundMoreThan(20, "documented settings", settings)
     for (const name of secretNames) settings.add(toFileVariable(name))
     /** Environment variables that the images read. */
     const imageVariables = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD_FILE", "NODE_ENV"])

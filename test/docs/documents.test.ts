@@ -11,6 +11,7 @@ import bench from "../../bench/package.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { projectRoot } from "../support/Processes.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 
 const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md", "test/README.md"], { cwd: projectRoot })
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))
@@ -60,7 +61,7 @@ describe("The documents", () => {
     "show only existing commands and flags (CONTRIBUTING.md)",
     () =>
       Effect.gen(function* () {
-        assert.isAbove(calls.length, 20)
+        assertFoundMoreThan(20, "commands", calls)
         const known = yield* commands
         for (const { file, words } of calls) {
           const shown = `${file}: ${words.join(" ")}`
@@ -89,7 +90,7 @@ describe("The documents", () => {
     const named = documents.flatMap(({ file, text }) =>
       Array.from(text.matchAll(/npm run (?:--silent |-s )?([a-z][\w:-]*)/g), ([, name = ""]) => ({ file, name }))
     )
-    assert.isAbove(named.length, 20)
+    assertFoundMoreThan(20, "npm scripts", named)
     assert.deepStrictEqual(named.filter(({ name }) => !scripts.has(name)), [])
   })
 
@@ -110,7 +111,7 @@ describe("The documents", () => {
         ([, path = ""]) => ({ file, path }),
       )
     )
-    assert.isAbove(named.length, 50)
+    assertFoundMoreThan(50, "paths", named)
     const missing = named.filter(({ file, path }) =>
       // Documents may refer to a test without its file extension. `00NN_` stands for any number.
       !/NN_/.test(path) && ![path, `${path}.ts`, `${path}.test.ts`].some((name) =>
@@ -122,7 +123,7 @@ describe("The documents", () => {
 
   it("state the status and the date of each decision (CONTRIBUTING.md)", () => {
     const decisions = documents.filter(({ file }) => /^docs\/decisions\/\d/.test(file))
-    assert.isAbove(decisions.length, 50)
+    assertFoundMoreThan(50, "decisions", decisions)
     const status = /^# .+\n\nStatus: (accepted|superseded by \[\d{4}\]\([^)]+\)), 20\d\d-[01]\d-[0-3]\d[.;]/
     assert.deepStrictEqual(decisions.filter(({ text }) => !status.test(text)).map(({ file }) => file), [])
   })
@@ -132,7 +133,7 @@ describe("The documents", () => {
       const text = readFileSync(join(projectRoot, file), "utf8")
       return text.includes("satisfies Job<") ? /^ {2}name: "([\w-]+)",\n {2}every: /m.exec(text)?.[1] ?? file : []
     })
-    assert.isAbove(jobs.length, 10)
+    assertFoundMoreThan(10, "jobs", jobs)
     const page = documents.find(({ file }) => file === "docs/operations/deployment.md")?.text ?? ""
     const [, section = ""] = /^## Background jobs\n([\s\S]*?)^## /m.exec(page) ?? []
     assert.sameMembers(Array.from(section.matchAll(/^\| `([\w-]+)` +\|/gm), ([, name = ""]) => name), jobs)
@@ -152,7 +153,7 @@ describe("The documents", () => {
         .flatMap((text) => text.match(/\d+/g) ?? [])
         .map((number) => ({ file, number: number.padStart(4, "0") }))
     )
-    assert.isAbove(cited.length, 150)
+    assertFoundMoreThan(150, "cited decisions", cited)
     assert.deepStrictEqual(cited.filter(({ number }) => !known.has(number)), [])
   })
 
@@ -170,7 +171,7 @@ describe("The documents", () => {
         // Matches names in camel case or Pascal case. Words within paths are checked above.
         .flatMap((code) => code.match(/(?<![\w/.-])[A-Za-z]+[a-z][A-Z]\w*/g) ?? [])
     )
-    assert.isAbove(named.length, 20)
+    assertFoundMoreThan(20, "identifiers", named)
     assert.deepStrictEqual(named.filter((name) => !words.has(name)), [])
   })
 })

@@ -19,6 +19,7 @@ import {
 } from "../support/DocumentExamples.ts"
 import { type CodeBlock, compactJson, formatJson, readCodeBlocks, replaceCodeBlocks } from "../support/CodeBlocks.ts"
 import { recordInvoicedUsage } from "../support/InvoicedUsage.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -128,7 +129,7 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In t
       const port = Number(new URL(base).port)
       const changes: Array<{ readonly fence: CodeBlock; readonly text: string }> = []
       const drawn = files.flatMap(readCodeBlocks).filter(({ language }) => language === "chain")
-      assert.isAbove(drawn.length, 6)
+      assertFoundMoreThan(6, "drawn chains", drawn)
       for (const fence of drawn) {
         const response = yield* ServiceInstances.requestOverWire(
           port,

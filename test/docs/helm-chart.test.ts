@@ -8,6 +8,7 @@ import { parse } from "yaml"
 import schema from "../../ops/helm/tickerline/values.schema.json" with { type: "json" }
 import { settingDefinitions, settingNames } from "../../src/operate/cli/Settings.ts"
 import { projectRoot } from "../support/Processes.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 
 const chart = `${projectRoot}/ops/helm/tickerline`
 const values: unknown = parse(readFileSync(`${chart}/values.yaml`, "utf8"))
@@ -68,7 +69,7 @@ describe("The values of the Helm chart", () => {
       const isBoolean = permitted.some((value) => ["on", "true"].includes(value))
       return expected.startsWith('"') ? [[name, { enum: [...permitted, ...(isBoolean ? [true, false] : [])] }]] : []
     })
-    assert.isAbove(listed.length, 3)
+    assertFoundMoreThan(3, "settings with fixed values", listed)
     const { BASE_URL: _, ...others } = config.properties
     assert.deepStrictEqual(others, Object.fromEntries(listed))
     assert.notInclude(config.additionalProperties.type, "boolean")

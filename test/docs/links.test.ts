@@ -6,6 +6,7 @@ import { dirname, join } from "node:path/posix"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { makeHeadingAnchor } from "../../src/site/Markdown.ts"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 
 const documents = globSync("**/*.md", {
@@ -88,7 +89,7 @@ layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
           if (next.startsWith("#")) wanted.set(`${path}${next}`, path)
         }
       }
-      assert.isAbove(pages.size, 12)
+      assertFoundMoreThan(12, "pages", pages)
       const dead = Array.from(wanted.keys()).filter((link) => {
         const [path = "", anchor] = link.split("#")
         // The fragment in a link to the explorer is a symbol, not an anchor.

@@ -14,6 +14,7 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import { startProgram, waitForOutput } from "../support/Processes.ts"
 import { copyProjectWithRecipes, recipeBlocks, runProgram } from "../support/Recipes.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 import * as Service from "../support/Service.ts"
 
@@ -21,7 +22,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
   it.effect("compile, migrate a database, and do what they say (CONTRIBUTING.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
-      assert.isAbove(recipeBlocks.length, 15)
+      assertFoundMoreThan(15, "code blocks", recipeBlocks)
       const folder = yield* copyProjectWithRecipes
       yield* runProgram("sh", [
         "-c",

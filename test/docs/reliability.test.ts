@@ -4,6 +4,7 @@ import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { clusterScenarios } from "../cluster/Scenarios.ts"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import { findCitations, findMissingCitations, findTableRows } from "./TestCitations.ts"
 
 const rows = findTableRows(readFileSync(join(repositoryRoot, "docs/RELIABILITY.md"), "utf8"))
@@ -13,7 +14,7 @@ const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)
 
 describe("RELIABILITY.md", () => {
   it("cites at least one test or cluster scenario for every promise (RELIABILITY.md)", () => {
-    assert.isAbove(rows.length, 25)
+    assertFoundMoreThan(25, "promises", rows)
     assert.deepStrictEqual(rows.filter((row) => findCitations(row).length + scenariosOf(row).length === 0), [])
   })
 
@@ -32,7 +33,7 @@ describe("RELIABILITY.md", () => {
 
   it("has a promise for every fault and soak test (RELIABILITY.md)", () => {
     const files = globSync("test/{faults,soak}/*.test.ts", { cwd: repositoryRoot })
-    assert.isAbove(files.length, 8)
+    assertFoundMoreThan(8, "fault and soak tests", files)
     const cited = new Set(rows.flatMap(findCitations).map(({ file }) => file))
     assert.deepStrictEqual(files.filter((file) => !cited.has(file)), [])
   })

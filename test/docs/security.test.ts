@@ -9,6 +9,7 @@ import { globSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import { findCitations, findMissingCitations, findTableRows } from "./TestCitations.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
@@ -34,7 +35,7 @@ describe("SECURITY.md", () => {
 
   it("cites only existing tests, by their exact titles (SECURITY.md)", () => {
     const citations = rows.flatMap(({ row }) => findCitations(row))
-    assert.isAtLeast(citations.length, 20)
+    assertFoundMoreThan(20, "citations", citations)
     assert.isTrue(citations.every(({ title }) => title !== undefined))
     assert.deepStrictEqual(findMissingCitations(citations), [])
   })

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 
 const readText = (file: string) => readFileSync(join(repositoryRoot, file), "utf8")
 
@@ -44,13 +45,13 @@ const citations = files.flatMap((file) => findCodes(readText(file)).map((code) =
 
 describe("docs/specification.md", () => {
   it("defines every code that code, tests or documents cite (CONTRIBUTING.md)", () => {
-    assert.isAbove(citations.length, 2_000)
+    assertFoundMoreThan(2_000, "citations", citations)
     const defined = new Set(rules.flatMap(definedCodes))
     assert.deepStrictEqual(citations.filter(({ code }) => !defined.has(code)), [])
   })
 
   it("has no rule that neither code nor a test cites (CONTRIBUTING.md)", () => {
-    assert.isAbove(rules.length, 60)
+    assertFoundMoreThan(60, "rules", rules)
     const cited = new Set(citations.filter(({ file }) => !file.endsWith(".md")).map(({ code }) => code))
     const isCited = ({ code }: Rule) => cited.has(code) || Array.from(cited).some((one) => one.startsWith(`${code}.`))
     assert.deepStrictEqual(rules.filter((rule) => !isCited(rule)).map(({ code }) => code), [])

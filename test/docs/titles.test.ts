@@ -4,7 +4,7 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseAst } from "rolldown/parseAst"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
-import { assertFoundAtLeast } from "../support/ScanAssertions.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 
 /** Returns the name with which a chain of calls and properties begins: `it` for `it.effect.each(cases)`. */
 const firstName = (node: unknown): string => {
@@ -61,7 +61,7 @@ describe("Test titles", () => {
   it("cite rules in the forms of test/README.md, and only existing documents (CONTRIBUTING.md)", () => {
     const titles = globSync("test/**/*.test.ts", { cwd: repositoryRoot, exclude: (name) => name === "node_modules" })
       .flatMap((file) => findTitles(file).map((title) => ({ file, title })))
-    assertFoundAtLeast(2_000, "test titles", titles)
+    assertFoundMoreThan(2_000, "test titles", titles)
     assert.deepStrictEqual(titles.filter(({ title }) => !findCitedRules(title).every(isWellFormed)), [])
   })
 

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { pricedEndpointPaths } from "../../src/api/catalogue/Endpoints.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 import {
   Browser,
@@ -132,7 +133,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           "/v1/docs/your-invoices",
           "/v1/docs/datasets",
         ])
-        assert.isAbove(paths.length, 8)
+        assertFoundMoreThan(8, "pages", paths)
         const { demoKey } = yield* Browser
         const { page, problems } = yield* openPage()
         let measured = 0
@@ -1212,7 +1213,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           ["Dataset", "Endpoints"],
         )
         const cells = yield* runInBrowser(() => page.locator("tbody :is(th, td):visible").allInnerTexts())
-        assert.isAbove(cells.length, 30)
+        assertFoundMoreThan(30, "cells", cells)
         assert.deepStrictEqual(cells.filter((text) => !/\w/.test(text)), [])
       }).pipe(Effect.scoped),
   )

@@ -8,6 +8,7 @@ import { renderGuide } from "../../src/site/Markdown.ts"
 import { errorCodeReference } from "../../src/site/ReferenceTables.ts"
 import { listNonNullSchemaAlternatives } from "../../src/site/SchemaDescriptions.ts"
 import { getDocumentedResponses } from "../support/DocumentedEndpoints.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -62,7 +63,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
     Effect.gen(function* () {
       const { text } = yield* open("/v1/docs")
       const paths = new Set(Array.from(text.matchAll(/<a href="(\/v1\/docs[^"#]*)"/g), ([, path = ""]) => path))
-      assert.isAbove(paths.size, 40)
+      assertFoundMoreThan(40, "pages", paths)
       for (const path of paths) assert.strictEqual((yield* open(path)).status, 200, path)
     }))
 
@@ -200,7 +201,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
           }
         }
       }
-      assert.isAbove(declared.size, 10)
+      assertFoundMoreThan(10, "declared errors", declared)
       // The text below the table lists the responses to malformed requests.
       const malformed = ["408 bad_request", "413 bad_request", "431 bad_request"]
       for (const one of malformed) assert.include(text, one.slice(0, 3))

@@ -5,6 +5,7 @@ import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
 import { getReferencePagePath } from "../../src/site/Page.ts"
 import { streamPaths } from "../support/DocumentedEndpoints.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt } = Service
@@ -22,7 +23,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
   it.effect("has a page for every endpoint, with its parameters, statuses and error codes (§4.5)", () =>
     Effect.gen(function* () {
       const overview = (yield* open("/v1/docs/reference")).text
-      assert.isAbove(documented.length, 30)
+      assertFoundMoreThan(30, "endpoints", documented)
       for (const path of documented) {
         assert.include(overview, `href="${getReferencePagePath(path)}"`)
         const { status, text } = yield* open(getReferencePagePath(path))

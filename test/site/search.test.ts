@@ -5,6 +5,7 @@ import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { cutExcerpt, makeSearch, parseSearchIndex } from "../../src/site/browser/search-matching.js"
 import { documentationPath } from "../../src/contract/rules/Deprecation.ts"
 import { getReferencePagePath } from "../../src/site/Page.ts"
+import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 
 layer(Service.layer, { excludeTestServices: true })("The search index", (it) => {
@@ -80,7 +81,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       const entries = yield* index
       const search = makeSearch(entries)
       const changes = entries.filter(({ isChange }) => isChange)
-      assert.isAbove(changes.length, 20)
+      assertFoundMoreThan(20, "changes", changes)
       for (const { path } of changes) assert.match(path, /^\/v1\/docs\/changelog#/)
       let mixedCount = 0
       for (const query of ["search", "lineage", "csv", "changelog", "key", ...changes.map(({ heading }) => heading)]) {
@@ -109,7 +110,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
     Effect.gen(function* () {
       const entries = yield* index
       const pages = new Map<string, string>()
-      assert.isAbove(entries.length, 80)
+      assertFoundMoreThan(80, "entries", entries)
       for (const { path, text } of entries) {
         const [page = "", anchor] = path.split("#")
         if (!pages.has(page)) pages.set(page, (yield* Service.requestJson(page, { key: null })).text)

@@ -1,10 +1,14 @@
-/** Checks that a search of the project's files still finds what a test is about. */
+/** Checks that a test that examines everything it finds has found enough. */
 import { assert } from "@effect/vitest"
 
 /**
- * Fails if a search found fewer things than the project certainly has. A test that checks each match of a pattern would
- * pass without checking anything if the pattern no longer matched. `fewest` is far below the real number, so that it
- * need not change when files are added or removed; `things` says in the message what was searched for.
+ * Fails unless more than `floor` were found. A test that checks everything that a pattern or query finds would pass
+ * without checking anything if it found nothing. `floor` is therefore well below the present number, so that it need
+ * not change with each file or endpoint. `things` says in the message what was searched for.
  */
-export const assertFoundAtLeast = (fewest: number, things: string, found: ReadonlyArray<unknown>) =>
-  assert.isAtLeast(found.length, fewest, `${things}: the search found too few, so this test would check almost nothing`)
+export const assertFoundMoreThan = (
+  floor: number,
+  things: string,
+  found: ReadonlyArray<unknown> | ReadonlySet<unknown> | ReadonlyMap<unknown, unknown>,
+) =>
+  assert.isAbove("size" in found ? found.size : found.length, floor, `few ${things}, so this test would prove little`)

@@ -9,6 +9,7 @@ import { catalogueEndpoints } from "../../../src/api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../../src/api/catalogue/OpenApiDocument.ts"
 import { type Tier, tiers } from "../../../src/contract/rules/EndpointAnnotations.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
@@ -294,7 +295,7 @@ layer(Layer.provideMerge(makeFailures, serviceAtNoon({ RATE_LIMIT_BASIC: "100" }
 })
 
 it("OpenAPI documents 429 only for endpoints that require a key, and 402 only for priced endpoints (D13, D18)", () => {
-  assert.isAbove(catalogueEndpoints.filter(({ isPriced }) => isPriced).length, 15)
+  assertFoundMoreThan(15, "priced endpoints", catalogueEndpoints.filter(({ isPriced }) => isPriced))
   for (const { isPriced, row } of catalogueEndpoints) {
     const responses = valueAt(getDefaultOpenApiDocument(), "paths", row.path, "get", "responses")
     if (responses === undefined) continue

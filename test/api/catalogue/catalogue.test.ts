@@ -16,6 +16,7 @@ import {
   getParameterNames,
   streamPaths,
 } from "../../support/DocumentedEndpoints.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 
 const { requestJson, valueAt } = Service
@@ -105,7 +106,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       const { body } = yield* requestJson("/endpoints", open)
       const rows = listOf(valueAt(body, "results"))
       assert.strictEqual(valueAt(body, "count"), rows.length)
-      assert.isAbove(rows.length, 5)
+      assertFoundMoreThan(5, "endpoints", rows)
       for (const row of rows) {
         const path = String(valueAt(row, "path"))
         assert.deepStrictEqual(
@@ -224,7 +225,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     Effect.gen(function* () {
       const spec = yield* document
       const parameters = (yield* operations).flatMap(({ operation }) => listOf(valueAt(operation, "parameters")))
-      assert.isAbove(parameters.length, 400)
+      assertFoundMoreThan(400, "parameters", parameters)
       const types = new Set(parameters.map((one) => {
         const schema = resolved(spec, valueAt(one, "schema"))
         const item = resolved(spec, valueAt(schema, "items"))
@@ -428,7 +429,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
           (name.endsWith("Error") ? valueAt(schema, "properties", "message") : undefined)
         return message === undefined ? [] : [{ name, description: valueAt(message, "description") }]
       })
-      assert.isAtLeast(errors.length, 14)
+      assertFoundMoreThan(13, "errors", errors)
       assert.deepStrictEqual(errors.filter(({ description }) => typeof description !== "string"), [])
     }))
 

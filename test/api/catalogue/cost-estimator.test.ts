@@ -11,6 +11,7 @@ import * as Endpoints from "../../../src/api/catalogue/Endpoints.ts"
 import * as DocumentedEndpoints from "../../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import { getResultRows } from "../../support/ListClients.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
@@ -367,7 +368,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
     Effect.sync(() => {
       const charged = Endpoints.catalogueEndpoints.filter((endpoint) => endpoint.isPriced).map(({ row }) => row.path)
       assert.sameMembers(charged, [...priced.map(({ path }) => path), ...DocumentedEndpoints.streamPaths])
-      assert.isAtLeast(charged.length, 20)
+      assertFoundMoreThan(20, "priced endpoints", charged)
     }))
 
   const runs = 12

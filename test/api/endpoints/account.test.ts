@@ -14,6 +14,9 @@ const { createCustomer, findAccountAndKeyIds, retryUntil, readAllPages } = Custo
 
 const keysPath = "/v1/account/api-keys"
 
+/** The rows of a page if a request has no `limit` (D8). */
+const defaultLimit = 10
+
 /**
  * Instants with their expected text: in winter, in summer, in both hours that New York clocks show as 01:30, and with
  * milliseconds.
@@ -304,7 +307,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       }
       assert.deepStrictEqual(idsIn(yield* listed(key, "page=3&limit=7")), expected.slice(14, 21))
       assert.deepStrictEqual(yield* listed(key, "page=5&limit=7"), [])
-      assert.strictEqual((yield* listed(key, "")).length, 10)
+      assert.strictEqual((yield* listed(key, "")).length, defaultLimit)
     }))
 
   it.effect("refuses a page or a limit that is out of range (D8)", () =>

@@ -9,6 +9,7 @@ import { formatTextList, parseTextList } from "../../../src/contract/rules/TextL
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import { buildUrl, documentedDatasetEndpoints, valueAt } from "../../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
@@ -111,7 +112,7 @@ const requested = [[0], [1], [2, 3], [0, 4], [0, 1, 2, 3, 4]].map((indexes) =>
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(60)).pipe(Layer.provideMerge(Service.layer))
 
 layer(service, { excludeTestServices: true, timeout: "60 seconds" })("A filter by text", (it) => {
-  it("is tested on every dataset that has one (D33)", () => assert.isAtLeast(filters.length, 20))
+  it("is tested on every dataset that has one (D33)", () => assertFoundMoreThan(20, "filters by text", filters))
 
   it.effect.each(filters)(
     "finds the rows that have one of several values, in any case: $name of $path (D33)",

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema, SchemaIssue } from "effect"
 import { findDroppedTickers, TickerListParameter, TickerParameter } from "../../../src/contract/rules/Tickers.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 
 const message = (error: Schema.SchemaError) =>
   SchemaIssue.makeFormatterStandardSchemaV1()(error.issue).issues.map((issue) => issue.message).join("; ")
@@ -331,7 +332,7 @@ describe("Characters that look like ASCII", () => {
           const equivalents = [letter.toUpperCase(), letter.toLowerCase(), letter.normalize("NFKD")]
           return point < 0x500 || equivalents.some((text) => /[!-~]/.test(text))
         })
-      assert.isAbove(points.length, 2000)
+      assertFoundMoreThan(2_000, "code points", points)
       const right = [...alphabet, ...lowerCase].toSorted()
       const inList: Array<string> = []
       const alone: Array<string> = []

@@ -19,6 +19,7 @@ import { createCustomer, makeRecordWriter, makeUsageRecord } from "../../support
 import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
 import { assertSingleError, exchangeBytes } from "../../support/RawSockets.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import { insertRows } from "../../support/Service.ts"
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
@@ -113,7 +114,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         },
       })
       const writes = Object.entries(scopes).filter(([name]) => !name.startsWith("GET "))
-      assert.isAbove(writes.length, 5)
+      assertFoundMoreThan(5, "operations that write", writes)
       // Any admin may end their own session, even with the `read` scope.
       assert.deepStrictEqual(writes.filter(([, scope]) => scope === "read").map(([name]) => name), [
         "POST /v1/me/revoke",
@@ -378,7 +379,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         union all select row_to_json(admin_tokens)::text from admin_tokens
         union all select row_to_json(audit)::text from audit
       `
-      assert.isAbove(stored.length, 3)
+      assertFoundMoreThan(3, "stored rows", stored)
       for (const { text } of stored) for (const secret of [token, "secret-key-1"]) assert.notInclude(text, secret)
       const find = Effect.fnUntraced(function* (query: string) {
         const { body } = yield* send(`/tokens${query}`)
@@ -515,7 +516,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         [path.get, path.post, path.put, path.patch].map((operation) => operation?.responses)
       )
       const formats = listTimeFormats(JSON.parse(JSON.stringify([components.schemas, responses])))
-      assert.isAbove(new Set(formats).size, 15)
+      assertFoundMoreThan(15, "times", new Set(formats))
       assert.deepStrictEqual(formats.filter((format) => !format.endsWith(": date-time")), [])
     }))
 
@@ -950,7 +951,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         ["after", "before"].filter((name) => get?.parameters?.some(isParameter(name)) === true)
           .map((name) => ({ path: path.slice(3), name }))
       )
-      assert.isAtLeast(lists.length, 7)
+      assertFoundMoreThan(6, "lists with cursors", lists)
       // A list that accepts both `after` and `before` starts with its newest row by default. To read it forward from
       // its first row, the request must say so (`after=0`).
       const hasBefore = (path: string) => lists.some((list) => list.path === path && list.name === "before")

@@ -26,6 +26,8 @@ import {
   startProgram,
   waitForOutput,
 } from "../../support/Processes.ts"
+import { sampleCompanies } from "../../support/SampleMarket.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
@@ -305,14 +307,14 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       )
       // `--check` has read all remaining files, so the rest of the test needs only two of them.
       const others = (yield* fs.readDirectory(market)).filter((name) => !["news.csv", "screener.csv"].includes(name))
-      assert.isAbove(others.length, 10)
+      assertFoundMoreThan(10, "other files", others)
       yield* Effect.forEach(others, (name) => fs.remove(`${market}/${name}`))
       assert.deepStrictEqual(yield* sql`select 1 from news limit 1`, [])
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "--all", market], environment)),
-        /screener: 51 rows loaded/,
+        new RegExp(`screener: ${sampleCompanies} rows loaded`),
       )
-      assert.strictEqual((yield* sql`select 1 from screener`).length, 51)
+      assert.strictEqual((yield* sql`select 1 from screener`).length, sampleCompanies)
       const unknown = `${market}/unknown.csv`
       yield* fs.writeFileString(
         unknown,

@@ -14,6 +14,7 @@ import { settingNames } from "../../../src/operate/cli/Settings.ts"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { type Environment, projectRoot, runCommandProcess } from "../../support/Processes.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import { copyMigratedDatabase } from "../../support/Service.ts"
 import { requestOverWire, startServiceProcess } from "../../support/ServiceInstances.ts"
 
@@ -251,7 +252,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const findings = yield* runDoctorCheck({ name: "check", effect: SchemaChecks.checkSchema }).pipe(
         Effect.provide(DatabaseChecks.doctorConnectionLayer(url)),
       )
-      assert.isAbove(findings.length, 50)
+      assertFoundMoreThan(50, "findings", findings)
       for (const { advice = "" } of findings) {
         const [, repair = ""] = /run: (.*?)\.(?: Then see "Repair the history".*)?$/s.exec(advice) ?? []
         yield* runAsOwner(url, ...splitStatements(repair))
@@ -493,7 +494,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         const [first = ""] = names
         return names.map((name) => name.startsWith("_") ? `${first.slice(0, first.lastIndexOf("_"))}${name}` : name)
       }).flat()
-      assert.isAbove(named.length, 20)
+      assertFoundMoreThan(20, "documented settings", named)
       assert.sameMembers([...settingNames], named)
     }))
 })

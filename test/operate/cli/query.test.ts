@@ -17,6 +17,7 @@ import { hasOpenssl, startSelfSignedServer } from "../../support/Certificates.ts
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { readParquet } from "../../support/ParquetFiles.ts"
 import type { Environment } from "../../support/Processes.ts"
+import { gapsOfGap7, sampleCompanies } from "../../support/SampleMarket.ts"
 import * as Service from "../../support/Service.ts"
 
 const noHome = { TICKERLINE_HOME: "/nonexistent" }
@@ -80,13 +81,15 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       const { code, err, out } = yield* query(args)
       assert.strictEqual(code, 0, err)
       const [header, ...csvRows] = out.trimEnd().split("\n")
-      assert.strictEqual(csvRows.length, 51, "the screener rows of the sample market")
+      assert.strictEqual(csvRows.length, sampleCompanies)
       assert.strictEqual(header, "ticker,market_cap")
       for (const line of csvRows) assert.match(line, /^[A-Z0-9.^-]+,\d*(\.\d+)?$/)
-      assert.match(err, /^51 rows, /)
-      const bound = yield* query(["screener", "-p", "limit=20", "--columns", "ticker", "--all", "--max", "25", "--csv"])
-      assert.strictEqual(bound.out.trimEnd().split("\n").length, 1 + 25, "a header and --max rows")
-      assert.match(bound.err, /^25 rows \(more with a higher --max\), /)
+      assert.isTrue(err.startsWith(`${sampleCompanies} rows, `), err)
+      const max = 25
+      const firstRows = ["screener", "-p", "limit=20", "--columns", "ticker", "--all", "--max", String(max), "--csv"]
+      const bound = yield* query(firstRows)
+      assert.strictEqual(bound.out.trimEnd().split("\n").length, 1 + max, "a header and --max rows")
+      assert.isTrue(bound.err.startsWith(`${max} rows (more with a higher --max), `), bound.err)
       const chain = yield* query(["ticker-changes", "-p", "ticker=OSTK", "--csv"])
       assert.match(chain.out, /\nOSTK,true,NXH,"\[\{""old_ticker"":""OSTK"",""new_ticker"":""BYON"",/)
     }))
@@ -98,19 +101,19 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       const file = `${folder}/gaps.parquet`
       const saved = yield* query(["gap-stats?ticker=GAP7", "--format", "parquet", "-o", file])
       assert.strictEqual(saved.code, 0, saved.err)
-      assert.deepStrictEqual([saved.out, saved.err], ["", `12 rows, written to ${file}\n`])
+      assert.deepStrictEqual([saved.out, saved.err], ["", `${gapsOfGap7} rows, written to ${file}\n`])
       const { metadata, rows } = yield* Effect.flatMap(
         fs.readFile(file),
         (bytes) => Effect.promise(() => readParquet(bytes)),
       )
-      assert.strictEqual(rows.length, 12)
+      assert.strictEqual(rows.length, gapsOfGap7)
       assert.strictEqual(metadata["tickerline.query"], "ticker=GAP7&limit=all&format=parquet")
 
       const chunks: Array<Uint8Array> = []
       const stdout = () =>
         Sink.forEach((chunk: string | Uint8Array) => Effect.sync(() => void chunks.push(Buffer.from(chunk))))
       const piped = yield* query(["gap-stats", "-p", "ticker=GAP7", "--format", "csv"], {}, { stdout })
-      assert.match(piped.err, /^12 rows, written to standard output\n$/)
+      assert.strictEqual(piped.err, `${gapsOfGap7} rows, written to standard output\n`)
       assert.strictEqual(Buffer.concat(chunks).toString().trimEnd().split("\r\n").length, 1 + rows.length)
 
       const onTerminal = { stdoutIsTerminal: Effect.succeed(true) }

@@ -21,6 +21,7 @@ import {
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import { runCommandProcess } from "../../support/Processes.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import { copyMigratedDatabase } from "../../support/Service.ts"
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
@@ -167,7 +168,7 @@ describe("The settings check", () => {
       const secrets = settingNames.filter((name) =>
         settingDefinitions[name]?.isSecret === true && name !== "TICKERLINE_KEY"
       )
-      assert.isAtLeast(secrets.length, 4)
+      assertFoundMoreThan(3, "secret settings", secrets)
       for (const name of secrets) {
         for (const url of [`x://a:${secret}@b/c`, `x://b?p=${secret}`, `x://:${secret}@`, `//a:${secret}@b`, secret]) {
           assert.notInclude(formatSettingProblems(yield* findProblems({ [name]: url })), secret, `${name}=${url}`)
@@ -250,7 +251,7 @@ layer(NodeServices.layer)("A secret in a file", (it) => {
     "is read without one line break at its end: %j (operations/settings)",
     ([content = "", expected]) =>
       Effect.gen(function* () {
-        assert.isAtLeast(secretNames.size, 5)
+        assertFoundMoreThan(4, "secret settings", secretNames)
         const file = yield* writeSecret(content)
         for (const name of secretNames) {
           const text = Effect.provide(readSettingText(name), withSecretFiles({ [`${name}_FILE`]: file }))

@@ -22,6 +22,7 @@ import {
 import * as Documented from "../../support/DocumentedEndpoints.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { waitUntilOldDataExpires } from "../../support/Pauses.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 
 const { insertRows, requestJson, valueAt } = Service
@@ -269,7 +270,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
     const documented = declaredEndpoints.map(({ row }) => row.path).filter((path) =>
       Documented.getParameterNames(path).includes("as_of")
     )
-    assert.isAbove(found.length, 20)
+    assertFoundMoreThan(20, "endpoints with as_of", found)
     assert.deepStrictEqual(found, documented)
   })
 })

@@ -18,6 +18,7 @@ import {
 } from "../../../src/postgres/embedded/PostgresPrograms.ts"
 import { parsePsCommandLine, readServerDataDirectory } from "../../../src/postgres/embedded/PostgresServer.ts"
 import { projectRoot, startProgram } from "../../support/Processes.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 
 /**
  * The files in the npm package, except time zones and most modules. The packages for the two macOS platforms contain
@@ -71,7 +72,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       for (const program of ["postgres", "initdb"]) {
         assert.strictEqual((yield* fs.stat(`${programs}/bin/${program}`)).mode & 0o777, 0o755)
       }
-      assert.isAbove(loaded.length, 10)
+      assertFoundMoreThan(10, "libraries", loaded)
       for (const library of loaded) assert.isTrue(yield* fs.exists(`${programs}/${library}`), library)
       for (const { source, target } of links) {
         const copied = yield* fs.readFileString(`${programs}/${target.replace("native/", "")}`)

@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { retryUntil } from "../../support/CustomerUsage.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { exchangeText } from "../../support/Processes.ts"
 import * as Service from "../../support/Service.ts"
@@ -189,7 +190,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
     const text = readFileSync(new URL("../../../ops/prometheus-alerts.yaml", import.meta.url), "utf8")
     const limited = Array.from(text.matchAll(/dataset_max_age_seconds".*dataset: (\w+)/g), ([, table]) => table)
     const tables = new Set<string | undefined>(loadableDatasets.map(({ table }) => table))
-    assert.isAbove(limited.length, 3)
+    assertFoundMoreThan(3, "limited datasets", limited)
     assert.deepStrictEqual(limited.filter((table) => !tables.has(table)), [])
   })
 
@@ -206,7 +207,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       ...panel,
       metrics: listMetrics(panel.targets.map(({ expr }) => expr).join(" ")),
     }))
-    assert.isAbove(alerts.length, 20, "the file has few alerts, so this test would prove little")
+    assertFoundMoreThan(20, "alerts", alerts)
     for (const { metrics, name, panel } of alerts) {
       assert.isNotEmpty(metrics, name)
       assert.includeMembers(panels.find(({ id }) => id === panel)?.metrics ?? [], metrics, name)
@@ -250,7 +251,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       const named = new Set(text.match(/\b(?:tickerline|process|nodejs)_(?!service\b)[a-z0-9_]+\b/g))
       const lines = Array.from((yield* scrape).keys(), (line) => line.replace(/\{.*/, ""))
       const known = new Set(lines.flatMap((name) => [name, name.replace(/_(bucket|sum|count)$/, "")]))
-      assert.isAbove(named.size, 3)
+      assertFoundMoreThan(3, "metrics", named)
       assert.deepStrictEqual(Array.from(named).filter((name) => !known.has(name)), [])
     }))
 })

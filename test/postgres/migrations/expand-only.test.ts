@@ -14,6 +14,7 @@ import {
 } from "../../support/MigrationInspector.ts"
 import { recipeBlocks } from "../../support/Recipes.ts"
 import { fillTables, makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 
 // @module-tag slow
 
@@ -258,7 +259,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
       const scripts = recipeBlocks.flatMap(({ file, text }) =>
         file?.endsWith(".sql") === true ? [{ file, script: parseMigrationScript(text) }] : []
       )
-      assert.isAbove(scripts.length, 2)
+      assertFoundMoreThan(2, "migrations in recipes", scripts)
       const found: Array<string> = []
       for (const { file, script } of scripts) {
         const { breaks, locks } = yield* inspectMigration(script, yield* readSchema)

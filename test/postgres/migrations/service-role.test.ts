@@ -25,6 +25,7 @@ import { makeWebhookSender } from "../../../src/outbox/webhooks/WebhookSender.ts
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
@@ -138,7 +139,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
-      assert.isAbove(lists.length, 15, "few lists, so this test would prove little")
+      assertFoundMoreThan(15, "lists", lists)
       for (const list of lists) {
         const target = buildUrl(list.path, [...makeRequiredQuery(list), ["format", "ndjson"], ["limit", "all"]])
         const { headers, status, text } = yield* requestJson(target, { key: ultimate })

@@ -104,13 +104,14 @@ if (isPoolerRequested) {
       Effect.gen(function* () {
         const other = yield* OtherConnection
         const { blockedCount } = yield* SharedConnections
+        const readers = 20
         yield* waitUntilShared
         const blockedBefore = blockedCount()
         yield* other.query("begin")
         yield* other.query("lock table registrations in access exclusive mode")
         const blocked = yield* Effect.forkChild(
           Effect.forEach(
-            Array.replicate(readShort("select count(*) from registrations", [], "blocked"), 20),
+            Array.replicate(readShort("select count(*) from registrations", [], "blocked"), readers),
             (read) => read,
             { concurrency: "unbounded" },
           ),
@@ -130,7 +131,7 @@ if (isPoolerRequested) {
         yield* waitUntil(Effect.map(countWaitingForLock, (count) => count === unshared - 1))
         yield* waitUntilShared
         yield* other.query("rollback")
-        assert.strictEqual((yield* Fiber.join(blocked)).length, 20)
+        assert.strictEqual((yield* Fiber.join(blocked)).length, readers)
       }))
 
     it.effect("end soon if the client disconnects (§8)", () =>

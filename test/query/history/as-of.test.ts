@@ -19,6 +19,7 @@ import { formatContentDigest } from "../../support/ListDownloads.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { beginTransaction } from "../../support/HeldTransactions.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
@@ -271,7 +272,7 @@ describe("The parameter as_of", () => {
   })
 
   it("belongs to every endpoint that reads datasets, and to no other (decision 0114)", () => {
-    assert.isAtLeast(datasetEndpoints.length, 20, "few endpoints, so this test would prove little")
+    assertFoundMoreThan(20, "endpoints", datasetEndpoints)
     const withParameter = Object.keys(getDefaultOpenApiDocument().paths)
       .filter((path) => getParameterNames(path).includes("as_of"))
     assert.sameMembers(withParameter, datasetEndpoints.map(({ path }) => path))

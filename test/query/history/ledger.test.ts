@@ -12,6 +12,7 @@ import { decodeRows } from "../../../src/postgres/DecodeRows.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
 import { makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
@@ -258,7 +259,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
           assert.deepStrictEqual(yield* readPastState(table, moment), state[table], moment)
         }
       }
-      assert.isAbove(states.length, 20, "few states, so this test would prove little")
+      assertFoundMoreThan(20, "states", states)
     }).pipe(Effect.scoped))
 
   it.effect("records every transaction once, whatever its clients set or call (decision 0113)", () =>

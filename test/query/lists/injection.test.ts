@@ -16,6 +16,7 @@ import {
 import type { DocumentedParameter } from "../../support/DocumentedEndpoints.ts"
 import { formatTextList } from "../../../src/contract/rules/TextLists.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
@@ -285,7 +286,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           return text
         }),
       ))
-      assert.isAbove(result.length, 10)
+      assertFoundMoreThan(10, "hostile texts", result)
       assert.isAtLeast(sent.length, result.length)
       assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(marker)), [])
     }))
@@ -293,13 +294,13 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   it.effect("leaves the database unchanged, except for the recorded usage (SECURITY.md)", () =>
     Effect.gen(function* () {
       const before = yield* Before
-      assert.isAbove(before.tables.length, 20, "few tables, so this test would prove little")
+      assertFoundMoreThan(20, "tables", before.tables)
       assert.notMatch(before.tables.slice(0, loadableDatasets.length).join(), /undefined|null/)
       assert.deepStrictEqual(yield* readDigests, before)
       const sql = yield* SqlClient.SqlClient
       const known = new Set(documentedEndpoints.map(({ path }) => path))
       const recorded = yield* sql<{ readonly endpoint: string }>`select distinct endpoint from usage_requests`
-      assert.isAbove(recorded.length, 15)
+      assertFoundMoreThan(15, "recorded endpoints", recorded)
       assert.deepStrictEqual(recorded.filter(({ endpoint }) => !known.has(endpoint)), [])
     }))
 
@@ -345,8 +346,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   })
 
   it("is tested with enough filters and texts (SECURITY.md)", () => {
-    assert.isAtLeast(filters.length, 25, "few filters")
-    assert.isAtLeast(texts.length, 15, "few texts")
+    assertFoundMoreThan(25, "filters", filters)
+    assertFoundMoreThan(14, "hostile texts", texts)
   })
 
   it.effect.each(sampleUnlessThorough(filters, 3, 0))(

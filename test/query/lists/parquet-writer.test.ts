@@ -35,6 +35,7 @@ import { ResearchReport } from "../../../src/contract/endpoints/research-reports
 import { ScreenerRow } from "../../../src/contract/endpoints/screener.ts"
 import { SplitStatus } from "../../../src/contract/endpoints/split-status.ts"
 import { assertEqualRows } from "../../support/RowAssertions.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
@@ -357,7 +358,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
         ),
       )
       const stored = Object.fromEntries(found.map(({ name, type }) => [name, type]))
-      assert.isAbove(found.length, 100, "few columns, so this test would prove little")
+      assertFoundMoreThan(100, "columns", found)
       // `market_cap` of historical_float_pro is computed as a product, so no table stores it.
       assert.deepStrictEqual(declared, { ...stored, "historical_float_pro.market_cap": "decimal(38,2)" })
     }))

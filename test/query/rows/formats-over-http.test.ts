@@ -11,6 +11,7 @@ import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { documentedEndpoints, valueAt } from "../../support/DocumentedEndpoints.ts"
 import * as ListDownloads from "../../support/ListDownloads.ts"
 import { parseWithDigits, readParquet } from "../../support/ParquetFiles.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { assertEqualRows, getDatasetOfPath } from "../../support/RowAssertions.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
@@ -136,7 +137,7 @@ const assertEqualLines = (
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list", (it) => {
   it.effect("has the parameter format, and documents the media type of each format (D8)", () =>
     Effect.sync(() => {
-      assert.isAbove(lists.length, 20, "few lists, so this test would prove little")
+      assertFoundMoreThan(20, "lists", lists)
       for (const { path } of lists) {
         const parameters = listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters"))
         assert.include(parameters.map((parameter) => valueAt(parameter, "name")), "format")

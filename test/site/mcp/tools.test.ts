@@ -8,6 +8,7 @@ import { getQueryableEndpoints } from "../../../src/site/mcp/EndpointDetails.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import { streamPaths } from "../../support/DocumentedEndpoints.ts"
 import * as McpClients from "../../support/McpClients.ts"
+import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
@@ -71,7 +72,7 @@ describe("The details of the endpoints", () => {
     it.effect("name only existing columns as third-party text (guides/mcp)", () =>
       Effect.sync(() => {
         const marked = getQueryableEndpoints().filter(({ endpoint }) => endpoint.thirdPartyText.length > 0)
-        assert.isAbove(marked.length, 8)
+        assertFoundMoreThan(8, "endpoints with third-party text", marked)
         for (const { columns, endpoint: { thirdPartyText }, path } of marked) {
           assert.includeMembers(columns.map(({ name }) => name), [...thirdPartyText], path)
         }
@@ -124,7 +125,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
           assert.strictEqual(inputSchema["additionalProperties"], false, name)
         }
         const { resources } = yield* Effect.promise(() => client.listResources())
-        assert.isAbove(resources.length, 10)
+        assertFoundMoreThan(10, "guides", resources)
         const uri = "tickerline://guides/paging"
         assert.include(resources.map((resource) => resource.uri), uri)
         const { contents } = yield* Effect.promise(() => client.readResource({ uri }))
@@ -317,7 +318,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       const paged = getQueryableEndpoints().filter(({ paging, parameters }) =>
         paging !== "none" && parameters.some(({ name }) => name === "ticker")
       )
-      assert.isAbove(paged.length, 15)
+      assertFoundMoreThan(15, "lists by ticker", paged)
       for (const { path: endpoint } of paged) {
         for (const ticker of symbols) {
           const rows = rowsOf(yield* query({ endpoint, parameters: { ticker, limit: maxRows } }))
