@@ -26,9 +26,9 @@ const makeCommand = (onChosen: (load: Load) => void) => (name: string, descripti
     })).pipe(Command.withDescription(description))
 
 /**
- * Creates all commands of the benchmarks. Each has a name, a description, options, and the module that it imports, which
- * measures. With `isQuick`, some options have different defaults. `onChosen` receives the function that imports the
- * module of the command that the user has chosen.
+ * Creates all commands of the benchmarks. Each has a name, a description, options, and the module that it imports,
+ * which measures. With `isQuick`, some options have different defaults. `onChosen` receives the function that imports
+ * the module of the command that the user has chosen.
  */
 const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
   const make = makeCommand(onChosen)

@@ -33,7 +33,8 @@ const head = [
 
 /**
  * Formats the cells of a server's row in a table with the columns `head`: medians of all rounds. The spread is that of
- * the requests per second; above 15%, the result is marked as noisy. If all rounds failed, the row has the error instead.
+ * the requests per second; above 15%, the result is marked as noisy. If all rounds failed, the row has the error
+ * instead.
  */
 const formatCells = (result: Result) => {
   const { failures, rounds, server } = result

@@ -52,9 +52,9 @@ const nameWinners = (winners: ReadonlyArray<{ readonly rival: string; readonly t
     }. These are medians of pairs that were measured one after the other.`
 
 /**
- * Returns the Markdown of the section, without its heading: a table of the requests per second of Tickerline (`own`) and
- * the other servers (`others`), and a sentence about the requests for which another is faster. A request that was not
- * measured with a server has an empty cell. `name` is that of the report's file without its ending.
+ * Returns the Markdown of the section, without its heading: a table of the requests per second of Tickerline (`own`)
+ * and the other servers (`others`), and a sentence about the requests for which another is faster. A request that was
+ * not measured with a server has an empty cell. `name` is that of the report's file without its ending.
  */
 export const makeSpeedSection = (name: string, { about, results }: Report) => {
   const find = (server: ServerName, { case: of, mode }: typeof requests[number]) =>

@@ -195,9 +195,10 @@ const withCompression = (write: RequestFormatter): RequestFormatter => (benchmar
   write(benchmarkCase, parameters, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
 
 /**
- * Measures what each kind of request costs, and writes the costs to a JSON file, by name: a cache miss, a cache hit, a 304
- * response, and so on. Some are not requests: an idle service, the synchronization of rate limits (`buckets`), an export
- * (`whole`), and the connections and memory of a process. The service for requests above the rate limit is a second one.
+ * Measures what each kind of request costs, and writes the costs to a JSON file, by name: a cache miss, a cache hit, a
+ * 304 response, and so on. Some are not requests: an idle service, the synchronization of rate limits (`buckets`), an
+ * export (`whole`), and the connections and memory of a process. The service for requests above the rate limit is a
+ * second one.
  */
 const main = async () => {
   const { cleanUp, cleanupSteps } = makeCleanup()

@@ -121,8 +121,8 @@ type ScenarioResult = Measured & { readonly scenario: string }
 
 /**
  * Measures each scenario on one machine and on two machines, which are services with a CPU quota on this computer.
- * Returns for each scenario the medians over all rounds, first with one machine, then with two. Stops the machines at the
- * end.
+ * Returns for each scenario the medians over all rounds, first with one machine, then with two. Stops the machines at
+ * the end.
  */
 const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
   const machines: Array<Machine> = []

@@ -240,8 +240,8 @@ const forEveryShare = (rate: number) => forEachShare(() => rate)
 
 /**
  * Lists the resources that limit the request rate, sorted by the rate at which they are exhausted if 50% of requests
- * are cache hits. A resource that cache hits spare has a different rate for each of `hitShares` (`forEachShare`); for the
- * others, the rate is always the same (`forEveryShare`).
+ * are cache hits. A resource that cache hits spare has a different rate for each of `hitShares` (`forEachShare`); for
+ * the others, the rate is always the same (`forEveryShare`).
  */
 export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")

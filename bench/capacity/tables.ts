@@ -55,9 +55,10 @@ const figureCells = (figure: Figure) => [
 ]
 
 /**
- * Formats all tables of SCALING.md. The keys are the table names used in the document: the figures that the model assumes
- * (`inputs`) and that were measured (`figures`), the busy cores for each request rate (`busy`), the machines to buy for
- * them and their cost (`bought`), the request rate of a number of cores (`cores`), and what limits it (`ceilings`).
+ * Formats all tables of SCALING.md. The keys are the table names used in the document: the figures that the model
+ * assumes (`inputs`) and that were measured (`figures`), the busy cores for each request rate (`busy`), the machines to
+ * buy for them and their cost (`bought`), the request rate of a number of cores (`cores`), and what limits it
+ * (`ceilings`).
  */
 export const formatTables = (): Readonly<Record<string, string>> => ({
   inputs: formatTable(

@@ -42,9 +42,9 @@ interface Explained {
 }
 
 /**
- * Reads the query plans that `auto_explain` has written to PostgreSQL's log file after the byte `from`, with the duration
- * of each statement. A plan is JSON over several lines, and ends where the next line begins with a date. A plan that is
- * not complete yet is left out.
+ * Reads the query plans that `auto_explain` has written to PostgreSQL's log file after the byte `from`, with the
+ * duration of each statement. A plan is JSON over several lines, and ends where the next line begins with a date. A
+ * plan that is not complete yet is left out.
  */
 const plansSince = (from: number): ReadonlyArray<Explained> => {
   const text = readFileSync(log).subarray(from).toString()

@@ -154,8 +154,8 @@ export const usageAccounts = [
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
 /**
- * Returns alternative statements for fetching a page of 100 rows after the first million, with one more row, which shows
- * whether there is a next page. Only `intraday_runners` has any.
+ * Returns alternative statements for fetching a page of 100 rows after the first million, with one more row, which
+ * shows whether there is a next page. Only `intraday_runners` has any.
  */
 export const listAlternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
   dataset !== "intraday_runners" ? [] : [

@@ -60,7 +60,7 @@ const outer = makeCleanup()
 
 /**
  * Fills the database of a dataset, unless it already has the requested number of rows. Before filling, drops the
- * databases of all datasets, because the disk may not have enough space for two. Returns how long each table took to
+ * databases of all datasets. Returns how long each table took to
  * fill, and its size. The file `marker(dataset)` stores this together with the number of rows.
  */
 const fillUnlessFilled = async (dataset: Dataset) => {
@@ -121,8 +121,9 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
 }
 
 /**
- * Measures a dataset: its requests, alternative statements for them, and how long it takes to copy and to load its rows.
- * Later measurements take long, so each result is passed to `keep`, which writes the report, as soon as it is available.
+ * Measures a dataset: its requests, alternative statements for them, and how long it takes to copy and to load its
+ * rows. Later measurements take long, so each result is passed to `keep`, which writes the report, as soon as it is
+ * available.
  */
 const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResult>) => void) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)

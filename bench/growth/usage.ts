@@ -49,9 +49,9 @@ const steps = readSteps("usage.sql")
 const tools = readSteps("../data.sql").get("tools") ?? ""
 
 /**
- * Creates a database that contains the accounts' usage, in the storage format of the version of the service. The steps are
- * those of `usage.sql`: `requests` generates the requests, `after` stores them as batches, as newer versions do, and
- * `before` as one row per request.
+ * Creates a database that contains the accounts' usage, in the storage format of the version of the service. The steps
+ * are those of `usage.sql`: `requests` generates the requests, `after` stores them as batches, as newer versions do,
+ * and `before` as one row per request.
  */
 const fill = async (postgres: Postgres, version: Version) => {
   const name = `growth_usage_${version.name}`
@@ -80,8 +80,8 @@ const fill = async (postgres: Postgres, version: Version) => {
 
 /**
  * Measures the requests for each account's usage, in several rounds. Starts one service per version, each on its own
- * database. Within a round, the versions are measured one after the other, so that other load on the machine affects all
- * of them equally.
+ * database. Within a round, the versions are measured one after the other, so that other load on the machine affects
+ * all of them equally.
  */
 const measureReading = async (postgres: Postgres, versions: ReadonlyArray<Version>) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)

@@ -72,8 +72,8 @@ const versions = ["before", "after", "× before"]
 
 /**
  * Formats the report. Each table compares two versions of the service, with the columns `versions`: `writings` has one
- * table per scenario with a row for each figure, `readings` one table per account and figure with a row for each request,
- * and `unsettled` one row for each number of batches. Sections that were not measured are left out.
+ * table per scenario with a row for each figure, `readings` one table per account and figure with a row for each
+ * request, and `unsettled` one row for each number of batches. Sections that were not measured are left out.
  */
 export const formatUsageReport = ({ date, readings, rows, unsettled, writings }: UsageResult) =>
   [

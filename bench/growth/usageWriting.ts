@@ -84,8 +84,8 @@ const accounts = makeZipfNumbers(1000, 100_000, random)
 const endpoints = ["/v1/intraday-runners", "/v1/news", "/v1/screener"]
 
 /**
- * Creates the usage record for a request that was sent within the last quarter of a second. `number` counts the requests:
- * every tenth was answered from the client's cache (304), and the endpoints alternate.
+ * Creates the usage record for a request that was sent within the last quarter of a second. `number` counts the
+ * requests: every tenth was answered from the client's cache (304), and the endpoints alternate.
  */
 const makeRequest = (number: number, account_id: number): UsageRecord => {
   const requested_at = Date.now() - Math.floor(random() * 250)

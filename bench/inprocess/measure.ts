@@ -50,10 +50,10 @@ interface Task {
 }
 
 /**
- * Creates a task that sends the requests of a case. First checks that the response is the recorded one. After each batch,
- * checks how often the service has sent the SQL statement that contains the text `statement`: once per request. A case
- * without `statement` is served from memory, and the statement that contains `absent` must not have been sent. `tags` are
- * the ETags with which clients revalidate responses.
+ * Creates a task that sends the requests of a case. First checks that the response is the recorded one. After each
+ * batch, checks how often the service has sent the SQL statement that contains the text `statement`: once per request.
+ * A case without `statement` is served from memory, and the statement that contains `absent` must not have been sent.
+ * `tags` are the ETags with which clients revalidate responses.
  */
 const makeRequestTask = async (inProcessCase: InProcessCase, tags: ReadonlyArray<string>): Promise<Task> => {
   const { absent, makeRequest, name, requestsPerBatch: count, statement, status } = inProcessCase

@@ -122,8 +122,8 @@ export const connectClients = (server: Server, count: number) =>
   Array.from({ length: count }, () => new MemoryClient(server))
 
 /**
- * Sends all requests over the clients' connections. Each connection sends the next request of the list as soon as it has
- * received a response. When all responses have arrived, resolves with the bodies of those whose status differs from
+ * Sends all requests over the clients' connections. Each connection sends the next request of the list as soon as it
+ * has received a response. When all responses have arrived, resolves with the bodies of those whose status differs from
  * `status`.
  */
 export const sendAll = (clients: ReadonlyArray<MemoryClient>, requests: ReadonlyArray<Buffer>, status: number) =>

@@ -26,9 +26,9 @@ const backgroundMillis = 3000
 const source = readFileSync(join(import.meta.dirname, "../data.sql"), "utf8")
 
 /**
- * Fills the database with the steps of `data.sql`, which `source` contains: the screener for many tickers, then the other
- * datasets for fewer, so that the rows are created quickly. Adds the ticker changes of `allChains`, each of which lists
- * the symbols of one company from the oldest to the newest.
+ * Fills the database with the steps of `data.sql`, which `source` contains: the screener for many tickers, then the
+ * other datasets for fewer. Adds the ticker changes of `allChains`, each of which lists the symbols of one company from
+ * the oldest to the newest.
  */
 const fill = async (url: string) => {
   const steps = new Map(

@@ -89,8 +89,8 @@ const sharedHeaders = new Map(Array.from(stored, ([target, { headers }]) => [
 type Event = typeof ChangeEvent.Type
 
 /**
- * Reads all confirmed ticker changes into memory, as Tickerline does. In each map, a change is found by its old or its new
- * symbol.
+ * Reads all confirmed ticker changes into memory, as Tickerline does. In each map, a change is found by its old or its
+ * new symbol.
  */
 const readLineages = async () => {
   const client = new pg.Client({ connectionString: process.env["DATABASE_URL"] ?? "" })

@@ -57,7 +57,12 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   }
 }
 
-/** Generates the company with the given index (`number`), starting at 0, of the market with the given random seed. */
+/**
+ * Generates the company with the given index (`number`), starting at 0, of the market with the given random seed. The
+ * same two numbers always result in the same company. `scenario` is everything that is planned to happen to it, and
+ * `randomFor` returns a separate random sequence for each purpose, so that a change to one part of the generator does
+ * not change the others.
+ */
 export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const random = makeRandomSource(seed, number, "company")
   const profile = profileOf(number, random)

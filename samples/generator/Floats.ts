@@ -169,7 +169,10 @@ export const formatPresentMarketCap = (history: CompanyHistory) => {
     : formatCentsAsDollars(divideRounded(close * outstanding * 2, 200 * (adsRatio ?? 1)))
 }
 
-/** Builds the company's row of float_outstanding from the filing with the newest share counts. */
+/**
+ * Builds the company's row of float_outstanding from the filing with the newest share counts. If there is none, the
+ * columns that come from a filing are null.
+ */
 export const buildFloatOutstandingRows = (history: CompanyHistory) => {
   const { company, floats } = history
   const newest = findNewestFloatReport(floats)

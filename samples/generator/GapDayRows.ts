@@ -79,7 +79,12 @@ const afterHoursColumns = ({ afterHours }: GapDayTrading) => ({
   afterhours_volume: mapNullable(afterHours, ({ volume }) => volume),
 })
 
-/** Returns the columns that gap_stats and intraday_runners have in common. */
+/**
+ * Returns the columns that gap_stats and intraday_runners have in common. `gapDay` is the simulated trading of a day
+ * with a price gap. Its `regular` session has prices in ticks, with the time of the high and of the low in seconds
+ * after midnight, and `reference`, the previous close. Some rows are not fully recorded, so that nullable columns also
+ * contain nulls.
+ */
 const gapDayColumns = (history: CompanyHistory, gapDay: GapDayTrading) => {
   const day = getSessionDay(gapDay.session)
   const { close, high, highTime, low, lowTime, open, reference } = gapDay.regular
@@ -113,7 +118,8 @@ const isGapFilled = ({ regular: { high, low, open, reference } }: GapDayTrading)
 
 /**
  * Builds the rows of gap_stats: one for each day with a price gap, with the volumes of premarket and regular trading,
- * and the time at which the price returned to the previous close.
+ * and the time at which the price returned to the previous close: that of the day's low if the price had risen at the
+ * open, and that of its high if it had fallen.
  */
 export const buildGapStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.map((gapDay) => {

@@ -45,30 +45,27 @@ const findStreakEnd = (
 }
 
 /**
- * Creates the case of a company whose closing price was below one dollar for too long. If the company does not regain
- * compliance within two cure periods, the exchange decides to delist it. A company that is delisted by its scenario
- * loses its appeal against this decision; for others, the appeal is still undecided.
+ * Creates the case of a company whose closing price was below one dollar for too long. `day` is the day of the first
+ * notice, and `regainedDay` the day on which the company regained compliance, or null if it has not. It has one cure
+ * period of 180 days for this, which the exchange extends by a second. If it does not regain compliance within both,
+ * the exchange decides to delist it (`delistingDay`), as far as that is before the last day of the market. A company
+ * that is delisted by its scenario loses its appeal against this decision; for others, the appeal is still undecided.
  */
 const makeBidPriceNotice = (day: EpochDay, regainedDay: EpochDay | null, isDelisted: boolean): ListingNotice => {
   const delistingDay = regainedDay === null && lastMarketDay - day > 2 * curePeriodDays + 7
     ? findNextTradingDay(day + 2 * curePeriodDays + 1)
     : null
-  const status = regainedDay !== null
-    ? "resolved"
-    : isDelisted && delistingDay !== null
-    ? "delisted"
-    : delistingDay !== null
-    ? "appealed"
-    : lastMarketDay - day > curePeriodDays
-    ? "extended"
-    : "active"
+  const isExtended = (regainedDay ?? lastMarketDay) - day > curePeriodDays
+  const openStatus = isExtended ? "extended" : "active"
+  const delistingStatus = isDelisted ? "delisted" : "appealed"
+  const unresolvedStatus = delistingDay === null ? openStatus : delistingStatus
   return {
     day,
     kind: "bid_price",
-    deadline: day + ((regainedDay ?? lastMarketDay) - day > curePeriodDays ? 2 * curePeriodDays : curePeriodDays),
+    deadline: day + (isExtended ? 2 * curePeriodDays : curePeriodDays),
     regainedDay,
     hearingDay: delistingDay === null ? null : delistingDay + 45,
-    status,
+    status: regainedDay === null ? unresolvedStatus : "resolved",
     delistingDay,
   }
 }

@@ -23,8 +23,9 @@ const bodyOf = ({ company }: CompanyHistory, { summary, title }: CompanyDocument
   `${title}.\n\n${summary ?? ""} This text, and ${company.name} itself, are made up.`
 
 /**
- * Builds one row of the table `news` for each filing and press release. At random, values such as the body, the author
- * or the URL are missing. A filing without a time is created at about 17:00.
+ * Builds one row of the table `news` for each document of the company, which is either an SEC filing or a press
+ * release. At random, values such as the body, the author or the URL are missing. `created_at` is up to a minute after
+ * the document; if the time of a filing is unknown, it counts as 17:00.
  */
 export const buildNewsRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("news")

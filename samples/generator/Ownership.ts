@@ -73,8 +73,10 @@ interface OwnershipTotals {
 }
 
 /**
- * Adds up the stakes of each group. If the company's filings list no holders, the totals are null, except that the
- * institutions' total is 0 for a listed company.
+ * Adds up the stakes of the company's shareholders by group, in ten-thousandths of its shares. If its filings list no
+ * holders, the totals are null, except that the institutions' total is 0 for a listed company. Owners of ten percent
+ * count as affiliates and as institutions. Institutions that are not listed get a random stake,
+ * which is added to theirs.
  */
 export const sumStakesByGroup = (company: FictionalCompany): OwnershipTotals => {
   const holders = makeHolders(company)

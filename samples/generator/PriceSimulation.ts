@@ -62,9 +62,10 @@ const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: Company
   [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
 
 /**
- * Generates random gaps. Those that are within three sessions of a planned event, or next to an earlier random gap, are
- * dropped again. Some companies have a gap with exactly nine times the average volume, which just misses the threshold
- * for a runner: more than nine times.
+ * Generates the scenario's random gaps: days on which the opening price differs from the previous close. Those that are
+ * within three sessions of a planned event, or next to an earlier random gap, are dropped again. Some companies have a
+ * gap with exactly nine times the average volume, which just misses the threshold for an intraday runner: more than
+ * nine times. Changes are fractions: `open` of the previous close, `high` and `close` of the opening price.
  */
 const makeRandomGaps = (random: RandomSource, scenario: CompanyScenario): ReadonlyArray<PriceGap> => {
   const planned = plannedSessions(scenario)

@@ -88,8 +88,9 @@ const sizeColumns = (history: CompanyHistory) => {
 }
 
 /**
- * Builds the company's row, which describes the company on the last day of the market. Returns no rows if institutions
- * hold the company's shares, because the table only contains companies without institutional holders.
+ * Builds the company's row of pump_and_dump_tracker, which describes the company on the last day of the market. Returns
+ * no rows if institutions hold the company's shares, because the table only contains companies without institutional
+ * holders. A liquidation is a day on which the price lost more than half.
  */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history

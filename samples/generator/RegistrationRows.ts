@@ -114,7 +114,11 @@ const salesColumns = ({ deals }: CompanyHistory, day: EpochDay) => ({
   amount_sold_12_months: formatCentsAsDollars(sumShelfSales(deals, day, day - 365)),
 })
 
-/** Builds the row for the shelf registration, which describes it on the last day of the market. */
+/**
+ * Builds the row for the company's shelf registration, under which it may sell shares up to an amount. The row
+ * describes the shelf on the last day of the market. Returns a list with this row, or an empty list if there is no
+ * shelf.
+ */
 const makeShelfRows = (history: CompanyHistory, document: CompanyDocument) => {
   const { company, deals, shelf } = history
   if (shelf === null) return []
@@ -133,7 +137,11 @@ const makeShelfRows = (history: CompanyHistory, document: CompanyDocument) => {
   }]
 }
 
-/** Builds the row for a sale under the shelf registration, which describes the shelf on the day of the sale. */
+/**
+ * Builds the row for a sale of shares (`deal`) under the shelf registration, which describes the shelf on the day of
+ * the sale. `document` is the filing of the sale. In an at-the-market sale (`atm`), the number of shares is not known
+ * in advance.
+ */
 const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: CapitalRaise) => {
   const remaining = (history.shelf?.amountCents ?? 0) - sumShelfSales(history.deals, deal.day)
   const atm = deal.kind === "atm"

@@ -133,8 +133,10 @@ const defaults = {
 } as const satisfies Partial<CompanyScenario>
 
 /**
- * A large company with a stable price and institutional holders. Affiliates hold exactly 0%. `pricePath` lists trading
- * sessions by number, with the price in dollars, and prices between them are interpolated. `shares` are in thousands.
+ * Plans a large company with a stable price and institutional holders. Affiliates hold exactly 0%. Everything that is
+ * not listed here is as in most companies (`defaults`). `pricePath` lists trading sessions by number, with the price in
+ * dollars, and prices between them are interpolated. `shares` are in thousands. The only planned gap is a fall by 11%
+ * on bad earnings.
  */
 const largeCap = (random: RandomSource): CompanyScenario => ({
   ...defaults,
@@ -242,9 +244,10 @@ const withdrawnSplit = (random: RandomSource): CompanyScenario => ({
 })
 
 /**
- * A company that goes through price spikes, dilution, a bid-price deficiency, a reverse split that restores compliance,
- * and a symbol change. All events happen at fixed session numbers, shifted by the same random number for each company
- * (`at`), so that their order and distances are the same.
+ * Plans a company that goes through price spikes, dilution, a bid-price deficiency, a reverse split that restores
+ * compliance, and a symbol change. All events happen at fixed session numbers, shifted by the same random number for
+ * each company (`at`), so that their order and distances are the same. `makeGap` plans a day on which the price opens
+ * higher than it closed before, by a fraction such as 0.85. Capital raises (`raises`) follow some of these days.
  */
 const fullLifecycle = (random: RandomSource): CompanyScenario => {
   const shift = random.integer(-12, 12)
@@ -274,8 +277,9 @@ const fullLifecycle = (random: RandomSource): CompanyScenario => {
 }
 
 /**
- * A company that repeatedly sells shares under its shelf registration: on each of five days its price jumps (`gaps`),
- * and on the next day it sells new shares (`raises`), whose number is `dilution` times that of the existing ones.
+ * Plans a company that repeatedly sells shares under its shelf registration: on each of five days its price jumps
+ * (`gaps`), and on the next day it sells new shares (`raises`), whose number is `dilution` times that of the existing
+ * ones. `at` returns a random session near the given one.
  */
 const serialIssuer = (random: RandomSource): CompanyScenario => {
   const at = (session: number) => session + random.integer(-15, 15)
@@ -303,7 +307,7 @@ const serialIssuer = (random: RandomSource): CompanyScenario => {
 }
 
 /**
- * A small company that is promoted after its IPO and then loses most of its value in a single day, in the session
+ * Plans a small company that is promoted after its IPO and then loses most of its value in a single day, in the session
  * `crash`. Until then, its price rises to `times` the price at the IPO. In a gap, `open` is the change from the
  * previous close to the opening price, and `high` and `close` are changes from the opening price, all as fractions.
  */

@@ -37,7 +37,10 @@ const termColumns = (
   }
 }
 
-/** Builds one row for each step of the company's split that a document announces. */
+/**
+ * Builds the rows of split_status: one for each step of the company's split, from the vote to the split or its
+ * withdrawal, that has happened. Each step is announced by a document, which is found by its key.
+ */
 export const buildSplitStatusRows = (history: CompanyHistory) => {
   const { company } = history
   const { split } = company.scenario

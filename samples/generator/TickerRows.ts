@@ -45,8 +45,9 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
 }
 
 /**
- * Builds the rows of ticker_changes: one for each change of the company's symbol. For companies with several changes,
- * also adds changes that the API must ignore.
+ * Builds the rows of ticker_changes: one for each change of the company's symbol (`renamesOf`), from the symbol
+ * `former` to the symbol `next`. It is recorded on the evening of the day, New York time. For companies with several
+ * changes, also adds changes that the API must ignore.
  */
 export const buildTickerChangesRows = (history: CompanyHistory) => {
   const { company } = history

@@ -34,7 +34,10 @@ const loadSearchLibrary = Effect.gen(function* () {
   return `/*!\n${license.trim()}\n*/\n${code.replace(/^\/\/# sourceMappingURL=.*$/m, "")}`
 })
 
-/** Loads the scripts and style sheets that pages refer to, including the search library. */
+/**
+ * Loads the scripts and style sheets that pages refer to, including the search library. Scripts import the library by
+ * the name of its npm package, which browsers cannot resolve, so the name is replaced by the library's file name.
+ */
 export const loadAssets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

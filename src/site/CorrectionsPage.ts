@@ -71,7 +71,10 @@ const renderFields = ({ dataset, fields }: DatasetCounts) => {
   return markup`${table}${others > 0 && markup`<p>And ${others} more, less often.</p>`}`
 }
 
-/** Renders the table of correction delays for a dataset. */
+/**
+ * Renders the table of correction delays for a dataset: how many rows were corrected within each delay, such as a day,
+ * in the last 30 days and in total.
+ */
 const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
   renderTable(
     [

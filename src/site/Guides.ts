@@ -60,7 +60,10 @@ export interface Guide {
   readonly source: string
 }
 
-/** Reads all guides, in navigation order. */
+/**
+ * Reads all guides, in navigation order. In their text, the API's default address is replaced by the address of this
+ * service, unless that is empty.
+ */
 export const readGuides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -47,8 +47,8 @@ export const createToken = (name: string, scope: "admin" | "read" | "support", e
   createAdminToken({ name, scope, expires, created_by: "test" })
 
 /**
- * Creates a PostgreSQL role for the admin API, starts the API on a free port with this role, and creates a token of each
- * scope. `makeSettings` returns further settings of the API, which may depend on the port.
+ * Creates a PostgreSQL role for the admin API, starts the API on a free port with this role, and creates a token of
+ * each scope. `makeSettings` returns further settings of the API, which may depend on the port.
  */
 const adminLayer = (makeSettings: (port: number) => Readonly<Record<string, string>>) =>
   Layer.effect(

@@ -174,10 +174,10 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
 const checkedTextStyles = new Set<string>()
 
 /**
- * Returns the text styles on the page that have not been checked yet. A style is a text that joins the colors, the font,
- * and the backgrounds behind an element: two elements with the same style have the same contrast, so one of them is
- * enough. The script, which runs in the page, stores one element for each style in the global variable `newLooks`, which
- * axe reads.
+ * Returns the text styles on the page that have not been checked yet. A style is a text that joins the colors, the
+ * font, and the backgrounds behind an element: two elements with the same style have the same contrast, so one of them
+ * is enough. The script, which runs in the page, stores one element for each style in the global variable `newLooks`,
+ * which axe reads.
  */
 const findUncheckedTextStyles = (page: Page) =>
   runInBrowser(() =>
@@ -236,9 +236,9 @@ export const findHorizontalOverflow = (page: Page) =>
 
 /**
  * Moves through the page with the Tab key. Returns the elements that cannot be reached or that do not show the focus,
- * each as a line. A first script in the page lists the elements that should be reachable (`focusable`), and from then on
- * notes each element that gets the focus (`reached`), those that do not show it (`dim`), and whether the focus has come
- * back to an element (`isOver`): then, the Tab key has gone through the whole page.
+ * each as a line. A first script in the page lists the elements that should be reachable (`focusable`), and from then
+ * on notes each element that gets the focus (`reached`), those that do not show it (`dim`), and whether the focus has
+ * come back to an element (`isOver`): then, the Tab key has gone through the whole page.
  */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
   // Waits for the next layout, which removes boxes that no longer scroll from the tab order.

@@ -49,7 +49,8 @@ const send = (response: ServerResponse, reply: FeedStubReply) => {
 
 /**
  * Starts the server, which stops when the scope closes. `respond` returns the reply to a request, whose `index` is
- * counted from 0. Returns the server's URL, the requests that it has received so far, and a function that stops it early.
+ * counted from 0. Returns the server's URL, the requests that it has received so far, and a function that stops it
+ * early.
  */
 export const startChangeFeedStub = (respond: (request: FeedStubRequest, index: number) => FeedStubReply) =>
   Effect.acquireRelease(

@@ -49,9 +49,9 @@ export const assertBooleanFilter = Effect.fnUntraced(
 )
 
 /**
- * Asserts that each allowed value of the filter `name` finds its row, ignoring case (D33), that several values separated
- * by commas find the rows of all of them, and that other values are refused with a message that contains `messagePart`.
- * `rows` are pairs of a value and the key of the test's row that has it, in the order of the list.
+ * Asserts that each allowed value of the filter `name` finds its row, ignoring case (D33), that several values
+ * separated by commas find the rows of all of them, and that other values are refused with a message that contains
+ * `messagePart`. `rows` are pairs of a value and the key of the test's row that has it, in the order of the list.
  */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
@@ -79,9 +79,9 @@ export const assertEnumFilter = Effect.fnUntraced(
 )
 
 /**
- * Asserts that the filters `min_` and `max_` of a column include their bounds, compare decimals exactly, and never match
- * null (D9). `values` are the column's different values in ascending order, and `keys` the keys of their rows in the
- * same order.
+ * Asserts that the filters `min_` and `max_` of a column include their bounds, compare decimals exactly, and never
+ * match null (D9). `values` are the column's different values in ascending order, and `keys` the keys of their rows in
+ * the same order.
  */
 export const assertRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, ascending: {

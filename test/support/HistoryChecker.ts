@@ -202,9 +202,9 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
 
 /**
  * Checks that replaying the changes in order reproduces each complete response and, in the end, the tables (0114,
- * 0115). `copies` are the tables as replayed so far: by dataset, the token of each row by its key. Before the changes at
- * each `recorded_at`, they are compared with the responses for earlier times. `pending` are the complete responses in
- * order of time, and `next` is the index of the first that was not compared yet.
+ * 0115). `copies` are the tables as replayed so far: by dataset, the token of each row by its key. Before the changes
+ * at each `recorded_at`, they are compared with the responses for earlier times. `pending` are the complete responses
+ * in order of time, and `next` is the index of the first that was not compared yet.
  */
 const checkReplay = ({ responses, changes, tables }: ObservedHistory) => {
   const violations: Array<string> = []

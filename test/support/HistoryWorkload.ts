@@ -392,8 +392,8 @@ const decodePage = Schema.decodeUnknownSync(Schema.fromJsonString(FeedPage))
 const symbolColumns = ["ticker", "old_ticker", "new_ticker"]
 
 /**
- * Converts a change of the feed to the form that is checked. `recorded_at` has microseconds, which `Date.parse` ignores:
- * they are the digits 23 to 25 of the text. The column that has a row's token is different in each dataset.
+ * Converts a change of the feed to the form that is checked. `recorded_at` has microseconds, which `Date.parse`
+ * ignores: they are the digits 23 to 25 of the text. The column that has a row's token is different in each dataset.
  */
 const toObservedChange = (change: typeof FeedChange.Type): ObservedChange => {
   const { before, cursor, dataset, key, kind, recorded_at, row } = change
@@ -432,9 +432,9 @@ const consumerFilters: ReadonlyArray<ConsumerFilter> = [
 ]
 
 /**
- * Creates the memory of a consumer: how far it has read the feed, and all changes that it has received since each of its
- * restarts (`segments`). `receive` adds changes and moves the position. `store` keeps the position, as a real consumer
- * does in its database, and `restart` goes back to the position that was stored last.
+ * Creates the memory of a consumer: how far it has read the feed, and all changes that it has received since each of
+ * its restarts (`segments`). `receive` adds changes and moves the position. `store` keeps the position, as a real
+ * consumer does in its database, and `restart` goes back to the position that was stored last.
  */
 const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilter) => {
   const segments: Array<{ readonly from: number; readonly identities: Array<string> }> = []
@@ -564,9 +564,9 @@ const readFeed = Effect.fnUntraced(function* ({ request }: Client, choose: Rando
 type Standby = Effect.Success<ReturnType<typeof makeStandbyOf>>
 
 /**
- * Provides a primary and a standby behind one address (`url`), which is that of a proxy. `restart` stops the primary and
- * starts it again. `failOver` kills the primary, promotes the standby, and directs the proxy to it. Then there is no
- * standby until `addStandby` creates one.
+ * Provides a primary and a standby behind one address (`url`), which is that of a proxy. `restart` stops the primary
+ * and starts it again. `failOver` kills the primary, promotes the standby, and directs the proxy to it. Then there is
+ * no standby until `addStandby` creates one.
  */
 const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
   const fs = yield* FileSystem.FileSystem
@@ -613,8 +613,8 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
 })
 
 /**
- * Starts `count` service processes on the database at `url`. Returns a client, which sends each request with the API key
- * to a random process, and `killOne`, which kills the process with this index and starts another on the same port.
+ * Starts `count` service processes on the database at `url`. Returns a client, which sends each request with the API
+ * key to a random process, and `killOne`, which kills the process with this index and starts another on the same port.
  */
 const makeServices = Effect.fnUntraced(function* (url: string, key: string, count: number, record: HistoryRecord) {
   const scope = yield* Effect.scope

@@ -96,9 +96,9 @@ const makeValue = (table: string, column: string, type: string) =>
     (type.startsWith("timestamp") ? "timestamptz '2014-01-01Z' + make_interval(mins => g)" : "g")
 
 /**
- * Inserts ten times `smallRowCount` rows into every table whose row count is not limited, so that a migration that reads
- * or rewrites a table is noticed. The datasets and the tables that others refer to are filled first. Then, `columns` has
- * the columns of all tables that are still empty, which are filled with generated values.
+ * Inserts ten times `smallRowCount` rows into every table whose row count is not limited, so that a migration that
+ * reads or rewrites a table is noticed. The datasets and the tables that others refer to are filled first. Then,
+ * `columns` has the columns of all tables that are still empty, which are filled with generated values.
  */
 export const fillTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -149,8 +149,9 @@ const shorten = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 8
 
 /**
  * Runs the statements of a migration in an open transaction. `before` are the relations that existed before it. Returns
- * one line for each statement that would block writes for long: because it touches many rows while the transaction holds
- * a lock that blocks writes, changes many rows, or locks a table explicitly, or because a large table was rewritten.
+ * one line for each statement that would block writes for long: because it touches many rows while the transaction
+ * holds a lock that blocks writes, changes many rows, or locks a table explicitly, or because a large table was
+ * rewritten.
  */
 const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
   const sql = yield* SqlClient.SqlClient
@@ -232,10 +233,10 @@ const refusesTransaction = (statement: string) =>
     ))
 
 /**
- * Checks a migration that runs outside of a transaction, so that an interruption leaves it incomplete: the next run, which
- * starts again with the first statement, must complete it. Interrupts the migration after each statement and during an
- * index build, and returns one line for each case in which the next run does not lead to the same schema. Also reports
- * statements that could run in a transaction.
+ * Checks a migration that runs outside of a transaction, so that an interruption leaves it incomplete: the next run,
+ * which starts again with the first statement, must complete it. Interrupts the migration after each statement and
+ * during an index build, and returns one line for each case in which the next run does not lead to the same schema.
+ * Also reports statements that could run in a transaction.
  */
 const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient

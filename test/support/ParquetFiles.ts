@@ -150,8 +150,8 @@ export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Reado
       const read = (bound: Uint8Array | undefined) => bound === undefined ? undefined : fromBytes(bound, element)
       const [minimum, maximum] = [read(statistics?.field_6), read(statistics?.field_5)]
       /**
-       * Whether `bound` is a shortened text beside the actual extreme value: below the minimum (`order` is -1), or above
-       * the maximum (1).
+       * Whether `bound` is a shortened text beside the actual extreme value: below the minimum (`order` is -1), or
+       * above the maximum (1).
        */
       const isCut = (bound: Comparable | undefined, actual: Comparable | undefined, order: number) =>
         isText(bound) && isText(actual) && bound.length <= maxTextBytes && actual.length > maxTextBytes &&
@@ -177,8 +177,8 @@ export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Reado
 const toText = (value: unknown) => value instanceof Uint8Array ? new TextDecoder().decode(value) : value
 
 /**
- * Converts a physical Parquet value to the value that it has in the API's JSON: a decimal to text, days and microseconds
- * since 1970 to a date and a time at -05:00, and bytes to text.
+ * Converts a physical Parquet value to the value that it has in the API's JSON: a decimal to text, days and
+ * microseconds since 1970 to a date and a time at -05:00, and bytes to text.
  */
 const toJsonValue = (value: unknown, { logical_type: logical, scale = 0 }: SchemaElement): unknown => {
   if (value === null || value === undefined) return null

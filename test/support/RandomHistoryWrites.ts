@@ -126,10 +126,10 @@ export const makeMarkerStatement = (writer: number, token: string) =>
   makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
 
 /**
- * Chooses a random statement on one of the history tables, with 1 to 20 keys. Each row version that it writes gets a new
- * token from `makeToken`, with which the version is recognized later. `effect` says what the caller must record: rows
- * with new tokens (`writes`), removed rows (`removes`), or an emptied table (`truncates`). An update that sets a token to
- * itself ("same") returns no rows, because the history must not record it.
+ * Chooses a random statement on one of the history tables, with 1 to 20 keys. Each row version that it writes gets a
+ * new token from `makeToken`, with which the version is recognized later. `effect` says what the caller must record:
+ * rows with new tokens (`writes`), removed rows (`removes`), or an emptied table (`truncates`). An update that sets a
+ * token to itself ("same") returns no rows, because the history must not record it.
  */
 export const chooseStatement = (choose: RandomChooser, makeToken: () => string): HistoryStatement => {
   const table = choose(historyTables)

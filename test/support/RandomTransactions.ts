@@ -8,10 +8,10 @@ import { formatReportedSharesInsert, reportedSharesKey } from "./ReportedShares.
 export const range = (length: number) => Array.from({ length }, (_, index) => index)
 
 /**
- * Chooses a random statement (`text`) and its sort key (`order`). Transactions run their statements in the order of these
- * keys, so that two transactions never wait for each other's rows. The statement inserts, updates, moves or deletes rows
- * of a few symbols and days in one of three datasets, so that transactions often touch the same rows. "former" stands
- * for former symbols, and "rename" for ticker changes.
+ * Chooses a random statement (`text`) and its sort key (`order`). Transactions run their statements in the order of
+ * these keys, so that two transactions never wait for each other's rows. The statement inserts, updates, moves or
+ * deletes rows of a few symbols and days in one of three datasets, so that transactions often touch the same rows.
+ * "former" stands for former symbols, and "rename" for ticker changes.
  */
 const chooseStatement = (choose: RandomChooser) => {
   const ticker = choose(["AAA", "BBB", "CCC"])
@@ -73,8 +73,8 @@ const chooseStatement = (choose: RandomChooser) => {
 const rollBack = Effect.fail("abandoned" as const)
 
 /**
- * Runs a transaction with one to eight statements. The statements from `first` to `second` run in a nested transaction (a
- * savepoint), which is rolled back unless `keepsMiddle` is true. In one of four cases (`isAbandoned`), the whole
+ * Runs a transaction with one to eight statements. The statements from `first` to `second` run in a nested transaction
+ * (a savepoint), which is rolled back unless `keepsMiddle` is true. In one of four cases (`isAbandoned`), the whole
  * transaction is rolled back at its end.
  */
 export const writeRandomTransaction = Effect.fnUntraced(function* (choose: RandomChooser) {

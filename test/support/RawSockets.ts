@@ -104,9 +104,9 @@ export interface RawConnection {
 }
 
 /**
- * Opens a connection whose client side stays open until the scope closes, even if the server has closed its side. Returns
- * the socket, a function that returns all bytes received so far, and `ended`, which completes when the server has closed
- * the connection, and dies if it does not within `responseTimeout`.
+ * Opens a connection whose client side stays open until the scope closes, even if the server has closed its side.
+ * Returns the socket, a function that returns all bytes received so far, and `ended`, which completes when the server
+ * has closed the connection, and dies if it does not within `responseTimeout`.
  */
 export const openConnection = (port: number) =>
   Effect.acquireRelease(

@@ -147,9 +147,9 @@ const makeOwnershipResults = (query: AddingQuery) => {
 const toTexts = (value: unknown) => Array.isArray(value) ? value.map(String) : [String(value)]
 
 /**
- * Returns a filter's condition in the simplest possible SQL, even if that cannot use an index. `name` is the column, and
- * `value` the decoded parameter: a list for the operators `oneOf…` and `hasElement`, and otherwise one value. Days begin
- * at midnight in the API's time zone, -05:00.
+ * Returns a filter's condition in the simplest possible SQL, even if that cannot use an index. `name` is the column,
+ * and `value` the decoded parameter: a list for the operators `oneOf…` and `hasElement`, and otherwise one value. Days
+ * begin at midnight in the API's time zone, -05:00.
  */
 const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name: string, value: unknown) => {
   const column = sql(name)
@@ -358,8 +358,8 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
 /**
  * The reference implementations of all lists, by path, such as `/v1/news`.
  *
- * They are built from the service's own declarations. The handlers of the endpoints are created with `recorder` in place
- * of the factory that serves lists: it creates for each list a handler that serves nothing, and stores the list's
+ * They are built from the service's own declarations. The handlers of the endpoints are created with `recorder` in
+ * place of the factory that serves lists: it creates for each list a handler that serves nothing, and stores the list's
  * reference implementation for it. Then, the handler of each endpoint of the API leads to its list. Endpoints that are
  * not lists have none.
  */

@@ -29,8 +29,8 @@ export const arbitraryHostileText = Arbitrary.map(
 export const arbitraryJson = Arbitrary.schema(Schema.Json)
 
 /**
- * Asserts that all elements are closed, all attributes are quoted, and all entities are known. Removes each correct tag,
- * and keeps the names of the open elements in a stack, so that afterwards the text must have no `<` or `>` left.
+ * Asserts that all elements are closed, all attributes are quoted, and all entities are known. Removes each correct
+ * tag, and keeps the names of the open elements in a stack, so that afterwards the text must have no `<` or `>` left.
  */
 export const assertWellFormedMarkup = (markup: string) => {
   const open: Array<string> = []

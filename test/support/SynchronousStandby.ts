@@ -21,8 +21,8 @@ const waitUntil = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds:
  * Creates a standby of a running primary, and waits until it streams changes. Stops the primary, copies its data
  * directory, starts the primary again, and starts the standby on the copy.
  *
- * Replication runs through the proxy `link`, which tests can stall. `synchronous` makes each commit wait for the standby,
- * `waitUntilComplete` waits until the standby has everything, and `promote` makes it a primary.
+ * Replication runs through the proxy `link`, which tests can stall. `synchronous` makes each commit wait for the
+ * standby, `waitUntilComplete` waits until the standby has everything, and `promote` makes it a primary.
  */
 export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   const fs = yield* FileSystem.FileSystem

@@ -15,9 +15,10 @@ import { connect, createServer, type Socket } from "node:net"
 import { Transform } from "node:stream"
 
 /**
- * Starts a proxy on a free port that forwards to the port `first` of this machine. It stops when the scope closes. A pair
- * consists of the sockets to the client and to the server of one connection. The functions that it returns are described
- * below; `connections` and `cuts` return how many connections there were, and how many of them `cutBefore` has cut.
+ * Starts a proxy on a free port that forwards to the port `first` of this machine. It stops when the scope closes. A
+ * pair consists of the sockets to the client and to the server of one connection. The functions that it returns are
+ * described below; `connections` and `cuts` return how many connections there were, and how many of them `cutBefore`
+ * has cut.
  */
 export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   const pairs = new Set<readonly [Socket, Socket]>()
