@@ -22,7 +22,9 @@ const sumOf = (made: Partial<MadeInstance>) => {
     : cover.classes.reduce((sum, { shares }) => sum + shares, 0)
 }
 
-const [classA, classB] = ["us-gaap:CommonClassAMember", "us-gaap:CommonClassBMember"]
+const classA = "us-gaap:CommonClassAMember"
+const classB = "us-gaap:CommonClassBMember"
+const classC = "us-gaap:CommonClassCMember"
 const two = [{ member: classA, shares: 300 }, { member: classB, shares: 20 }]
 
 const otherSecurities = [
@@ -49,6 +51,8 @@ const otherSecurities = [
 
 /** Titles of securities that may or may not be common shares. */
 const unclearSecurities = [
+  "acme:NonAffiliateCommonStockMember",
+  "acme:PIPEClassACommonStockMember",
   "acme:SeriesAMember",
   "acme:OrdinarySharesRepresentedByAmericanDepositarySharesMember",
   "acme:OrdinarySharesUnderlyingWarrantsMember",
@@ -184,7 +188,7 @@ describe("The cover of an instance", () => {
     const members = [
       "acme:CommonStockAndPreferredStockPurchaseRightsMember",
       "acme:SubordinateVotingSharesMember",
-      "acme:ClassAOrdinarySharesIncludedAsPartOfTheUnitsMember",
+      "acme:ClassBOrdinarySharesIncludedAsPartOfTheUnitsMember",
       "acme:SeriesCCommonStockMember",
     ]
     assert.strictEqual(sumOf({ counts: members.map((member) => ({ shares: 10, member })) }), 10 * members.length)
@@ -227,7 +231,7 @@ describe("The cover of an instance", () => {
     const sumWith = (member: string, title: string) =>
       sumOf({ counts: [two[0] ?? { shares: 0 }, { shares: 20, member }], listings: [{ member, title }] })
     assert.strictEqual(sumWith("acme:SecurityTwoMember", "Class B common shares, no par value"), 320)
-    assert.strictEqual(sumWith("acme:SeriesAMember", "Series A Common Stock"), 320)
+    assert.strictEqual(sumWith("acme:SeriesBMember", "Series B Common Stock"), 320)
     assert.strictEqual(sumWith("acme:SecurityTwoMember", "5% preferred stock"), 300)
     assert.strictEqual(sumWith("acme:SecurityTwoMember", "Warrants to purchase common stock"), 300)
     assert.isUndefined(sumWith("acme:SecurityTwoMember", "American depositary shares, each representing one share"))
@@ -252,9 +256,17 @@ describe("The cover of an instance", () => {
       const unreadable = `is stated for ${common.member} and ${member}, which may be one class`
       assert.deepInclude(read({ counts: [common, { shares: 20, member }] }), { classes: [], unreadable })
     }
-    const sum = `is stated for ${common.member}, which is the sum of the others`
-    assert.deepInclude(read({ counts: [{ ...common, shares: 320 }, ...two] }), { classes: [], unreadable: sum })
-    assert.strictEqual(sumOf({ counts: [common, ...two] }), 620)
+    for (const name of ["AcmeClassA", "SeriesACommonStock", "AcmeClassACommonStock"]) {
+      assert.isUndefined(
+        sumOf({ counts: [{ shares: 300, member: classA }, { shares: 20, member: `acme:${name}Member` }] }),
+      )
+    }
+    const [first, second] = ["acme:SunClassACommonStockMember", "acme:MoonClassACommonStockMember"]
+    assert.strictEqual(sumOf({ counts: [{ shares: 300, member: first }, { shares: 20, member: second }] }), 320)
+    // Plain common stock beside classes A and B is their sum.
+    assert.strictEqual(sumOf({ counts: [{ ...common, shares: 320 }, ...two] }), 320)
+    assert.isUndefined(sumOf({ counts: [common, ...two] }))
+    assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: classB }, { shares: 3, member: classC }] }), 323)
     for (const name of ["CommonClassB", "NonvotingCommonStock", "SeriesBCommonStock"]) {
       assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: `acme:${name}Member` }] }), 320)
     }
@@ -334,6 +346,11 @@ describe("The cover of an instance", () => {
       { member: classB, symbol: "N/A" },
     ]
     assert.deepStrictEqual(read({ counts: two, listings })?.classes.map(({ symbol }) => symbol), ["ACME", null])
+    for (const [stated, symbol] of [["acme.b", "ACME.B"], ["None", null], ["n.a.", null], ["NA", "NA"]] as const) {
+      const counts = [{ member: classB, shares: 20 }]
+      const listed = read({ counts, listings: [{ member: classB, symbol: stated }] })
+      assert.deepStrictEqual(listed?.classes.map((one) => one.symbol), [symbol])
+    }
   })
 
   const plain = makeInstance({ cik, counts: two })
@@ -433,8 +450,8 @@ describe("Random instances", () => {
 
   const securities = {
     common: [
-      classA,
       classB,
+      classC,
       "us-gaap:CommonStockMember",
       "a:NonvotingCommonSharesMember",
       "a:SubordinateSharesMember",

@@ -51,10 +51,10 @@ export interface ClassName {
    */
   readonly identity: string
   /**
-   * Whether the identifying words could also describe the company's only class, as in `AcmeCorpCommonStock` and
-   * `VotingCommonStock`.
+   * The identifying words without those that may be only an addition to the name of the class. It is empty for
+   * `AcmeCorpCommonStock` and `VotingCommonStock`, and `a` for `AcmeClassA` and `SeriesACommonStock`.
    */
-  readonly mayBeOnlyClass: boolean
+  readonly shortIdentity: string
 }
 
 /** The role of a word in a class name. Words that are not in the vocabulary have the role `name`. */
@@ -107,7 +107,8 @@ const vocabulary: ReadonlyArray<readonly [Role, string]> = [
   ["treasury", "treasury"],
   ["valueless", "golden deferred phantom mandatory"],
   ["part", "restricted redeemable nonredeemable founder sponsor public private earnout escrow forfeitable"],
-  ["part", "vested unvested nonvested exchangeable registry"],
+  ["part", "vested unvested nonvested exchangeable registry pipe"],
+  ["part", "affiliate affiliated nonaffiliate nonaffiliated unaffiliated"],
   ["special", "special"],
   ["voting", "voting"],
   ["class", "class classes cl"],
@@ -446,15 +447,19 @@ const isTotal = (words: ReadonlyArray<Word>) => {
 
 const identityRoles: ReadonlySet<Role> = new Set(["name", "letter", "number", "series", "votes", "voting", "detail"])
 
+/** Roles of words that may be left out of the name of a class, as the company's name may be. */
+const additions: ReadonlySet<Role> = new Set(["name", "series", "voting"])
+
 /** Interprets the local name of an XBRL member, such as `CommonClassA`. */
 export const readClassName = (member: string): ClassName => {
   const words = readWords(member.replace(/(?:Member|Domain)$/, ""))
   const phrase = parsePhrase(words)
   const distinct = [...phrase.before, ...phrase.core, ...phrase.after]
     .filter(({ role }) => identityRoles.has(role) || role === "convertible" || role === "special")
+  const join = (words: ReadonlyArray<Word>) => Array.from(new Set(words.map(({ text }) => text))).toSorted().join(" ")
   return {
     kind: isTotal(words) ? "total" : applyLink(classifyCore(phrase), phrase),
-    identity: Array.from(new Set(distinct.map(({ text }) => text))).toSorted().join(" "),
-    mayBeOnlyClass: distinct.every(({ role }) => role === "name" || role === "voting"),
+    identity: join(distinct),
+    shortIdentity: join(distinct.filter(({ role }) => !additions.has(role))),
   }
 }

@@ -75,11 +75,28 @@ const findUnclear = (shares: ReadonlyArray<Member>, undescribed: ReadonlyArray<M
   return areOnlyShares ? undefined : undescribed[0]
 }
 
-/** Returns members whose names may refer to the same class, or undefined if there are none. */
+/**
+ * Returns members whose names may refer to the same class, or undefined if there are none. `CommonClassA` may be the
+ * same as `AcmeClassA`, but `AcmeClassA` and `OtherClassA` are the classes of two tracking stocks.
+ */
 const findRepeated = (members: ReadonlyArray<Member>) => {
-  const isBare = members.some(({ identity, kind }) => kind === "common" && identity === "")
-  const groups = Map.groupBy(members, ({ identity, mayBeOnlyClass }) => isBare && mayBeOnlyClass ? "" : identity)
+  const short = new Set(members.flatMap(({ identity, shortIdentity }) => identity === shortIdentity ? [identity] : []))
+  const groups = Map.groupBy(
+    members,
+    ({ identity, shortIdentity }) => short.has(shortIdentity) ? shortIdentity : identity,
+  )
   return Array.from(groups.values()).find(({ length }) => length > 1)
+}
+
+/**
+ * Splits the members for common shares into classes and totals. Plain common stock beside class A and another class
+ * with a letter stands for all classes together. Otherwise, it is a class itself, as in `CommonStock` and `ClassB`.
+ */
+const separateTotals = (members: ReadonlyArray<Member>) => {
+  const letters = new Set(members.map(({ shortIdentity }) => shortIdentity).filter((text) => /^[a-z]$/.test(text)))
+  const isTotal = ({ identity, kind }: Member) =>
+    kind === "common" && identity === "" && letters.has("a") && letters.size > 1
+  return { classes: members.filter((member) => !isTotal(member)), totals: members.filter(isTotal) }
 }
 
 /**
@@ -103,11 +120,11 @@ export const chooseMembers = (
   const [common, shares, undescribed] = [select("common"), select("common", "class"), select("series", "shares")]
   const units = select("commonUnit", "classUnit", "unit")
   const receipts = select("depositaryUnit")
-  const [totals, others] = [getNames(select("total")), getNames(select("other"))]
+  const { classes: added, totals: plain } = separateTotals([...shares, ...undescribed])
+  const [totals, others] = [getNames([...select("total"), ...plain]), getNames(select("other"))]
   const [unclear = findUnclear(shares, undescribed)] = select("unclear", "unknown")
   if (unclear !== undefined) return `is stated for ${unclear.name}, which may not be common shares`
-  const added = [...shares, ...undescribed]
-  const repeated = findRepeated(added)
+  const repeated = findRepeated([...shares, ...undescribed])
   if (repeated !== undefined) return `is stated for ${getNames(repeated).join(" and ")}, which may be one class`
   const [unit] = units
   if (added.length > 0) {

@@ -198,10 +198,14 @@ const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: 
 }
 
 /**
- * Returns the symbol if there is exactly one, or null otherwise. Filers write `None` or `N/A` for an unlisted class.
+ * Returns the symbol if there is exactly one, or null otherwise. Filers write `None` or `N/A` for an unlisted class, and
+ * some write symbols in lowercase.
  */
 const findSymbol = (texts: ReadonlySet<string> = new Set()) => {
-  const [symbol, ...others] = Array.from(texts).filter((text) => /^(?!NONE$)[A-Z][A-Z0-9.-]{0,9}$/.test(text))
+  const symbols = new Set(Array.from(texts, (text) => text.toUpperCase()))
+  const [symbol, ...others] = Array.from(symbols).filter((text) =>
+    /^(?!(?:NONE|N\.A\.?)$)[A-Z][A-Z0-9.-]{0,9}$/.test(text)
+  )
   return symbol === undefined || others.length > 0 ? null : symbol
 }
 
@@ -310,7 +314,7 @@ const selectTotal = (cover: CoverFacts, cik: string, newest: NewestCounts): Cove
  * Returns the counts of the classes of common shares. The classes are those with a count for any date and those that
  * the cover page lists under a title for common shares. Each must have exactly one count for the newest date;
  * otherwise, their sum would be too low. If the cover page also states a total, it must be that sum. If one of three or
- * more classes is the sum of the others, it is a total with another name, so the counts are unreadable.
+ * more classes is the sum of the others, it is a total with another name.
  *
  * @param counts the counts for all dates
  */
@@ -332,10 +336,9 @@ const selectClasses = (
   // If `named` is shorter than `members`, an older count is for all shares. Its relation to the classes is unclear.
   if (named.length < members.length || lacksCounts) return refuse("is not stated once for each class on one date")
   if (totals.some(({ shares }) => shares !== sumShares(added))) return refuse(notTheSum)
-  const hidden = added.length > 2 ? added.find(({ shares }) => shares * 2 === sumShares(added)) : undefined
-  if (hidden !== undefined) return refuse(`is stated for ${hidden.member}, which is the sum of the others`)
+  const hiddenTotal = added.length > 2 ? added.find(({ shares }) => shares * 2 === sumShares(added)) : undefined
   const others = readCounts(chosen.others).filter(({ shares }) => shares > 0)
-  return { date, classes: added, ...(others.length > 0 && { others }) }
+  return { date, classes: added.filter((one) => one !== hiddenTotal), ...(others.length > 0 && { others }) }
 }
 
 /**
