@@ -198,8 +198,8 @@ const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: 
 }
 
 /**
- * Returns the symbol if there is exactly one, or null otherwise. Filers write `None` or `N/A` for an unlisted class, and
- * some write symbols in lowercase.
+ * Returns the symbol if there is exactly one, or null otherwise. Filers write `None` or `N/A` for an unlisted class.
+ * Some write symbols in lowercase.
  */
 const findSymbol = (texts: ReadonlySet<string> = new Set()) => {
   const symbols = new Set(Array.from(texts, (text) => text.toUpperCase()))
