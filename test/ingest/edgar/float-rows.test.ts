@@ -148,11 +148,19 @@ describe("A share count", () => {
 
   it("is that of the balance sheet if a newer report has no count on its cover (D38)", () => {
     const cover = { end: "2025-04-15", val: 61_000_000, form: "10-Q" }
-    const currentWith = (balance: MadeFact) =>
-      rowsOfText(makeText([cover], [], [balance])).float_outstanding[0]?.["outstanding"]
+    const currentWith = (...balances: ReadonlyArray<MadeFact>) =>
+      rowsOfText(makeText([cover], [], balances)).float_outstanding[0]?.["outstanding"]
     assert.strictEqual(currentWith({ end: "2025-06-25", val: 75_000_000 }), "75000000")
     assert.strictEqual(currentWith({ end: "2025-03-31", val: 75_000_000 }), "61000000")
-    assert.strictEqual(currentWith({ end: "2025-06-25", val: 900_000 }), "61000000", "perhaps one class only")
+    const later = ["2025-06-30", "2025-09-30"].map((end, index) => ({ end, accn: `0000000009-26-00000${index}` }))
+    const currentAfter = (...counts: ReadonlyArray<number>) =>
+      currentWith(...counts.map((val, index) => ({ end: "", ...later[index], val })))
+    for (const [first, second] of [[900_000, 910_000], [600_000_000, 610_000_000]] as const) {
+      assert.isNull(currentAfter(first), "one report may be wrong")
+      assert.strictEqual(currentAfter(first, second), String(second))
+      assert.strictEqual(currentAfter(first, 62_000_000), "62000000")
+    }
+    assert.strictEqual(currentAfter(61_000, 61_500), "61000000", "in thousands")
   })
 
   it("is unknown if the last count was filed years before the newest report (pitfall 6)", () => {
@@ -512,6 +520,36 @@ describe("A share count", () => {
         assessCounts({ facts, filings: [], closes: new Map([["2025-06-30", close]]) }).counts[0]?.reasons
       assert.match(assess(12)?.join("; ") ?? "", /but the close on 2025-06-30 was 12 USD/)
       assert.deepStrictEqual(assess(12 / error), [])
+    },
+  )
+
+  it.each([undefined, 9])(
+    "that may be in thousands is not confirmed by earlier ones in the same unit, with a close of %s (decision 0103)",
+    (close) => {
+      const ends = ["2025-02-15", "2025-05-15", "2025-08-15", "2025-11-15"]
+      const covers = ends.map((end, index) => report(end, 40_123 + index))
+      const accn = "0000000001-26-000003"
+      const float = report("2025-09-30", close === undefined ? 2_100_000_000 : 300_000_000, {
+        accn,
+        filed: "2025-11-20",
+      })
+      const balances = ends.map((end, index) => report(end.replace("15", "01"), 40_100 + index))
+      for (const sheets of [[], balances]) {
+        const facts = decode(makeText(covers, [float], sheets))
+        const closes = new Map(close === undefined ? [] : [["2025-09-30", close]])
+        const { counts } = assessCounts({ facts, filings: [], closes })
+        assert.match(
+          counts.at(-1)?.reasons.join("; ") ?? "",
+          /^gives a price of [\d.]+ USD per share with the public float/,
+        )
+      }
+      // Too many shares to be in thousands: only the float is doubted.
+      const right = covers.map((cover) => ({ ...cover, val: cover.val * 1_000 }))
+      const facts = decode(makeText(right, [{ ...float, val: float.val * 1_000 }]))
+      const closes = new Map([["2025-09-30", close ?? 10]])
+      const { counts, floats } = assessCounts({ facts, filings: [], closes })
+      assert.deepStrictEqual(counts.at(-1)?.reasons, [])
+      assert.strictEqual(floats[0]?.reasons.length, 1)
     },
   )
 

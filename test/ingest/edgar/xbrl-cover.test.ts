@@ -4,7 +4,8 @@ import { Result, Schema } from "effect"
 import { buildInstanceUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/read/XbrlCover.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
-import { makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { listSources, makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { type Decisions, formatDoubtKey } from "../../../src/ingest/edgar/read/Doubt.ts"
 import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import { addInstanceCounts } from "../../../src/ingest/edgar/store/InstanceCounts.ts"
 import { ciks, submissionsOf } from "./Recordings.ts"
@@ -272,30 +273,87 @@ describe("The cover of an instance", () => {
     }
   })
 
-  it("with a class in thousands is compared with the same class of the report before (decision 0103)", () => {
-    const assess = (...reports: ReadonlyArray<readonly [number, number]>) => {
-      const filings = submissionsOf(ciks.apple).filings.slice(0, reports.length).map((filing, index) => ({
-        ...filing,
-        accession: `0001652044-26-00000${index}`,
-        form: "10-Q",
-        filingDate: `2026-0${index * 3 + 2}-10`,
-        reportDate: `2026-0${index * 3 + 1}-30`,
-      }))
-      const instances = filings.map(({ accession, filingDate }, index) => {
-        const [a = 0, b = 0] = reports[index] ?? []
-        const classes = [[classA, a], [classB, b]] as const
-        const date = filingDate.replace(/10$/, "01")
-        const cover = { date, classes: classes.map(([member, shares]) => ({ member, shares, symbol: null })) }
-        return { cik, accession, filingDate, cover }
-      })
-      const facts = addInstanceCounts(makeEmptyFacts(cik), filings, instances)
-      return assessCounts({ facts, filings }).counts.map(({ reasons }) => reasons)
+  /**
+   * Assesses quarterly reports that state these numbers of class A and class B. Undefined stands for a class that the
+   * cover page does not mention. `balances` are the balance sheets in these reports.
+   */
+  const assess = (
+    reports: ReadonlyArray<readonly [number, number | undefined]>,
+    { balances = [], decisions }: {
+      readonly balances?: ReadonlyArray<number>
+      readonly decisions?: Decisions
+    } = {},
+  ) => {
+    const filings = submissionsOf(ciks.apple).filings.slice(0, reports.length).map((filing, index) => ({
+      ...filing,
+      accession: `0001652044-26-00000${index}`,
+      form: "10-Q",
+      filingDate: `2026-0${index * 2 + 2}-10`,
+      reportDate: `2026-0${index * 2 + 1}-30`,
+    }))
+    const instances = filings.map(({ accession, filingDate }, index) => {
+      const [a = 0, b] = reports[index] ?? []
+      const classes = [{ member: classA, shares: a }, ...(b === undefined ? [] : [{ member: classB, shares: b }])]
+      const date = filingDate.replace(/10$/, "01")
+      return { cik, accession, filingDate, cover: { date, classes: classes.map((one) => ({ ...one, symbol: null })) } }
+    })
+    const balanceSheetCounts = filings.flatMap(({ accession, filingDate, form, reportDate }, index) => {
+      const val = balances[index]
+      const path = `us-gaap/CommonStockSharesOutstanding/shares/${accession}/${reportDate}`
+      return val === undefined ? [] : [{ accn: accession, end: reportDate, filed: filingDate, form, path, val }]
+    })
+    const facts = { ...addInstanceCounts(makeEmptyFacts(cik), filings, instances), balanceSheetCounts }
+    const { counts, current } = assessCounts({ facts, filings, decisions })
+    return {
+      current: typeof current === "string" ? current : current.val,
+      reasons: counts.map(({ reasons }) => reasons),
+      /** Builds the decision of an operator who sets the sum of a report to `value`. */
+      correct: (index: number, value: string): Decisions => {
+        const fact = facts.counts[index] ?? assert.fail()
+        const url = listSources(cik, fact)[0]
+        const doubt = { table: "historical_float_pro", column: "outstanding_shares", url, read: String(fact.val) }
+        return new Map([[formatDoubtKey(doubt), { isConfirmed: false, value }]])
+      },
     }
-    assert.deepStrictEqual(assess([58_000_000, 84_000_000], [58_000, 84_000_000]), [[], [
+  }
+
+  it("with a class in thousands is compared with the same class of the report before (decision 0103)", () => {
+    assert.deepStrictEqual(assess([[58_000_000, 84_000_000], [58_000, 84_000_000]]).reasons, [[], [
       "differs from 142000000 on 2026-02-01 as if it were in another unit, such as thousands",
     ]])
     // Shares of one class were converted into shares of the other one.
-    assert.deepStrictEqual(assess([58_000_000, 84_000_000], [58_000, 141_942_000]), [[], []])
+    assert.deepStrictEqual(assess([[58_000_000, 84_000_000], [58_000, 141_942_000]]).reasons, [[], []])
+  })
+
+  it("with a class in thousands is an error even if an operator has corrected the one before (decision 0103)", () => {
+    const reports = [[50_000_000, 10_000_000], [50_000, 10_000_000], [50_100, 10_000_000], [
+      50_200_000,
+      10_000_000,
+    ]] as const
+    for (const balances of [[], [60_000_000, 60_000_000, 60_000_000, 60_000_000]]) {
+      const assessFirst = (count: number, decisions?: Decisions) =>
+        assess(reports.slice(0, count), { balances: balances.slice(0, count), ...(decisions && { decisions }) })
+      const decisions = assessFirst(2).correct(1, "60000000")
+      const { current, reasons } = assessFirst(3, decisions)
+      assert.strictEqual(current, 60_000_000)
+      assert.match(reasons[2]?.[0] ?? "", /as if it were in another unit/)
+      const next = assessFirst(4, decisions)
+      assert.strictEqual(next.current, 60_200_000)
+      assert.deepStrictEqual(next.reasons[3], [])
+    }
+  })
+
+  it("without a class of the report before is doubted, unless the balance sheet confirms it (decision 0103)", () => {
+    const before = [80_000_000, 20_000_000] as const
+    const lack = "lacks a class that has 20000000 shares on 2026-02-01"
+    const forgotten = [before, [80_000_000, undefined], [81_000_000, undefined]] as const
+    const { current, reasons } = assess(forgotten)
+    assert.deepStrictEqual({ current, reasons }, { current: "doubtful", reasons: [[], [lack], [lack]] })
+    const sheets = [100_000_000, 100_000_000, 101_000_000]
+    assert.strictEqual(assess(forgotten, { balances: sheets }).current, "doubtful")
+    // The class was bought back, or converted into the other one.
+    assert.strictEqual(assess(forgotten, { balances: [100_000_000, 80_000_000, 81_000_000] }).current, 81_000_000)
+    assert.deepStrictEqual(assess([before, [99_000_000, undefined]]).reasons, [[], []])
   })
 
   it("names what is not added with its count (D44)", () => {

@@ -69,6 +69,9 @@ const isRounded = (a: number, b: number) =>
  */
 const minCount = 10_000
 
+/** Few companies have more shares than this. A count that is larger is not stated in thousands. */
+const maxUsualCount = 10_000_000_000
+
 /**
  * Limits for prices per share, in US dollars. A price outside of `leastPrice` to `maxUsualPrice` suggests an error:
  * among listed shares, only Berkshire Hathaway's (about 700,000) have ever cost more. A price above `greatestPrice`
@@ -373,9 +376,26 @@ const hasClassError = (a: CompanyFact, b: CompanyFact) =>
   })
 
 /**
+ * Returns the number of shares of the largest class that the earlier cover page states and the later one lacks, or 0
+ * if there is none. Most of them must be missing in the sum, too, because the shares may be converted into those of
+ * another class. The covers must have a class in common; otherwise, the classes may just have other names.
+ */
+const findMissingShares = (a: CompanyFact, b: CompanyFact, splits: ReadonlyArray<KnownSplit>) => {
+  const [earlier, later] = byFactDate(a, b) <= 0 ? [a, b] : [b, a]
+  const [before, after] = [earlier.instance?.shares, later.instance?.shares]
+  if (before === undefined || after === undefined) return 0
+  if (!Array.from(before.keys()).some((member) => after.has(member))) return 0
+  const factor = findSplitFactor(splits, earlier.end, later.end) ?? 1
+  const missing = Array.from(before).flatMap(([member, shares]) => after.has(member) ? [] : [shares * factor])
+  return Math.max(0, ...missing.filter((shares) => earlier.val * factor - later.val >= shares / 2))
+}
+
+/**
  * Creates functions that compare counts after adjusting them for the splits between their dates:
  *
- * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`
+ * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
+ *   lacks no class of the earlier one
+ * - `findMissingShares`: the number of shares of a class that the later count lacks
  * - `agreesWithBalance`: whether a count from a cover page agrees with the balance sheet in the same filing
  * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
  *   while the second one is in shares
@@ -385,6 +405,7 @@ const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
     !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) && !hasClassError(a, b) &&
+    findMissingShares(a, b, splits) === 0 &&
     restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
@@ -399,7 +420,13 @@ const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
       : maxRatioInFiling
     return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
   }
-  return { agreesWithBalance, isAlike, isInSmallerUnit, differsInUnit }
+  return {
+    agreesWithBalance,
+    isAlike,
+    isInSmallerUnit,
+    differsInUnit,
+    findMissingShares: (a: CompanyFact, b: CompanyFact) => findMissingShares(a, b, splits),
+  }
 }
 
 type CountComparison = ReturnType<typeof makeComparison>
@@ -486,6 +513,7 @@ const isInOtherUnit = (
  *   placeholder.
  * - If a count differs by a factor of more than eight, it becomes reliable if its filing's balance sheet agrees with
  *   it, or if another filing (the next report or an amendment) repeats it.
+ * - If a count lacks a class of the last reliable one, only its filing's balance sheet can confirm it.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
  *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
  *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
@@ -498,7 +526,7 @@ const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
   { balances, comparison, countOwnReasons, isDecided, isKnownError, isPlaceholder }: SeriesEvidence,
 ) => {
-  const { agreesWithBalance, differsInUnit, isAlike } = comparison
+  const { agreesWithBalance, differsInUnit, findMissingShares, isAlike } = comparison
   const doubts = new CountDoubts()
   const { jumps, unitErrors } = doubts
   /** Marks those counts for these dates whose unit differs from that of the count `shownBy`. */
@@ -580,14 +608,17 @@ const compareSeries = (
     // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
     // evidence.
     const mayBeInThousands = suggestUnitError && newest.val < former.val
-    // The number of the last report, although a split lies between, was copied, however many reports copy it.
-    const isRepeated = newest.val === former.val
+    const missing = findMissingShares(newest, former)
+    // The number of the last report, although a split lies between, was copied, however many reports copy it. A class
+    // that was forgotten once may be forgotten again.
+    const isRepeated = newest.val === former.val || missing > 0
       ? false
       : suggestUnitError
       ? !isDecided(former) && candidates.length > reliableDates.length &&
         (!mayBeInThousands || candidates.length >= 3)
       : new Set(similar.map(({ accn }) => accn)).size >= 2 && isConfirmedByOther
-    const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
+    const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance) &&
+      (missing === 0 || balance.val - newest.val < missing / 2)
     // If two counts contradict each other and only the former has reasons of its own to doubt it, the former is wrong.
     const isBetter = reliableDates.length === 1 && countOwnReasons(former) > 0 && countOwnReasons(newest) === 0
     if (!isRepeated && !isOnBalanceSheet && !isBetter) return
@@ -650,6 +681,8 @@ interface PriceDoubt {
   readonly isLow: boolean
   /** The closing price on the date of the float, if known. It is then what the price contradicts. */
   readonly close: number | undefined
+  /** Whether the price would be possible if the count were stated in thousands or millions of shares. */
+  readonly mayBeInOtherUnit: boolean
 }
 
 const formatNumber = (value: number) => String(Number(value.toPrecision(5)))
@@ -691,9 +724,12 @@ const findPriceDoubt = (
   const [least, greatest] = close === undefined
     ? [leastPrice, maxUsualPrice]
     : [close * minShareOfClose, close * maxRatio]
-  return counts.some((val) => float.val / val >= least && float.val / val <= greatest)
-    ? undefined
-    : { float, price, isLow: price < least, close }
+  const isPossible = (val: number) => float.val / val >= least && float.val / val <= greatest
+  if (counts.some(isPossible)) return undefined
+  const mayBeInOtherUnit = roundingUnits.some((unit) =>
+    counts.some((val) => val * unit <= maxUsualCount && isPossible(val * unit))
+  )
+  return { float, price, isLow: price < least, close, mayBeInOtherUnit }
 }
 
 /** Formats the reason for a doubt as a clause. `other` describes the number that the doubted one was combined with. */
@@ -766,6 +802,18 @@ const makeSuppliedCount = (
 })
 
 /**
+ * Returns the number of shares of each class for a sum that an operator has set to `val`: those of the earlier cover
+ * page with the most similar sum. Later cover pages are compared with them. Undefined if no sum is similar.
+ */
+const findClasses = ({ end }: CompanyFact, val: number, counts: ReadonlyArray<CompanyFact>) => {
+  const similar = counts.filter((other) =>
+    other.end < end && other.instance?.shares !== undefined && isSimilar(other.val, val, maxRatioInFiling)
+  )
+  const distance = (other: CompanyFact) => Math.abs(Math.log(other.val / val))
+  return similar.toReversed().toSorted((one, other) => distance(one) - distance(other))[0]?.instance?.shares
+}
+
+/**
  * Applies operators' decisions and replaces implausible dates. If an operator has supplied the count for an unreadable
  * cover page, adds that count. All further steps compare only the facts returned here.
  */
@@ -782,12 +830,9 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     const read = String(fact.val)
     const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
     if (decision === undefined) return fact
-    const changed: CompanyFact = {
-      ...fact,
-      val: Number(decision.value ?? fact.val),
-      // The operator's count does not say how many shares each class has.
-      ...(fact.instance !== undefined && { instance: { ...fact.instance, shares: undefined } }),
-    }
+    const val = Number(decision.value ?? fact.val)
+    const shares = val === fact.val ? fact.instance?.shares : findClasses(fact, val, facts.counts)
+    const changed = { ...fact, val, ...(fact.instance !== undefined && { instance: { ...fact.instance, shares } }) }
     decided.set(changed, { read, decision })
     return changed
   }
@@ -847,7 +892,8 @@ interface DoubtedPrices {
  * least one of the two numbers is then wrong. To find out which, the support of the float is compared with the support
  * of the count that has the most support among those with an impossible price (the best count):
  *
- * - The best count has more support: the float is doubted, together with all counts that differ from the best one.
+ * - The best count has more support: the float is doubted, together with all counts that differ from the best one. If
+ *   the counts may be in thousands, they are doubted, too, because filings repeat errors of unit.
  * - The float has more support: all of these counts are doubted, but not the float.
  * - Both have the same support: all of these counts are doubted. If the price is too low, the float is doubted as well,
  *   because it may be a placeholder such as 1 USD.
@@ -886,7 +932,8 @@ const findDoubtedPrices = (
     if (isFloatWrong || (advantageOfCount === 0 && best.doubt.isLow)) ofFloats.set(float, best)
     for (const { count, doubt } of pricedWithFloat) {
       // A count similar to the best one is equally credible.
-      const isExcused = isDecided(count) || (isFloatWrong && isAlike(count, best.count))
+      const isExcused = isDecided(count) ||
+        (isFloatWrong && isAlike(count, best.count) && (isDecided(best.count) || !doubt.mayBeInOtherUnit))
       if (!isExcused) ofCounts.set(count, doubt)
     }
   }
@@ -915,6 +962,7 @@ const listCountReasons = (
   { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals, splits }: CountContext,
 ): ReadonlyArray<string> => {
   const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
+  const missing = jumpFrom === undefined ? 0 : comparison.findMissingShares(fact, jumpFrom)
   const contradictsBalance = balance !== undefined && balance !== shownBy && !doubts.repeated.has(fact) &&
     !comparison.agreesWithBalance(fact, balance)
   return [
@@ -923,7 +971,9 @@ const listCountReasons = (
       ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
       : jumpFrom !== undefined
       ? [
-        hasClassError(fact, jumpFrom)
+        missing > 0
+          ? `lacks a class that has ${formatNumber(missing)} shares on ${jumpFrom.end}`
+          : hasClassError(fact, jumpFrom)
           ? `has a class that is more than eight times up or down from that on ${jumpFrom.end}`
           : formatJump("eight", jumpFrom, restate(jumpFrom, [fact.end], splits)[0]),
       ]
@@ -956,18 +1006,51 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
 }
 
 /**
+ * Compares the balance sheets that are newer than the last reliable cover page with it. They are from reports without a
+ * count on the cover page. Returns:
+ *
+ * - `undefined` if there are none, or if all are in a smaller unit;
+ * - the newest one if it agrees with the cover page, or if those of two reports agree with each other;
+ * - `doubtful` if there is only one, because it has no second witness, or if they may be for one of several classes.
+ *
+ * Marks the balance sheets in a smaller unit and the one without a witness.
+ */
+const judgeNewerBalances = (
+  cover: CompanyFact,
+  balances: ReadonlyArray<CompanyFact>,
+  { isAlike, isInSmallerUnit }: CountComparison,
+  { jumps, unitErrors }: CountDoubts,
+): CompanyFact | "doubtful" | undefined => {
+  const newer = balances.filter(({ end }) => end > cover.end)
+  const [inSmallerUnit, others] = [true, false].map((isSmaller) =>
+    newer.filter((balance) => isInSmallerUnit(balance, cover) === isSmaller)
+  )
+  for (const balance of inSmallerUnit ?? []) unitErrors.set(balance, cover)
+  const last = others?.at(-1)
+  if (last === undefined || isAlike(last, cover)) return last
+  const reports = new Set(others?.filter((balance) => isAlike(balance, last)).map(({ accn }) => accn))
+  const mayBeOneClass = cover.instance?.hasClasses === true && last.val < cover.val
+  if (reports.size > 1 && !mayBeOneClass) return last
+  jumps.set(last, cover)
+  return "doubtful"
+}
+
+/**
  * Determines the company's current count. A reliable count can be current unless it is outdated, left out, or older
  * than a filing whose count cannot be read. The count on the newest cover page takes precedence over the one on the
- * newest balance sheet, unless the latter has a later date and is similar.
+ * newest balance sheet, unless the latter has a later date and is similar or confirmed (see `judgeNewerBalances`).
  *
  * - `counts`: all counts from cover pages, sorted by date, except those that an operator has declared unknown
+ * - `balances`: all credible counts from balance sheets, sorted by date, except those declared unknown
  * - `leftOut`: the counts that are not published, because there are too many reasons to doubt them
  * - `onCover`, `onBalanceSheet`: the results of comparing the counts with each other
  * - `unknown`: the counts from cover pages that an operator has declared unknown
  */
 const findCurrent = (
-  { facts, filings, splits = [] }: CountEvidence,
-  { counts, leftOut, onBalanceSheet, onCover, unknown }: {
+  { facts, filings }: CountEvidence,
+  { balances, comparison, counts, leftOut, onBalanceSheet, onCover, unknown }: {
+    readonly balances: ReadonlyArray<CompanyFact>
+    readonly comparison: CountComparison
     readonly counts: ReadonlyArray<CompanyFact>
     readonly unknown: ReadonlyArray<CompanyFact>
     readonly leftOut: ReadonlySet<CompanyFact>
@@ -985,20 +1068,21 @@ const findCurrent = (
   const lastUnread = [...facts.unreadable, ...unknown]
     .filter((count) => !isAmendment(count) && !hasCount(count.accn))
     .map(({ filed }) => filed).toSorted().at(-1)
+  const isUsable = (count: CompanyFact | undefined) =>
+    count !== undefined && !isOutdated(count) && !leftOut.has(count) &&
+    (lastUnread === undefined || count.filed >= lastUnread)
   const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
-    count === undefined || isOutdated(count) || leftOut.has(count) ||
-      (lastUnread !== undefined && count.filed < lastUnread)
-      ? undefined
-      : count
+    isUsable(count) ? count : undefined
   )
   const newest = counts.at(-1)
   const isNewestCurrent = newest !== undefined && !isOutdated(newest)
   if (isNewestCurrent && onCover.isDoubtful) return "doubtful"
-  const isBalanceNewer = cover !== undefined && balance !== undefined && balance.end > cover.end &&
-    makeComparison(splits).isAlike(balance, cover)
+  if (cover !== undefined) {
+    return judgeNewerBalances(cover, balances.filter(isUsable), comparison, onBalanceSheet) ?? cover
+  }
   // Without a usable count, `none` keeps the count that an earlier run has stored. That would be wrong if a newer count
   // exists but cannot be read or is not credible.
-  return (isBalanceNewer ? balance : cover ?? balance) ??
+  return balance ??
     (lastUnread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none")
 }
 
@@ -1105,18 +1189,21 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     assess(fact, findReasons(fact, onCover, knownCounts), countOwnReasons(fact) >= 2)
   )
   const leftOut = new Set(assessedCounts.flatMap(({ fact, isLeftOut }) => isLeftOut ? [fact] : []))
-  const assessedBalances = balanceSheetCounts.map((fact) =>
-    assess(fact, findReasons(fact, onBalanceSheet, balances.filter(isKnown)))
-  )
+  // `findCurrent` marks balance sheets that contradict the cover pages, so they are assessed after it.
   const current = findCurrent(
     evidence,
     {
+      balances: balanceSheetCounts.filter(isKnown),
+      comparison,
       counts: knownCounts,
       unknown: counts.filter((fact) => !isKnown(fact)),
       leftOut,
       onBalanceSheet,
       onCover,
     },
+  )
+  const assessedBalances = balanceSheetCounts.map((fact) =>
+    assess(fact, findReasons(fact, onBalanceSheet, balances.filter(isKnown)))
   )
   const certain = [...assessedCounts, ...assessedBalances].filter(({ reasons }) => reasons.length === 0)
     .map(({ fact }) => fact).filter(isKnown).toSorted(byFactDate)
