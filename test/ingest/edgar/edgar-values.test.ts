@@ -174,6 +174,30 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
         assert.deepStrictEqual(yield* readCounts, ["Acme Holdings Corp.", null, null, null, null], form)
       }
     })))
+
+  it.effect("is not that of the company before, if the new one has no facts or no counts yet (D38, D45)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const may = quarter(1, subtractDays(yield* todayInNewYork, 90), 50_000_000)
+      const readRows = Effect.gen(function* () {
+        const floats = yield* sql`select company, outstanding, "float" from float_outstanding`
+        const screener = yield* sql`select company, outstanding, market_cap from screener`
+        return { floats, screener }
+      })
+      for (const [since, facts] of [["2019-01-01", undefined], ["2018-01-01", makeFacts(holding, [])]] as const) {
+        publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+        yield* ingest(since)
+        yield* sql`update float_outstanding set "float" = 40000000, market_cap = 500000000`
+        yield* sql`update screener set market_cap = 500000000`
+        publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form: "S-1" }], facts)
+        yield* ingest(since)
+        const { floats, screener } = yield* readRows
+        const company = "Acme Holdings Corp."
+        assert.deepStrictEqual(floats, facts === undefined ? [] : [{ company, outstanding: null, float: null }])
+        assert.deepStrictEqual(screener, [{ company, outstanding: null, market_cap: null }])
+      }
+    })))
 })
 
 layer(NodeServices.layer, { excludeTestServices: true })("An ownership form", (it) => {

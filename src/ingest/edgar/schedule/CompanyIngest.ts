@@ -678,7 +678,8 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
     ...prices,
     decisions: visit.decisions,
   })
-  visit.assessed.push({ cik: issuer.cik, ...prices, ...describeCurrentCount(assessment) })
+  const { cik, ticker } = issuer
+  visit.assessed.push({ cik, ticker, isInherited: stored.isInherited, ...prices, ...describeCurrentCount(assessment) })
   const countOfScreener = makeCurrentCount(issuer, assessment, stored.screener)
   add("screener", makeScreenerRows(issuer, submissions, countOfScreener, stored.screenerUpdated))
   if (read !== undefined) {

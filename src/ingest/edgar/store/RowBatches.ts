@@ -25,7 +25,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "../read/Issuer.ts"
-import { saveAssessments } from "./StoredCounts.ts"
+import { deleteRowsOfOthers, saveAssessments } from "./StoredCounts.ts"
 import { saveRegistrationEnds } from "./RegistrationEnds.ts"
 import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
@@ -87,6 +87,7 @@ const loadRows = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const later = yield* findLaterDecisions(batch.usedDecisions)
         if (later.changes.length > 0) rows.change((table, cells) => changeCells(table, cells, later.changes))
+        yield* deleteRowsOfOthers(batch.assessed)
         return [yield* rows.load, later.decisions] as const
       }),
     )

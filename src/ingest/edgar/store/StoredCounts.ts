@@ -38,6 +38,7 @@ const maxInheritedDays = 400
  * - `screener`: the current share count for `screener`
  * - `screenerUpdated`: `last_updated` of the company's row of `screener`
  * - `industry` and `exchange`
+ * - `isInherited`: whether the company continues the one that had the symbol before, so that its stored values stay
  *
  * If the symbol is new and has no count in `float_outstanding`, uses the count stored under the company's previous
  * symbol. The row may belong to another company that used the symbol before. Its count is used only if it is recent,
@@ -89,6 +90,7 @@ export const readStoredCounts = Effect.fnUntraced(function* (
     screenerUpdated: screener?.last_updated ?? null,
     industry: screener?.industry ?? null,
     exchange: screener?.exchange ?? null,
+    isInherited: isSuccessor && stored !== undefined,
   }
 })
 
@@ -200,10 +202,36 @@ export const readKnownPrices = Effect.fnUntraced(
 /** A company whose share counts were assessed, with what was known about its security and what was found. */
 export interface AssessedCompany extends Pick<KnownPrices, "awaited" | "known"> {
   readonly cik: string
+  readonly ticker: string
+  /** Whether the values that another company left under the symbol stay (see `readStoredCounts`). */
+  readonly isInherited: boolean
   /** The current count, or null if it is unknown. Undefined if the stored one stays. */
   readonly outstanding: string | null | undefined
   readonly countedSplits: ReadonlyArray<CountedSplit>
 }
+
+/**
+ * Deletes the rows that other companies left under the companies' symbols, unless the company continues the other one.
+ * Otherwise, a company that reuses a symbol would seem to have the share count and the market capitalization of the
+ * former one, until it reports its own.
+ */
+export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
+  const unrelated = companies.flatMap(({ cik, isInherited, ticker }) => isInherited ? [] : [{ cik, ticker }])
+  if (unrelated.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  for (const table of ["screener", "float_outstanding"]) {
+    const ofOthers = yield* sql<{ readonly ticker: string }>`
+      select ticker from ${sql(table)} as stored
+        join jsonb_to_recordset(${JSON.stringify(unrelated)}::text::jsonb) as company (cik text, ticker text)
+          using (ticker)
+        cross join lateral substring(array_to_string(stored.source, ' ') from '/submissions/CIK([0-9]{10})') as owner
+      where owner <> company.cik
+    `
+    const tickers = ofOthers.map(({ ticker }) => ticker)
+    // Even a deletion that matches no rows would change the dataset's version and invalidate cached responses.
+    if (tickers.length > 0) yield* sql`delete from ${sql(table)} where ticker = any(${tickers}::text[])`
+  }
+})
 
 /**
  * Stores what the assessments of the companies' share counts were based on: which closing prices were missing, and
