@@ -178,7 +178,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         outstanding_shares: "12111000000",
         cik,
         details: "Shares outstanding of all classes from the cover page: Class A (GOOGL): 5,830,000,000; " +
-          "Class B: 841,000,000; Capital Class C (GOOG): 5,440,000,000. Public float on 2025-06-30: 1900000000000 USD.",
+          "Class B: 841,000,000; Capital Class C (GOOG): 5,440,000,000. No symbol of the company is known for Class B. " +
+          "Without a close of each class, `market_cap` of the company is null. Public float on 2025-06-30: " +
+          "1900000000000 USD.",
         last_updated: "2026-04-30 00:00:00",
         source: [...links, `${facts}#dei/EntityPublicFloat/USD/0001652044-26-000002/2025-06-30`],
       }])
@@ -210,16 +212,27 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         { ticker: "GOOG", date: "2026-05-01", close: "300" },
       )
       yield* sql`update screener set market_cap = 2422200000000`
+      const readDetails = sql<{ readonly details: string }>`
+        select details from historical_float_pro order by filed_at desc limit 1
+      `.pipe(Effect.map((rows) => rows[0]?.details ?? ""))
+      const explain = (names: string) =>
+        ` No symbol of the company is known for ${names}. Without a close of each class, \`market_cap\` of the company is ` +
+        "null."
       // The shares of class B have no known symbol.
       yield* ingestAll
       assert.deepStrictEqual(yield* readCaps, [[null], [null]])
+      assert.include(yield* readDetails, explain("Class B"))
       publish([august, may])
-      const listed = alphabetClasses.filter(({ member }) => member?.includes("ClassB") !== true)
-      const counts = listed.map((count) => ({ ...count, date: "2026-07-22" }))
+      // The shares of class B were converted into class A.
+      const counts = [
+        { member: "us-gaap:CommonClassAMember", shares: 6_671_000_000, date: "2026-07-22" },
+        { member: "goog:CapitalClassCMember", shares: 5_440_000_000, date: "2026-07-22" },
+      ]
       addInstance(august, makeInstance({ cik, counts, listings: alphabetListings }))
       yield* ingest()
-      const expected = String(5_830_000_000n * 200n + 5_440_000_000n * 300n)
+      const expected = String(6_671_000_000n * 200n + 5_440_000_000n * 300n)
       assert.deepStrictEqual(yield* readCaps, [[`${expected}.00`], [`${expected}.00`]])
+      assert.notInclude(yield* readDetails, "No symbol of the company is known")
       // Another company has the symbol of a class, or both classes have the same one.
       yield* Service.insertRows("daily_prices", { ticker: "MSFT", date: "2026-05-01", close: "500" })
       for (const symbol of ["MSFT", "GOOGL"]) {
@@ -228,6 +241,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         addInstance(august, makeInstance({ cik, counts, listings }))
         yield* ingestAll
         assert.deepStrictEqual(yield* readCaps, [[null], [null]], symbol)
+        assert.include(
+          yield* readDetails,
+          explain(symbol === "MSFT" ? "Capital Class C" : "Class A and Capital Class C"),
+        )
       }
     })))
 

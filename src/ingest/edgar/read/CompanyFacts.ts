@@ -42,6 +42,8 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
      * The share classes with their symbols and counts, as text. Empty if the instance has a single count of all shares.
      */
     readonly classes: string
+    /** The symbols that the cover page states for the classes, by the readable name of the class. */
+    readonly symbols?: ReadonlyMap<string, string | null> | undefined
     /**
      * Securities on the cover page that are not common shares and therefore not included, with their counts, as text.
      */

@@ -4,6 +4,7 @@
  * each count in words.
  */
 import type { RowCells } from "../../../contract/Datasets.ts"
+import { toSymbolKey } from "../../../contract/rules/Tickers.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { type CompanyFact, type CompanyFacts, listSources, type UnreadableCount } from "./CompanyFacts.ts"
 import type { Doubt } from "./Doubt.ts"
@@ -106,6 +107,26 @@ const formatUnclearSplits = ({ fact }: AssessedFact, { countedSplits, current }:
 }
 
 /**
+ * Explains why the company has no market capitalization if its current count is the sum of several classes, and one of
+ * them has no symbol whose close could be used (D44).
+ */
+const formatUnlistedClasses = (count: AssessedFact, { current }: CountAssessment, { tickers }: Issuer) => {
+  const symbols = count.decided === undefined && count.fact === current ? count.fact.instance?.symbols : undefined
+  if (symbols === undefined || symbols.size < 2) return ""
+  const stated = Array.from(symbols.values())
+  const isListed = (symbol: string | null) =>
+    symbol !== null && tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol)) &&
+    stated.indexOf(symbol) === stated.lastIndexOf(symbol)
+  const unlisted = Array.from(symbols).flatMap(([name, symbol]) => isListed(symbol) ? [] : [name])
+  return unlisted.length === 0
+    ? ""
+    : ` No symbol of the company is known for ${
+      unlisted.join(" and ")
+    }. Without a close of each class, \`market_cap\` of ` +
+      "the company is null."
+}
+
+/**
  * Returns the date of a count to publish, or null if it is unknown. `end` can be a substitute that is only used for
  * sorting; `date.published` is then the date to publish.
  */
@@ -204,7 +225,9 @@ const makeHistoricalRows = (
         is_adr: String(isAdr),
         details: [
           ...(count === undefined ? [] : [
-            `${describeCount(count)}${formatUnclearSplits(count, assessment)}`,
+            `${describeCount(count)}${formatUnclearSplits(count, assessment)}${
+              formatUnlistedClasses(count, assessment, issuer)
+            }`,
             ...(isAdr ? [formatReceiptNote(isRatioKnown)] : []),
           ]),
           ...causes.map(describeUnreadable),

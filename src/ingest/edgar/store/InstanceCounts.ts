@@ -70,6 +70,9 @@ const makeFact = (
       hasClasses: classes.length > 1,
       shares: new Map(classes.map(({ member, shares }) => [member, shares])),
       classes: describeClasses(classes),
+      symbols: new Map(
+        classes.flatMap(({ member, symbol }) => member === null ? [] : [[describeClass(member), symbol] as const]),
+      ),
       ...(others.length > 0 && { others: describeClasses(others) }),
       source: classes.map(({ member }) => member === null ? url : `${url}[${member}]`),
     },
