@@ -825,6 +825,75 @@ describe("A true history of counts", () => {
     { arbitrary: { runs: getInputCount(1_000) } },
   )
 
+  /**
+   * A known split near a report: its day relative to the date of the count, the ratio, by how many days its record is
+   * wrong, and whether the report restates its numbers for a split before its filing.
+   */
+  const SplitNearReport = Schema.Struct({
+    at: index,
+    offset: between(-20, 30),
+    factor: between(2, 30),
+    isReverse: Schema.Boolean,
+    mistake: between(-7, 7),
+    isRestated: Schema.Boolean,
+    hasBalanceSheets: Schema.Boolean,
+  })
+
+  const makeSplitHistory = (percentages: ReadonlyArray<number>, split: typeof SplitNearReport.Type) => {
+    const series = makeSeries(percentages)
+    const ratio = split.isReverse ? 1 / split.factor : split.factor
+    const day = addDays(series[split.at % series.length]?.end ?? "", split.offset)
+    const reports = series.map(({ end, val }, quarter) => {
+      const filed = addDays(end, 10)
+      const isAfter = (date: string) => date >= day || (split.isRestated && filed >= day)
+      const place = { filed, accn: accessionOf(quarter) }
+      const before = series[quarter - 1]?.val ?? val
+      const balanceDay = addDays(end, -30)
+      return {
+        count: { end, val: Math.round(isAfter(end) ? val * ratio : val), ...place },
+        balance: { end: balanceDay, val: Math.round(isAfter(balanceDay) ? before * ratio : before), ...place },
+      }
+    })
+    return { reports, ratio, splits: [{ day: addDays(day, split.mistake), ratio }] }
+  }
+
+  const assessSplit = (
+    { reports, splits }: Pick<ReturnType<typeof makeSplitHistory>, "reports" | "splits">,
+    hasBalanceSheets: boolean,
+  ) => {
+    const balances = hasBalanceSheets ? reports.map(({ balance }) => balance) : []
+    const facts = decode(makeText(reports.map(({ count }) => count), [], balances))
+    return assessCounts({ facts, filings: [], splits })
+  }
+
+  it.prop(
+    "has no doubts about its counts because of a known split near a report, whose record is a week wrong (D44)",
+    [growth, SplitNearReport],
+    ([percentages, split]) => {
+      const history = makeSplitHistory(percentages, split)
+      const { counts, current } = assessSplit(history, split.hasBalanceSheets)
+      assert.deepStrictEqual(counts.flatMap(({ reasons }) => reasons), [])
+      assert.strictEqual(valueOf(current), history.reports.at(-1)?.count.val)
+    },
+    { arbitrary: { runs: getInputCount(1_000) } },
+  )
+
+  it("that ignores a split is doubted although the split lies near the report before (D44)", () => {
+    const makeReport = (quarter: number, end: string, val: number) => {
+      const place = { filed: addDays(end, 11), accn: accessionOf(quarter) }
+      return { count: { end, val, ...place }, balance: { end: addDays(end, -48), val, ...place } }
+    }
+    const reports = [makeReport(0, "2025-11-17", 62_200_000), makeReport(1, "2026-02-17", 62_100_000)]
+    const splits = [{ day: "2026-02-27", ratio: 1 / 10 }]
+    const right = [...reports, makeReport(2, "2026-05-17", 6_266_984)]
+    assert.strictEqual(valueOf(assessSplit({ reports: right, splits }, false).current), 6_266_984)
+    const wrong = [...reports, makeReport(2, "2026-05-17", 62_669_845)]
+    const { counts, current } = assessSplit({ reports: wrong, splits }, false)
+    assert.strictEqual(current, "doubtful")
+    const reason = "does not fit 62100000 on 2026-02-17, which the splits since then make 6210000"
+    assert.deepStrictEqual(counts.at(-1)?.reasons, [reason])
+  })
+
   it.prop("with an error never makes it the current count without a doubt (decision 0103)", [
     TrueHistory,
     ErrorName,

@@ -225,39 +225,69 @@ const settleDate = (
 // Splits
 // ----------------------------------------------------------------------------------------------------------------
 
-/**
- * Returns the number of shares on the day `to` that correspond to one share on the day `from`. For example, the factor
- * is 4 if a 4-for-1 split lies in between, and 1/4 if the days are swapped. Returns undefined if the ratio of a split
- * in between is unknown.
- */
-const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: string): number | undefined => {
-  if (to < from) {
-    const factor = findSplitFactor(splits, to, from)
-    return factor === undefined ? undefined : 1 / factor
-  }
-  return splits.filter(({ day }) => from < day && day <= to)
-    .reduce(
-      // Once a ratio is unknown, the product remains undefined.
-      (product: number | undefined, { ratio }) => product === undefined || ratio === null ? undefined : product * ratio,
-      1,
-    )
+/** Whether a count is stated in the shares after a split, by the day of the split. Undecided splits are absent. */
+type DecidedSplits = ReadonlyMap<string, boolean>
+
+const noneDecided: DecidedSplits = new Map()
+
+/** A count at one end of a comparison: its day, and what is known about the splits around it. */
+interface SplitBasis {
+  readonly day: string
+  readonly decided: DecidedSplits
 }
+
+const isAfter = (split: KnownSplit, { day, decided }: SplitBasis) => !(decided.get(split.day) ?? split.day <= day)
+
+/**
+ * Returns the number of shares at `to` that correspond to one share at `from`. For example, the factor is 4 if a
+ * 4-for-1 split lies in between, and 1/4 if the two are swapped. Returns undefined if the ratio of a split in between
+ * is unknown.
+ */
+const findFactorBetween = (
+  splits: ReadonlyArray<KnownSplit>,
+  from: SplitBasis,
+  to: SplitBasis,
+): number | undefined =>
+  splits.filter((split) => isAfter(split, from) !== isAfter(split, to)).reduce(
+    // Once a ratio is unknown, the product remains undefined.
+    (product: number | undefined, split) =>
+      product === undefined || split.ratio === null
+        ? undefined
+        : isAfter(split, from)
+        ? product * split.ratio
+        : product / split.ratio,
+    1,
+  )
+
+/** As `findFactorBetween`, for two days. */
+const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: string) =>
+  findFactorBetween(splits, { day: from, decided: noneDecided }, { day: to, decided: noneDecided })
 
 /**
  * Returns what a count may be on one of the `days`, after the splits between its date and that day. There are several
  * candidates, because it is not known whether the filing has already adjusted the count for splits up to the filing
- * date, and because recorded split dates can be inexact. The first candidate assumes that the count is as of its own
- * date and applies to the first day. If a ratio is unknown, the count is not adjusted.
+ * date, and because recorded split dates can be inexact, unless the evidence decides it: `decided` for the count, and
+ * `decidedThere` for the count of these days. The first candidate assumes that the count is as of its own date and
+ * applies to the first day. If a ratio is unknown, the count is not adjusted.
  */
 const restate = (
   { end, filed, val }: CompanyFact,
   days: ReadonlyArray<string>,
   splits: ReadonlyArray<KnownSplit>,
+  { decided, decidedThere }: { readonly decided: DecidedSplits; readonly decidedThere: DecidedSplits } = {
+    decided: noneDecided,
+    decidedThere: noneDecided,
+  },
 ): readonly [number, ...Array<number>] => {
   const isNear = ({ day }: KnownSplit) =>
-    [end, filed, ...days].some((other) => Math.abs(countDays(day, other)) <= maxSplitDelay)
+    [...(decided.has(day) ? [] : [end, filed]), ...(decidedThere.has(day) ? [] : days)]
+      .some((other) => Math.abs(countDays(day, other)) <= maxSplitDelay)
   const [first = val, ...others] = [splits, splits.filter((split) => !isNear(split))].flatMap((known) =>
-    [end, filed].flatMap((from) => days.map((to) => val * (findSplitFactor(known, from, to) ?? 1)))
+    [end, filed].flatMap((from) =>
+      days.map((to) =>
+        val * (findFactorBetween(known, { day: from, decided }, { day: to, decided: decidedThere }) ?? 1)
+      )
+    )
   )
   return [first, ...others]
 }
@@ -296,23 +326,26 @@ const findOnlyExplanation = (factors: ReadonlyArray<number>, from: number, to: n
   return plausible.length === 1 ? plausible[0] : undefined
 }
 
+/** What decides which splits a count includes. */
+interface SplitEvidence {
+  /** The balance sheet in the same filing. */
+  readonly balance: CompanyFact | undefined
+  /** Other counts of the company that are certain, sorted by date. */
+  readonly certain: ReadonlyArray<CompanyFact>
+  readonly splits: ReadonlyArray<KnownSplit>
+}
+
 /**
- * Decides for each split around a count whether the count is stated in the shares after it. Filings restate the counts
- * on their cover page for splits until the filing, or do not, and the recorded day of a split may be wrong by a week.
+ * Returns the splits around a count (`near`), and how many of them it includes according to each witness (`witnessed`).
+ * Filings restate the counts on their cover page for splits until the filing, or do not, and the recorded day of a
+ * split may be wrong by a week. The witnesses are:
  *
- * - The newest of the `earlier` counts that was filed before all of these splits shows how many the count includes.
- * - `balance`, the balance sheet in the same filing, shows it if its number differs by the ratio of the splits.
- * - Without either, the dates decide for a split before the date of the count or after the filing.
+ * - the newest of the `certain` counts that was filed before all of these splits, if only one number of splits explains
+ *   the change since then;
+ * - the balance sheet in the same filing, if its number differs by the ratio of the splits.
  */
-const findCountedSplits = (
-  count: CompanyFact,
-  { balance, earlier, splits }: {
-    readonly balance: CompanyFact | undefined
-    readonly earlier: ReadonlyArray<CompanyFact>
-    readonly splits: ReadonlyArray<KnownSplit>
-  },
-): ReadonlyArray<CountedSplit> => {
-  const { accn, date, end, filed, val } = count
+const weighSplits = (count: CompanyFact, { balance, certain, splits }: SplitEvidence) => {
+  const { accn, end, val } = count
   const isAround = ({ day }: KnownSplit, one: CompanyFact) =>
     countDays(one.end, day) >= -maxSplitDelay && countDays(day, one.filed) >= -maxSplitDelay
   const near = splits.filter((split) => isAround(split, count))
@@ -323,7 +356,7 @@ const findCountedSplits = (
     [1],
   )
   const isReverse = factors.some((factor) => factor < 1)
-  const previous = earlier.findLast((other) =>
+  const previous = certain.findLast((other) =>
     other.accn !== accn && other.end < end && near.every(({ day }) => countDays(other.filed, day) > maxSplitDelay)
   )
   const others = splits.filter((split) => !near.includes(split))
@@ -341,15 +374,30 @@ const findCountedSplits = (
     ? ratios[findOnlyExplanation(ratios.map(([first]) => first?.ratio ?? 1), balance.val, val, isReverse) ?? -1]
     : undefined
   const byBalance = pair?.length === 1 ? pair[0]?.included : undefined
-  const decided = new Set([byPrevious, byBalance].filter((included) => included !== undefined))
-  const [included] = decided
-  return near.map(({ day }, position) => ({
+  return { near, witnessed: new Set([byPrevious, byBalance].filter((included) => included !== undefined)) }
+}
+
+/** Returns which splits around a count it includes, if the witnesses tell and do not contradict each other. */
+const findDecidedSplits = (count: CompanyFact, evidence: SplitEvidence): DecidedSplits => {
+  const { near, witnessed } = weighSplits(count, evidence)
+  const [included] = witnessed
+  return included === undefined || witnessed.size > 1
+    ? noneDecided
+    : new Map(near.map(({ day }, position) => [day, position < included]))
+}
+
+/**
+ * Decides for each split around a count whether the count is stated in the shares after it. Without a witness, the
+ * dates decide for a split before the date of the count or after the filing.
+ */
+const findCountedSplits = (count: CompanyFact, evidence: SplitEvidence): ReadonlyArray<CountedSplit> => {
+  const { date, end, filed } = count
+  const { near, witnessed } = weighSplits(count, evidence)
+  const decided = findDecidedSplits(count, evidence)
+  return near.map(({ day }) => ({
     day,
-    isCounted: included !== undefined && decided.size === 1
-      ? position < included
-      : decided.size > 1 || date !== undefined || (end < day && day <= filed)
-      ? null
-      : day <= end,
+    isCounted: decided.get(day) ??
+      (witnessed.size > 1 || date !== undefined || (end < day && day <= filed) ? null : day <= end),
   }))
 }
 
@@ -396,21 +444,31 @@ const findMissingShares = (a: CompanyFact, b: CompanyFact, splits: ReadonlyArray
  * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
  *   lacks no class of the earlier one
  * - `findMissingShares`: the number of shares of a class that the later count lacks
+ * - `restateFor`: what the first count may be in the shares of the second one (see `restate`)
  * - `agreesWithBalance`: whether a count from a cover page agrees with the balance sheet in the same filing
  * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
  *   while the second one is in shares
  * - `differsInUnit`: whether this is so for either count
  */
-const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
+const makeComparison = (
+  splits: ReadonlyArray<KnownSplit>,
+  decidedSplits: ReadonlyMap<CompanyFact, DecidedSplits> = new Map(),
+) => {
+  /** What the first count may be in the shares of the second one. */
+  const restateFor = (a: CompanyFact, b: CompanyFact) =>
+    restate(a, [b.end, b.filed], splits, {
+      decided: decidedSplits.get(a) ?? noneDecided,
+      decidedThere: decidedSplits.get(b) ?? noneDecided,
+    })
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
     !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) && !hasClassError(a, b) &&
     findMissingShares(a, b, splits) === 0 &&
-    restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
+    restateFor(a, b).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
     hasClassInThousandsOf(small, large) || (!isAlike(small, large) &&
-      restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val)))
+      restateFor(small, large).some((val) => isInThousandsOf(val, large.val)))
   const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
   const agreesWithBalance = (cover: CompanyFact, balance: CompanyFact) => {
     const isClose = Math.abs(countDays(balance.end, cover.end)) <= maxDaysInFiling &&
@@ -421,6 +479,7 @@ const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
     return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
   }
   return {
+    restateFor,
     agreesWithBalance,
     isAlike,
     isInSmallerUnit,
@@ -953,13 +1012,12 @@ interface CountContext {
   readonly isFloat: boolean
   /** The counts that are credible enough to contradict this one if they are for the same date. */
   readonly rivals: ReadonlyArray<CompanyFact>
-  readonly splits: ReadonlyArray<KnownSplit>
 }
 
 /** Returns the reasons to doubt a count, as clauses. */
 const listCountReasons = (
   fact: CompanyFact,
-  { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals, splits }: CountContext,
+  { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals }: CountContext,
 ): ReadonlyArray<string> => {
   const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
   const missing = jumpFrom === undefined ? 0 : comparison.findMissingShares(fact, jumpFrom)
@@ -975,7 +1033,7 @@ const listCountReasons = (
           ? `lacks a class that has ${formatNumber(missing)} shares on ${jumpFrom.end}`
           : hasClassError(fact, jumpFrom)
           ? `has a class that is more than eight times up or down from that on ${jumpFrom.end}`
-          : formatJump("eight", jumpFrom, restate(jumpFrom, [fact.end], splits)[0]),
+          : formatJump("eight", jumpFrom, comparison.restateFor(jumpFrom, fact)[0]),
       ]
       : []),
     ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
@@ -1095,7 +1153,8 @@ const findCurrent = (
  * 2. The counts are compared with each other without regard to prices.
  * 3. The counts are combined with the public floats. The result of the second step shows which of two numbers with an
  *    impossible price is wrong.
- * 4. The counts are compared with each other again, now taking these prices into account.
+ * 4. The counts are compared with each other again, now taking into account these prices, and what the undoubted counts
+ *    show about the splits around them.
  * 5. The reasons from all steps are collected. Facts with two or more reasons are left out.
  */
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
@@ -1133,9 +1192,10 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     }),
   )
   const isKnownError = (fact: CompanyFact) => replaced.has(fact.val) && !isDecided(fact)
-  const baseEvidence = { balances: balanceByFiling, comparison, isDecided, isKnownError, isPlaceholder }
+  const baseEvidence = { balances: balanceByFiling, isDecided, isKnownError, isPlaceholder }
   const unpriced = compareSeries(knownCounts, {
     ...baseEvidence,
+    comparison,
     countOwnReasons: (fact) => (isPlaceholder(fact) ? 1 : 0) + (isFloat(fact) ? 1 : 0),
   })
   /** Returns how many other statements confirm the count minus how many contradict it. */
@@ -1154,9 +1214,18 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     return (isPlaceholder(fact) ? 1 : 0) + (isFloat(fact) ? 1 : 0) +
       (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
-  const onCover = compareSeries(knownCounts, { ...baseEvidence, countOwnReasons })
+  const undoubted = knownCounts.filter((fact) => !unpriced.jumps.has(fact) && !unpriced.unitErrors.has(fact))
+  const finalComparison = makeComparison(
+    splits,
+    new Map(undoubted.map((fact) => {
+      const balance = balanceByFiling.get(fact.accn)
+      return [fact, findDecidedSplits(fact, { balance, certain: undoubted, splits })]
+    })),
+  )
+  const onCover = compareSeries(knownCounts, { ...baseEvidence, comparison: finalComparison, countOwnReasons })
   const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKnown), {
     ...baseEvidence,
+    comparison,
     balances: new Map(),
     countOwnReasons: () => 0,
     isPlaceholder: () => false,
@@ -1165,14 +1234,13 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   /** Returns the reasons to doubt a count. `all` are the counts of the same kind (cover page or balance sheet). */
   const findReasons = (fact: CompanyFact, doubts: CountDoubts, all: ReadonlyArray<CompanyFact>) =>
     isDecided(fact) ? [] : listCountReasons(fact, {
-      comparison,
+      comparison: finalComparison,
       doubts,
       // Only a cover page count is compared with the balance sheet in its filing.
       balance: all === knownCounts ? balanceByFiling.get(fact.accn) : undefined,
       price: prices.ofCounts.get(fact),
       isPlaceholder: isPlaceholder(fact),
       isFloat: isFloat(fact),
-      splits,
       // A count is not contradicted by a count that has more reasons against it.
       rivals: all.filter((other) =>
         !doubts.unitErrors.has(other) && (isDecided(other) || countOwnReasons(other) <= countOwnReasons(fact))
@@ -1214,7 +1282,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     current,
     countedSplits: typeof current === "string" ? [] : findCountedSplits(current, {
       balance: balanceByFiling.get(current.accn),
-      earlier: certain,
+      certain,
       splits,
     }),
   }
