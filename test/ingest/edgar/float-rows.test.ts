@@ -414,10 +414,12 @@ describe("A share count", () => {
         hasClasses: true,
         classes: "",
         source: [],
-        shares: new Map([["A", 58_000_000], ["B", 84_000_000]].map(([member, first], at) => [
-          String(member),
-          Number(index === 0 ? first : shares[at]),
-        ])),
+        shares: new Map(
+          ([["A", 58_000_000], ["B", 84_000_000]] as const).map(([name, first], at) => {
+            const changed = index === 0 ? first : shares[at] ?? first
+            return [name, { name, shares: changed, symbol: null }] as const
+          }),
+        ),
       },
     }))
     // Without an earlier report, only the balance sheet shows the error; without one, only the earlier report.

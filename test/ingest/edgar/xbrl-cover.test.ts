@@ -192,7 +192,7 @@ describe("The cover of an instance", () => {
       "acme:ClassBOrdinarySharesIncludedAsPartOfTheUnitsMember",
       "acme:SeriesCCommonStockMember",
     ]
-    assert.strictEqual(sumOf({ counts: members.map((member) => ({ shares: 10, member })) }), 10 * members.length)
+    assert.strictEqual(sumOf({ counts: members.map((member, index) => ({ shares: 10 ** index, member })) }), 1_111)
   })
 
   it("adds units if they are the shares of a partnership, and not beside the shares that they contain", () => {
@@ -267,6 +267,14 @@ describe("The cover of an instance", () => {
     // Plain common stock beside classes A and B is their sum.
     assert.strictEqual(sumOf({ counts: [{ ...common, shares: 320 }, ...two] }), 320)
     assert.isUndefined(sumOf({ counts: [common, ...two] }))
+    assert.strictEqual(sumOf({ counts: [{ ...common, shares: 0 }, ...two] }), 320)
+    const titles = [common.member, classA].map((member) => ({ member, title: "Common stock" }))
+    assert.strictEqual(
+      sumOf({ counts: [{ ...common, shares: 5 }, ...two], listings: titles }),
+      325,
+      "a security of its own",
+    )
+    assert.isUndefined(sumOf({ counts: [common, { shares: common.shares, member: classA }] }), "the same number twice")
     assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: classB }, { shares: 3, member: classC }] }), 323)
     for (const name of ["CommonClassB", "NonvotingCommonStock", "SeriesBCommonStock"]) {
       assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: `acme:${name}Member` }] }), 320)
@@ -279,9 +287,13 @@ describe("The cover of an instance", () => {
    */
   const assess = (
     reports: ReadonlyArray<readonly [number, number | undefined]>,
-    { balances = [], decisions }: {
+    { balances = [], decisions, lastMembers = [classA, classB], symbols = [null, null], tickers = [] }: {
       readonly balances?: ReadonlyArray<number>
       readonly decisions?: Decisions
+      /** The members in the last report. Those in the others are `classA` and `classB`. */
+      readonly lastMembers?: ReadonlyArray<string>
+      readonly symbols?: ReadonlyArray<string | null>
+      readonly tickers?: ReadonlyArray<string>
     } = {},
   ) => {
     const filings = submissionsOf(ciks.apple).filings.slice(0, reports.length).map((filing, index) => ({
@@ -292,10 +304,12 @@ describe("The cover of an instance", () => {
       reportDate: `2026-0${index * 2 + 1}-30`,
     }))
     const instances = filings.map(({ accession, filingDate }, index) => {
-      const [a = 0, b] = reports[index] ?? []
-      const classes = [{ member: classA, shares: a }, ...(b === undefined ? [] : [{ member: classB, shares: b }])]
-      const date = filingDate.replace(/10$/, "01")
-      return { cik, accession, filingDate, cover: { date, classes: classes.map((one) => ({ ...one, symbol: null })) } }
+      const members = index === reports.length - 1 ? lastMembers : [classA, classB]
+      const classes = members.flatMap((member, at) => {
+        const shares = reports[index]?.[at]
+        return shares === undefined ? [] : [{ member, shares, symbol: symbols[at] ?? null }]
+      })
+      return { cik, accession, filingDate, cover: { date: filingDate.replace(/10$/, "01"), classes } }
     })
     const balanceSheetCounts = filings.flatMap(({ accession, filingDate, form, reportDate }, index) => {
       const val = balances[index]
@@ -303,7 +317,7 @@ describe("The cover of an instance", () => {
       return val === undefined ? [] : [{ accn: accession, end: reportDate, filed: filingDate, form, path, val }]
     })
     const facts = { ...addInstanceCounts(makeEmptyFacts(cik), filings, instances), balanceSheetCounts }
-    const { counts, current } = assessCounts({ facts, filings, decisions })
+    const { counts, current } = assessCounts({ facts, filings, decisions, tickers })
     return {
       current: typeof current === "string" ? current : current.val,
       reasons: counts.map(({ reasons }) => reasons),
@@ -345,7 +359,7 @@ describe("The cover of an instance", () => {
 
   it("without a class of the report before is doubted, unless the balance sheet confirms it (decision 0103)", () => {
     const before = [80_000_000, 20_000_000] as const
-    const lack = "lacks a class that has 20000000 shares on 2026-02-01"
+    const lack = "lacks Class B, which has 20000000 shares on 2026-02-01"
     const forgotten = [before, [80_000_000, undefined], [81_000_000, undefined]] as const
     const { current, reasons } = assess(forgotten)
     assert.deepStrictEqual({ current, reasons }, { current: "doubtful", reasons: [[], [lack], [lack]] })
@@ -354,6 +368,35 @@ describe("The cover of an instance", () => {
     // The class was bought back, or converted into the other one.
     assert.strictEqual(assess(forgotten, { balances: [100_000_000, 80_000_000, 81_000_000] }).current, 81_000_000)
     assert.deepStrictEqual(assess([before, [99_000_000, undefined]]).reasons, [[], []])
+    assert.strictEqual(assess([...forgotten, [81_000_000, undefined]]).current, 81_000_000)
+    // A small class was converted, and the other one was bought back.
+    assert.deepStrictEqual(assess([[100_000_000, 500_000], [98_000_000, undefined]]).reasons, [[], []])
+  })
+
+  it("without a class whose symbol the company still has is not confirmed by repetition (D32, D44)", () => {
+    const tickers = ["ACME", "ACME-B"]
+    const symbols = ["ACME", "ACME.B"]
+    const forgotten = [[80_000_000, 20_000_000], [91_000_000, undefined], [92_000_000, undefined]] as const
+    const balances = [100_000_000, 91_000_000, 92_000_000]
+    assert.strictEqual(assess(forgotten, { balances, symbols, tickers }).current, "doubtful")
+    assert.strictEqual(assess(forgotten, { balances, symbols, tickers: ["ACME"] }).current, 92_000_000)
+    const small = [[100_000_000, 500_000], [98_000_000, undefined]] as const
+    assert.strictEqual(assess(small, { symbols, tickers }).current, "doubtful")
+    // The only class that is left has another name, or none.
+    for (const member of ["acme:ClassACommonStockMember", "us-gaap:CommonStockMember"]) {
+      const others = { lastMembers: [member], symbols, tickers }
+      assert.strictEqual(assess([[80_000_000, 20_000_000], [80_000_000, undefined]], others).current, "doubtful")
+    }
+    const renamed = { lastMembers: ["us-gaap:CommonStockMember"], symbols, tickers: ["ACME"] }
+    assert.strictEqual(assess([[80_000_000, 20_000_000], [100_000_000, undefined]], renamed).current, 100_000_000)
+  })
+
+  it("may state that a class has no shares left, or more in all if a class has fewer (decision 0103)", () => {
+    for (const balances of [[], [88_325_742, 87_974_571]]) {
+      const { current, reasons } = assess([[88_325_742, 0], [87_974_571, 0]], { balances })
+      assert.deepStrictEqual({ current, reasons }, { current: 87_974_571, reasons: [[], []] })
+    }
+    assert.deepStrictEqual(assess([[80_000_000, 57_000_000], [170_000_000, 3_000_000]]).reasons, [[], []])
   })
 
   it("names what is not added with its count (D44)", () => {
@@ -489,7 +532,10 @@ const sumWithRegularExpressions = (xml: string) => {
   const isSum = total === undefined || single.length === 0 || single.reduce((a, b) => a + b) === Number(total)
   if (!isSum) return undefined
   if (members.length === 0 || members.some((member) => stated(member).size !== 1)) return undefined
-  return members.reduce((sum, member) => sum + Number(Array.from(stated(member))[0]), 0)
+  const counts = members.map((member) => Number(Array.from(stated(member))[0]))
+  const sum = counts.reduce((a, b) => a + b)
+  // One of several classes that is the sum of the others is a total.
+  return counts.filter((count) => count > 0).length > 2 && counts.some((count) => count * 2 === sum) ? sum / 2 : sum
 }
 
 describe("Random instances", () => {

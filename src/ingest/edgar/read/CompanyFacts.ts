@@ -25,6 +25,15 @@ const FactElement = Schema.Struct({
   filed: CalendarDate,
 })
 
+/** A share class on a cover page. */
+export interface ClassShares {
+  /** The readable name, such as `Class A`. */
+  readonly name: string
+  readonly shares: number
+  /** The symbol that the cover page states for the class, or null if it states none. */
+  readonly symbol: string | null
+}
+
 /**
  * A value that a filing (`accn`, filed on `filed`) reports as of the date `end`: a number of shares or a public float
  * in US dollars.
@@ -36,14 +45,15 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   readonly instance?: {
     /** Whether the count is the sum of several share classes, or a total set by an operator in place of such a sum. */
     readonly hasClasses: boolean
-    /** The number of shares of each class, by member. */
-    readonly shares?: ReadonlyMap<string | null, number> | undefined
+    /**
+     * The classes with shares, by the part of their names that identifies the class, such as `a`. Undefined if the
+     * instance has a single count of all shares.
+     */
+    readonly shares?: ReadonlyMap<string, ClassShares> | undefined
     /**
      * The share classes with their symbols and counts, as text. Empty if the instance has a single count of all shares.
      */
     readonly classes: string
-    /** The symbols that the cover page states for the classes, by the readable name of the class. */
-    readonly symbols?: ReadonlyMap<string, string | null> | undefined
     /**
      * Securities on the cover page that are not common shares and therefore not included, with their counts, as text.
      */

@@ -111,13 +111,13 @@ const formatUnclearSplits = ({ fact }: AssessedFact, { countedSplits, current }:
  * them has no symbol whose close could be used (D44).
  */
 const formatUnlistedClasses = (count: AssessedFact, { current }: CountAssessment, { tickers }: Issuer) => {
-  const symbols = count.decided === undefined && count.fact === current ? count.fact.instance?.symbols : undefined
-  if (symbols === undefined || symbols.size < 2) return ""
-  const stated = Array.from(symbols.values())
+  const classes = Array.from(count.fact.instance?.shares?.values() ?? [])
+  if (count.decided !== undefined || count.fact !== current || classes.length < 2) return ""
+  const stated = classes.map(({ symbol }) => symbol)
   const isListed = (symbol: string | null) =>
     symbol !== null && tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol)) &&
     stated.indexOf(symbol) === stated.lastIndexOf(symbol)
-  const unlisted = Array.from(symbols).flatMap(([name, symbol]) => isListed(symbol) ? [] : [name])
+  const unlisted = classes.flatMap(({ name, symbol }) => isListed(symbol) ? [] : [name])
   return unlisted.length === 0
     ? ""
     : ` No symbol of the company is known for ${

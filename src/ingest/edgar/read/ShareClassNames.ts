@@ -112,6 +112,7 @@ const vocabulary: ReadonlyArray<readonly [Role, string]> = [
   ["special", "special"],
   ["voting", "voting"],
   ["class", "class classes cl"],
+  ["number", "one two three four five"],
   ["series", "series ser"],
   ["votes", "subordinate multiple super supervoting proportionate"],
   ["convertible", "convertible"],

@@ -9,6 +9,8 @@ import { type ClassKind, type ClassName, readClassName } from "./ShareClassNames
 export interface ChosenMembers {
   /** Members whose counts are added up. */
   readonly added: ReadonlyArray<string>
+  /** The member among them whose name is only that of common stock. */
+  readonly plain: string | undefined
   /** Members for all classes together. Their counts must be equal to the sum. */
   readonly totals: ReadonlyArray<string>
   /** Members for securities other than common shares. */
@@ -19,6 +21,8 @@ export interface ChosenMembers {
 interface Member extends ClassName {
   /** Qualified name, such as `us-gaap:CommonClassAMember`. */
   readonly name: string
+  /** Whether the cover page lists the class as a registered security. */
+  readonly hasTitle: boolean
 }
 
 /**
@@ -37,7 +41,7 @@ const receiptPattern = /\bdeposit[ao]ry\b|\b[ag]d[rs]s?\b/i
 const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
   const read = readClassName(name.replace(/^.*:/, ""))
   const { kind } = read
-  const make = (kind: ClassKind): Member => ({ ...read, name, kind })
+  const make = (kind: ClassKind): Member => ({ ...read, name, kind, hasTitle: titles.length > 0 })
   if (!describedByTitle.has(kind)) return make(kind)
   const ofTitles = new Set(titles.flatMap((title) => classifySharesByTitle(title) ?? []))
   if (ofTitles.size > 1 || titles.some((title) => receiptPattern.test(title))) {
@@ -88,14 +92,19 @@ const findRepeated = (members: ReadonlyArray<Member>) => {
   return Array.from(groups.values()).find(({ length }) => length > 1)
 }
 
+/** Returns whether the member's name is only that of common stock, without a class. */
+const isPlain = ({ identity, kind }: Member) => kind === "common" && identity === ""
+
 /**
  * Splits the members for common shares into classes and totals. Plain common stock beside class A and another class
- * with a letter stands for all classes together. Otherwise, it is a class itself, as in `CommonStock` and `ClassB`.
+ * with a letter stands for all classes together, unless the cover page has titles for it and for one of them, as for
+ * two securities. Otherwise, it is a class itself, as in `CommonStock` and `ClassB`.
  */
 const separateTotals = (members: ReadonlyArray<Member>) => {
   const letters = new Set(members.map(({ shortIdentity }) => shortIdentity).filter((text) => /^[a-z]$/.test(text)))
-  const isTotal = ({ identity, kind }: Member) =>
-    kind === "common" && identity === "" && letters.has("a") && letters.size > 1
+  const titled = members.filter(({ hasTitle }) => hasTitle)
+  const areSecurities = titled.some(isPlain) && !titled.every(isPlain)
+  const isTotal = (member: Member) => isPlain(member) && letters.has("a") && letters.size > 1 && !areSecurities
   return { classes: members.filter((member) => !isTotal(member)), totals: members.filter(isTotal) }
 }
 
@@ -120,8 +129,8 @@ export const chooseMembers = (
   const [common, shares, undescribed] = [select("common"), select("common", "class"), select("series", "shares")]
   const units = select("commonUnit", "classUnit", "unit")
   const receipts = select("depositaryUnit")
-  const { classes: added, totals: plain } = separateTotals([...shares, ...undescribed])
-  const [totals, others] = [getNames([...select("total"), ...plain]), getNames(select("other"))]
+  const { classes: added, totals: plainTotals } = separateTotals([...shares, ...undescribed])
+  const [totals, others] = [getNames([...select("total"), ...plainTotals]), getNames(select("other"))]
   const [unclear = findUnclear(shares, undescribed)] = select("unclear", "unknown")
   if (unclear !== undefined) return `is stated for ${unclear.name}, which may not be common shares`
   const repeated = findRepeated([...shares, ...undescribed])
@@ -129,15 +138,18 @@ export const chooseMembers = (
   const [unit] = units
   if (added.length > 0) {
     // If no member is clearly common shares, a unit may contain other shares than those that are counted.
-    return unit !== undefined && common.length === 0
-      ? `is stated for ${unit.name}, which may contain other shares`
-      : { added: getNames(added), totals, others: [...others, ...getNames([...units, ...receipts])] }
+    return unit !== undefined && common.length === 0 ? `is stated for ${unit.name}, which may contain other shares` : {
+      added: getNames(added),
+      plain: added.find(isPlain)?.name,
+      totals,
+      others: [...others, ...getNames([...units, ...receipts])],
+    }
   }
   const chosen = chooseUnits(units, receipts)
   if (typeof chosen === "string") return chosen
   const otherReceipts = getNames(receipts).filter((name) => !chosen.includes(name))
-  if (chosen.length > 0) return { added: chosen, totals, others: [...others, ...otherReceipts] }
+  if (chosen.length > 0) return { added: chosen, plain: undefined, totals, others: [...others, ...otherReceipts] }
   return totals.length === 1 && others.length === 0 && receipts.length === 0
-    ? { added: totals, totals: [], others }
+    ? { added: totals, plain: undefined, totals: [], others }
     : "is stated only for other securities than common shares"
 }

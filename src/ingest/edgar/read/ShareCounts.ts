@@ -4,8 +4,10 @@
  */
 import { Schema } from "effect"
 import { countDays } from "../../../contract/rules/Dates.ts"
+import { toSymbolKey } from "../../../contract/rules/Tickers.ts"
 import {
   byFactDate,
+  type ClassShares,
   type CompanyFact,
   type CompanyFacts,
   isPeriodicReport,
@@ -127,6 +129,8 @@ export interface CountEvidence {
   /** Closing prices in US dollars, by the dates of public floats. */
   readonly closes?: ReadonlyMap<string, number> | undefined
   readonly splits?: ReadonlyArray<KnownSplit> | undefined
+  /** The current symbols of the company. */
+  readonly tickers?: ReadonlyArray<string> | undefined
   readonly decisions?: Decisions | undefined
 }
 
@@ -407,35 +411,70 @@ const findCountedSplits = (count: CompanyFact, evidence: SplitEvidence): Readonl
  */
 const hasClassInThousandsOf = (small: CompanyFact, large: CompanyFact) =>
   small.val < large.val &&
-  Array.from(small.instance?.shares ?? []).some(([member, shares]) =>
-    isInThousandsOf(shares, large.instance?.shares?.get(member) ?? shares)
+  Array.from(small.instance?.shares ?? []).some(([name, { shares }]) =>
+    isInThousandsOf(shares, large.instance?.shares?.get(name)?.shares ?? shares)
   )
 
 /**
  * Returns whether a class differs so much between two cover pages that one of its numbers is an error, such as one with
- * a lost digit, although the sums of all classes are similar. Most of the difference must be in the sum, because shares
- * may be converted into those of another class.
+ * a lost digit, although the sums of all classes are similar. Most of the difference must be in the sum, too, because
+ * shares may be converted into those of another class.
  */
 const hasClassError = (a: CompanyFact, b: CompanyFact) =>
   isSimilar(a.val, b.val, maxCountRatio) &&
-  Array.from(a.instance?.shares ?? []).some(([member, shares]) => {
-    const other = b.instance?.shares?.get(member) ?? shares
-    return !isSimilar(shares, other, maxCountRatio) && Math.abs(a.val - b.val) >= Math.abs(shares - other) / 2
+  Array.from(a.instance?.shares ?? []).some(([name, { shares }]) => {
+    const other = b.instance?.shares?.get(name)?.shares ?? shares
+    const difference = shares - other
+    return !isSimilar(shares, other, maxCountRatio) &&
+      (a.val - b.val) * Math.sign(difference) >= Math.abs(difference) / 2
   })
 
+/** A class that a cover page lacks although the one before states it. */
+interface MissingClass extends ClassShares {
+  /** Whether the symbol of the class is still one of the company's, so that the class was only forgotten. */
+  readonly isListed: boolean
+}
+
 /**
- * Returns the number of shares of the largest class that the earlier cover page states and the later one lacks, or 0
- * if there is none. Most of them must be missing in the sum, too, because the shares may be converted into those of
- * another class. The covers must have a class in common; otherwise, the classes may just have other names.
+ * The smallest part of all shares that a class must have had for its absence to be noticed if it has no symbol. Shares
+ * that are bought back in a quarter are fewer.
  */
-const findMissingShares = (a: CompanyFact, b: CompanyFact, splits: ReadonlyArray<KnownSplit>) => {
+const minMissingPart = 0.1
+
+/**
+ * Returns a class that the earlier of two cover pages states and that the later one seems to have forgotten, or
+ * undefined if there is none:
+ *
+ * - a class whose symbol the company still has, unless the later page states it for another class;
+ * - another class with a tenth of the shares or more, if most of its shares are missing in the sum, too. Otherwise,
+ *   they may have been converted into those of another class.
+ *
+ * If the later page has only a total, or all its classes have other names, its sum tells for a class with a symbol,
+ * too.
+ */
+const findMissingClass = (
+  a: CompanyFact,
+  b: CompanyFact,
+  { splits = [], tickers = [] }: Pick<CountEvidence, "splits" | "tickers">,
+): MissingClass | undefined => {
   const [earlier, later] = byFactDate(a, b) <= 0 ? [a, b] : [b, a]
   const [before, after] = [earlier.instance?.shares, later.instance?.shares]
-  if (before === undefined || after === undefined) return 0
-  if (!Array.from(before.keys()).some((member) => after.has(member))) return 0
+  if (before === undefined || before.size < 2 || !later.path.startsWith("dei/")) return undefined
+  const hasCommonName = Array.from(before.keys()).some((name) => after?.has(name))
+  const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => symbol))
   const factor = findSplitFactor(splits, earlier.end, later.end) ?? 1
-  const missing = Array.from(before).flatMap(([member, shares]) => after.has(member) ? [] : [shares * factor])
-  return Math.max(0, ...missing.filter((shares) => earlier.val * factor - later.val >= shares / 2))
+  return Array.from(before).flatMap(([name, one]): ReadonlyArray<MissingClass> => {
+    const { symbol } = one
+    const isListed = symbol !== null && !stated.has(symbol) &&
+      tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol))
+    const shares = one.shares * factor
+    const isMissingInSum = shares >= earlier.val * factor * minMissingPart &&
+      earlier.val * factor - later.val >= shares / 2
+    const isForgotten = hasCommonName
+      ? after?.has(name) === false && (isListed || isMissingInSum)
+      : isListed && isMissingInSum
+    return isForgotten ? [{ ...one, shares, isListed }] : []
+  }).toSorted((one, other) => other.shares - one.shares)[0]
 }
 
 /**
@@ -443,7 +482,7 @@ const findMissingShares = (a: CompanyFact, b: CompanyFact, splits: ReadonlyArray
  *
  * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
  *   lacks no class of the earlier one
- * - `findMissingShares`: the number of shares of a class that the later count lacks
+ * - `findMissingClass`: the class that the later count lacks
  * - `restateFor`: what the first count may be in the shares of the second one (see `restate`)
  * - `agreesWithBalance`: whether a count from a cover page agrees with the balance sheet in the same filing
  * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
@@ -451,7 +490,7 @@ const findMissingShares = (a: CompanyFact, b: CompanyFact, splits: ReadonlyArray
  * - `differsInUnit`: whether this is so for either count
  */
 const makeComparison = (
-  splits: ReadonlyArray<KnownSplit>,
+  { splits = [], tickers }: Pick<CountEvidence, "splits" | "tickers">,
   decidedSplits: ReadonlyMap<CompanyFact, DecidedSplits> = new Map(),
 ) => {
   /** What the first count may be in the shares of the second one. */
@@ -463,7 +502,7 @@ const makeComparison = (
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
     !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) && !hasClassError(a, b) &&
-    findMissingShares(a, b, splits) === 0 &&
+    findMissingClass(a, b, { splits, tickers }) === undefined &&
     restateFor(a, b).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
@@ -484,7 +523,7 @@ const makeComparison = (
     isAlike,
     isInSmallerUnit,
     differsInUnit,
-    findMissingShares: (a: CompanyFact, b: CompanyFact) => findMissingShares(a, b, splits),
+    findMissingClass: (a: CompanyFact, b: CompanyFact) => findMissingClass(a, b, { splits, tickers }),
   }
 }
 
@@ -572,7 +611,8 @@ const isInOtherUnit = (
  *   placeholder.
  * - If a count differs by a factor of more than eight, it becomes reliable if its filing's balance sheet agrees with
  *   it, or if another filing (the next report or an amendment) repeats it.
- * - If a count lacks a class of the last reliable one, only its filing's balance sheet can confirm it.
+ * - If a count lacks a class of the last reliable one, its filing's balance sheet can confirm it, or three reports, but
+ *   neither if the company still has the symbol of the class.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
  *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
  *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
@@ -585,7 +625,7 @@ const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
   { balances, comparison, countOwnReasons, isDecided, isKnownError, isPlaceholder }: SeriesEvidence,
 ) => {
-  const { agreesWithBalance, differsInUnit, findMissingShares, isAlike } = comparison
+  const { agreesWithBalance, differsInUnit, findMissingClass, isAlike } = comparison
   const doubts = new CountDoubts()
   const { jumps, unitErrors } = doubts
   /** Marks those counts for these dates whose unit differs from that of the count `shownBy`. */
@@ -667,17 +707,19 @@ const compareSeries = (
     // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
     // evidence.
     const mayBeInThousands = suggestUnitError && newest.val < former.val
-    const missing = findMissingShares(newest, former)
+    const missing = findMissingClass(newest, former)
     // The number of the last report, although a split lies between, was copied, however many reports copy it. A class
     // that was forgotten once may be forgotten again.
-    const isRepeated = newest.val === former.val || missing > 0
+    const isRepeated = newest.val === former.val || missing?.isListed === true
       ? false
+      : missing !== undefined
+      ? candidates.length >= 3
       : suggestUnitError
       ? !isDecided(former) && candidates.length > reliableDates.length &&
         (!mayBeInThousands || candidates.length >= 3)
       : new Set(similar.map(({ accn }) => accn)).size >= 2 && isConfirmedByOther
     const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance) &&
-      (missing === 0 || balance.val - newest.val < missing / 2)
+      (missing === undefined || (!missing.isListed && balance.val - newest.val < missing.shares / 2))
     // If two counts contradict each other and only the former has reasons of its own to doubt it, the former is wrong.
     const isBetter = reliableDates.length === 1 && countOwnReasons(former) > 0 && countOwnReasons(newest) === 0
     if (!isRepeated && !isOnBalanceSheet && !isBetter) return
@@ -971,7 +1013,7 @@ const findDoubtedPrices = (
 ): DoubtedPrices => {
   const ofCounts = new Map<CompanyFact, PriceDoubt>()
   const ofFloats = new Map<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>()
-  const { isAlike } = makeComparison(evidence.splits ?? [])
+  const { isAlike } = makeComparison(evidence)
   const priced = counts.flatMap((count) => {
     const doubt = findPriceDoubt(count, floats, evidence)
     // Infinite support makes a decided count win against every float, except against a decided one.
@@ -1020,7 +1062,7 @@ const listCountReasons = (
   { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals }: CountContext,
 ): ReadonlyArray<string> => {
   const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
-  const missing = jumpFrom === undefined ? 0 : comparison.findMissingShares(fact, jumpFrom)
+  const missing = jumpFrom === undefined ? undefined : comparison.findMissingClass(fact, jumpFrom)
   const contradictsBalance = balance !== undefined && balance !== shownBy && !doubts.repeated.has(fact) &&
     !comparison.agreesWithBalance(fact, balance)
   return [
@@ -1029,8 +1071,8 @@ const listCountReasons = (
       ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
       : jumpFrom !== undefined
       ? [
-        missing > 0
-          ? `lacks a class that has ${formatNumber(missing)} shares on ${jumpFrom.end}`
+        missing !== undefined
+          ? `lacks ${missing.name}, which has ${formatNumber(missing.shares)} shares on ${jumpFrom.end}`
           : hasClassError(fact, jumpFrom)
           ? `has a class that is more than eight times up or down from that on ${jumpFrom.end}`
           : formatJump("eight", jumpFrom, comparison.restateFor(jumpFrom, fact)[0]),
@@ -1128,19 +1170,18 @@ const findCurrent = (
     .map(({ filed }) => filed).toSorted().at(-1)
   const isUsable = (count: CompanyFact | undefined) =>
     count !== undefined && !isOutdated(count) && !leftOut.has(count) &&
-    (lastUnread === undefined || count.filed >= lastUnread)
-  const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
-    isUsable(count) ? count : undefined
-  )
+    (lastUnread === undefined || count.filed >= lastUnread) && !onBalanceSheet.unitErrors.has(count)
+  const cover = isUsable(onCover.reliable) ? onCover.reliable : undefined
   const newest = counts.at(-1)
   const isNewestCurrent = newest !== undefined && !isOutdated(newest)
   if (isNewestCurrent && onCover.isDoubtful) return "doubtful"
-  if (cover !== undefined) {
-    return judgeNewerBalances(cover, balances.filter(isUsable), comparison, onBalanceSheet) ?? cover
-  }
+  const ofNewerReports = onCover.reliable === undefined
+    ? undefined
+    : judgeNewerBalances(onCover.reliable, balances.filter(isUsable), comparison, onBalanceSheet)
+  const current = ofNewerReports ?? cover ?? (isUsable(onBalanceSheet.reliable) ? onBalanceSheet.reliable : undefined)
   // Without a usable count, `none` keeps the count that an earlier run has stored. That would be wrong if a newer count
   // exists but cannot be read or is not credible.
-  return balance ??
+  return current ??
     (lastUnread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none")
 }
 
@@ -1160,7 +1201,7 @@ const findCurrent = (
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const { facts: { isFloatZero }, splits = [] } = evidence
   const { balances, counts, decided, floats } = settleFacts(evidence)
-  const comparison = makeComparison(splits)
+  const comparison = makeComparison(evidence)
   const isDecided = (fact: CompanyFact) => decided.has(fact)
   /** False only if an operator has declared the value unknown. */
   const isKnown = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
@@ -1216,7 +1257,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   }
   const undoubted = knownCounts.filter((fact) => !unpriced.jumps.has(fact) && !unpriced.unitErrors.has(fact))
   const finalComparison = makeComparison(
-    splits,
+    evidence,
     new Map(undoubted.map((fact) => {
       const balance = balanceByFiling.get(fact.accn)
       return [fact, findDecidedSplits(fact, { balance, certain: undoubted, splits })]

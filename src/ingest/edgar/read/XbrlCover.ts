@@ -335,8 +335,16 @@ const selectClasses = (
   const lacksCounts = added.length < chosen.added.length || totals.length < chosen.totals.length
   // If `named` is shorter than `members`, an older count is for all shares. Its relation to the classes is unclear.
   if (named.length < members.length || lacksCounts) return refuse("is not stated once for each class on one date")
-  if (totals.some(({ shares }) => shares !== sumShares(added))) return refuse(notTheSum)
-  const hiddenTotal = added.length > 2 ? added.find(({ shares }) => shares * 2 === sumShares(added)) : undefined
+  // Filers state 0 for what does not apply.
+  if (totals.some(({ shares }) => shares > 0 && shares !== sumShares(added))) return refuse(notTheSum)
+  const plain = added.find(({ member }) => member === chosen.plain)
+  const twin = added.find((other) => other !== plain && other.shares === plain?.shares && other.shares > 0)
+  if (twin !== undefined) {
+    return refuse(`is the same number for ${chosen.plain} and ${twin.member}, which may be one class`)
+  }
+  const hiddenTotal = added.filter(({ shares }) => shares > 0).length > 2
+    ? added.find(({ shares }) => shares * 2 === sumShares(added))
+    : undefined
   const others = readCounts(chosen.others).filter(({ shares }) => shares > 0)
   return { date, classes: added.filter((one) => one !== hiddenTotal), ...(others.length > 0 && { others }) }
 }

@@ -675,6 +675,7 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
   const assessment = facts === undefined ? undefined : assessCounts({
     facts,
     filings: submissions.filings,
+    tickers: issuer.tickers,
     ...prices,
     decisions: visit.decisions,
   })

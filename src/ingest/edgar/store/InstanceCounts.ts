@@ -6,8 +6,16 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
-import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "../read/CompanyFacts.ts"
+import {
+  byFactDate,
+  type ClassShares,
+  type CompanyFact,
+  type CompanyFacts,
+  isPeriodicReport,
+  isUsable,
+} from "../read/CompanyFacts.ts"
 import { describeStated } from "../read/Doubt.ts"
+import { readClassName } from "../read/ShareClassNames.ts"
 import { buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
 import { CoverCounts } from "../read/XbrlCover.ts"
@@ -44,6 +52,21 @@ const describeClasses = (classes: CoverCounts["classes"]) =>
     member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
   ).join("; ")
 
+/**
+ * Returns the classes that have shares, by what identifies them: `us-gaap:CommonClassAMember` and
+ * `acme:AcmeClassACommonStockMember` are the same class in two filings.
+ */
+const listClasses = (classes: CoverCounts["classes"]): ReadonlyMap<string, ClassShares> | undefined => {
+  const named = classes.flatMap(({ member, shares, symbol }) =>
+    member === null || shares === 0 ? [] : [{ member, name: describeClass(member), shares, symbol }]
+  )
+  const readKey = ({ member }: { readonly member: string }) => readClassName(member.replace(/^.*:/, "")).shortIdentity
+  const areUnique = new Set(named.map(readKey)).size === named.length
+  return named.length === 0 ? undefined : new Map(
+    named.map(({ member, ...known }) => [areUnique ? readKey({ member }) : member, known]),
+  )
+}
+
 /** Returns the URL of the share count in a filing's XBRL instance. The fragment identifies the element. */
 const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling) =>
   `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
@@ -68,11 +91,8 @@ const makeFact = (
     path: "dei/EntityCommonStockSharesOutstanding/shares",
     instance: {
       hasClasses: classes.length > 1,
-      shares: new Map(classes.map(({ member, shares }) => [member, shares])),
+      shares: listClasses(classes),
       classes: describeClasses(classes),
-      symbols: new Map(
-        classes.flatMap(({ member, symbol }) => member === null ? [] : [[describeClass(member), symbol] as const]),
-      ),
       ...(others.length > 0 && { others: describeClasses(others) }),
       source: classes.map(({ member }) => member === null ? url : `${url}[${member}]`),
     },
