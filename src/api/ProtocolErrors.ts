@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream"
 import { resolveRequestId } from "../contract/rules/RequestIds.ts"
 import { mcpPath } from "./RequestTarget.ts"
 
-/** Maximum combined size of the request line and the headers. */
+/** Maximum size of the request line and the headers together. */
 export const maxRequestHeadBytes = 16_384
 /** Maximum size of a request body. */
 export const maxRequestBodyBytes = 65_536
@@ -111,14 +111,10 @@ const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", 
 export const getRejection = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>): Rejection => {
   const { code = "" } = error
   const request = findPartialRequest(error, received)
-  const status = code === "HPE_HEADER_OVERFLOW"
-    ? 431
-    : code === "ERR_HTTP_REQUEST_TIMEOUT"
-    ? 408
-    : request?.hasUnknownMethod === true && methodErrorCodes.has(code)
-    ? "unknown method"
-    : 400
-  return { status, request }
+  if (code === "HPE_HEADER_OVERFLOW") return { status: 431, request }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return { status: 408, request }
+  const hasUnknownMethod = request?.hasUnknownMethod === true && methodErrorCodes.has(code)
+  return { status: hasUnknownMethod ? "unknown method" : 400, request }
 }
 
 const makeCounter = (status: string) =>
@@ -128,6 +124,7 @@ const makeCounter = (status: string) =>
     incremental: true,
   })
 
+/** Counters of the errors sent, by status. 404 and 405 are sent if Node.js does not know the request's method. */
 const counters = new Map(
   [...Object.keys(protocolErrorMessages), "404", "405"].map((status) => [Number(status), makeCounter(status)]),
 )
