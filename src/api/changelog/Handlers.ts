@@ -8,6 +8,7 @@ import { renderAtomFeed } from "./AtomFeed.ts"
 import { changelogEntries } from "./Changelog.ts"
 import { type ChangelogEntry, doesEntryAffectPath } from "../../contract/ChangelogEntry.ts"
 
+/** Returns the entries that meet all conditions of the query. */
 const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<ChangelogEntry> =>
   changelogEntries.filter((entry) =>
     (type === undefined || type.includes(entry.type)) &&
