@@ -15,7 +15,7 @@ import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requeueDocument } from "./IngestWork.ts"
 
-/** Fails an operator's decision because no doubt has the given ID, or because the doubt cannot be decided this way. */
+/** An operator's decision was refused: no doubt has the given ID, or the doubt cannot be decided this way. */
 export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
 
 const OptionalText = Schema.NullOr(Schema.String)
@@ -154,7 +154,7 @@ export const changeCells = (
 export const listDecidedChanges = (decided: ReturnType<typeof splitDecided>["decided"]) =>
   decided.flatMap(({ decision, doubt }) => listChanges(doubt, [doubt.published], decision.value))
 
-/** The decisions that were known when a company's rows were built, and are therefore already applied to them. */
+/** The decisions that were known when a company's rows were built. The rows already contain the decided values. */
 export interface AppliedDecisions {
   readonly cik: string
   readonly decisions: Decisions
@@ -183,8 +183,8 @@ export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArr
 })
 
 /**
- * Queues the company facts again for the companies of those decisions that affect share counts, so that the next run
- * recomputes everything that depends on them.
+ * For each company with a decision about a share count, queues the company facts again, so that the next run recomputes
+ * everything that depends on the count.
  */
 export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision, "cik" | "table">>) =>
   Effect.forEach(
@@ -206,7 +206,7 @@ export const saveDoubts = Effect.fnUntraced(function* (
   // with counts.
   const hasCounts = datasetsWithCounts.some((name) => filled.includes(name))
   const datasets = hasCounts ? [...filled, ...datasetsWithCounts] : filled
-  // A statement cannot insert a row twice, so use each doubt once.
+  // A statement cannot insert and update the same row, so each doubt is used only once.
   const foundDoubts = JSON.stringify(
     Array.from(new Map(doubts.map((doubt) => [formatDoubtKey(doubt), doubt])).values(), (doubt) => ({
       ...doubt,
@@ -334,7 +334,8 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   // A holder is found by its CIK, so another spelling would be another holder.
   if (field === "owner_cik" && !/^\d{10}$/.test(value)) return yield* refuse("has ten digits, such as 0000000042")
   yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
-  // The tables accept 0 from other sources, but as in a document, it is no count of a company's shares.
+  // The tables accept 0 from other sources. The ingest does not, neither from a document nor from an operator: no
+  // company has 0 shares.
   if (field === "outstanding_shares" && Number(value) === 0) {
     return yield* refuse("is never 0. If it is unknown, use `--null`")
   }
@@ -430,7 +431,11 @@ const findRepeatedDoubts = Effect.fnUntraced(function* ({ dataset, field, id, re
   `)
 })
 
-/** Fails if the amount would be in both columns, because an amount of a class is of one kind of shares. */
+/**
+ * Fails if a decision would put the amount of a class into the columns for both kinds of shares, common and preferred.
+ * If the title of the class does not say which kind it is, the amount is doubtful in both columns, but only one of them
+ * can be right.
+ */
 const requireOneKind = Effect.fnUntraced(function* ({ dataset, field, id, url }: typeof StoredDoubt.Type) {
   const sql = yield* SqlClient.SqlClient
   const [other] = yield* sql`
@@ -479,13 +484,12 @@ export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: str
     const decision = chosen === undefined ? "confirmed" : "corrected"
     const decided = [doubt, ...yield* findRepeatedDoubts(doubt)]
     const tickers = (yield* Effect.forEach(decided, (one) => storeDecision(one, decision, value))).flat()
-    const tickersOfOthers = yield* Effect.forEach(
-      others,
-      (other) =>
-        value === null
-          ? storeDecision(other, "corrected", null)
-          : Effect.flatMap(checkValue(other, undefined), (stated) => storeDecision(other, "confirmed", stated)),
-    )
+    // If the value is unknown, so are the others. Otherwise, the values that the document states are confirmed.
+    const decideOther = (other: typeof StoredDoubt.Type) =>
+      value === null
+        ? storeDecision(other, "corrected", null)
+        : Effect.flatMap(checkValue(other, undefined), (stated) => storeDecision(other, "confirmed", stated))
+    const tickersOfOthers = yield* Effect.forEach(others, decideOther)
     const isCount = isTableWithCounts(doubt.dataset)
     if (isCount) {
       yield* updateMarketCaps(tickers)
