@@ -1,5 +1,5 @@
 /**
- * Compresses responses of at least 1 KiB with zstd, Brotli or gzip, depending on what the client accepts (RFC 9110,
+ * Compresses responses of at least 1 KiB with zstd, Brotli or gzip, whichever of them the client accepts (RFC 9110,
  * 12.5.3).
  */
 import { Effect, Stream } from "effect"

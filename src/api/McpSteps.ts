@@ -15,8 +15,8 @@ import type { RequestInProgress } from "./RequestInProgress.ts"
 export const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
 /**
- * Returns a function that decides whether the message or the tool's request is recorded as usage. It is called at the
- * end of each, and returns true for the one that ends first, which is then recorded.
+ * Returns a function that decides whether the message or the tool's request is recorded as usage. It is called when
+ * either of them ends. It returns true for the one that ends first, which is then recorded, and false for the other.
  */
 const makeUsageClaim = () => {
   let owner: "message" | "tool" | undefined
@@ -28,7 +28,7 @@ const makeUsageClaim = () => {
 
 /**
  * Builds the function that handles an MCP message. That function admits the request, handles the message, and returns
- * the response and what to record. Called once, at startup.
+ * the response and how to record it. Called once, at startup.
  */
 export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const mcp = yield* McpEndpoint

@@ -210,7 +210,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return finishPlainly(progress, { result: makeEmptyResponse(status, {}) })
         }
 
-        /** Finishes and records a result without compressing it, because compression may be what failed. */
+        /** Finishes and records a result without compressing it, because compression itself may have failed. */
         const finishPlainly = (progress: RequestInProgress, billed: BilledResult) => {
           const response = finish(progress, billed)
           recordFinished(progress, billed, response, false)

@@ -210,7 +210,7 @@ export const followChanges = <Change, Error>(
   query: AnyQuery,
   { interval = "1 second", via = "stream" }: FollowOptions,
 ): Stream.Stream<Change, Error | NoAnswer> =>
-  // Suspended, so that each run of the stream has a state of its own.
+  // Suspended, so that a stream that is run twice does not share state between the runs.
   Stream.suspend(() => {
     const following = { caller, reader, path, query, after: query["after"], hasConnected: false, failures: 0 }
     return Stream.forever(
@@ -234,7 +234,7 @@ export const makeDecodingChangeReader = (
   via: FollowOptions["via"],
   toError: (failure: unknown, metadata: RawResponse["metadata"]) => unknown = (failure) => failure,
 ): ChangeReader<unknown, unknown> => {
-  // The event stream is an endpoint of its own, which declares other errors than the endpoint for polling.
+  // The event stream is a separate endpoint, which declares other errors than the endpoint for polling.
   const { decode, path } = via === "polling" ? endpoint : endpoint.eventStream ?? endpoint
   const convertErrors =
     <Value>(read: (response: RawResponse) => Effect.Effect<Value, unknown>) => (response: RawResponse) =>

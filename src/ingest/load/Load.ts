@@ -119,7 +119,7 @@ interface FileSummary extends Readonly<FileRowCounts> {
   readonly warning: string | undefined
 }
 
-/** The result of a load. If the load only checked the file, this is what the load would have done. */
+/** The result of a load or, if the file was only checked, the result that loading it would have had. */
 export interface LoadResult extends FileSummary {
   readonly table: string
   /** The number of rows added, updated and so on in the dataset's table. */

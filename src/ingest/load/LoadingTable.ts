@@ -519,8 +519,8 @@ export interface StagedRowMergeOptions {
   /** Columns in which existing rows keep their values. */
   readonly omitted: ReadonlyArray<string>
   /**
-   * Whether the rows are appended. If so, `provisional` applies, and other programs may write to the table during the
-   * merge.
+   * Whether the rows are appended. If so, provisional rows do not replace final ones, and other programs may write to
+   * the table during the merge.
    */
   readonly isAppend: boolean
 }
@@ -566,7 +566,7 @@ const makeMergeConditions = (
 
 /** SQL conditions on a row of the dataset's table, with the alias `existing`. A replacement deletes such rows. */
 interface RemovalConditions {
-  /** Another row of the table has the same key, and the table keeps that one. Of each key, one row is kept. */
+  /** Another row of the table has the same key. The condition is false for one row of each key, which is kept. */
   readonly isRepeated: string
   /** The file does not contain the row's key, or `isRepeated` is true. */
   readonly isRemoved: string

@@ -54,8 +54,8 @@ export interface UndoTask {
 const maxExamples = 5
 
 /**
- * The id of the advisory lock that `24_history.sql` holds while it records a transaction, from drawing a time until the
- * commit.
+ * The id of the advisory lock that `24_history.sql` takes when it assigns a transaction's time in the history. The lock
+ * is released when the transaction commits.
  */
 const recordingLock = "7101886"
 

@@ -1,4 +1,4 @@
-/** The report of a run: what it has done so far, and whether it is complete. */
+/** Counts the results of an ingest run so far, and determines whether the run is complete. */
 import { SqlError } from "effect/sql"
 import { isDiskFull } from "../../../postgres/SqlState.ts"
 import type { MergedRowCounts } from "../../load/LoadingTable.ts"

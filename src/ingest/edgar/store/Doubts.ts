@@ -381,8 +381,7 @@ const storeDecision = Effect.fnUntraced(
 )
 
 /**
- * Returns the other doubts that a decision about a joint doubt also settles, and that the caller must decide together
- * with it.
+ * Returns the other doubts that the caller must decide together with a joint doubt.
  *
  * Doubts are joint if a document may state only part of a holder's holdings. The row then shows no holder, and the
  * doubts about all of the holder's values are decided together. If the operator sets a value, the stated values of the
@@ -452,32 +451,37 @@ const requireOneKind = Effect.fnUntraced(function* ({ dataset, field, id, url }:
 })
 
 /**
+ * Locks the company of the doubt with this ID and then the doubt, and returns the doubt. Fails if there is none. A run
+ * that is loading the company's rows therefore finishes before the decision is made, and a run that loads them later
+ * finds the decision (`findLaterDecisions`).
+ */
+const lockDoubt = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    select from edgar_companies where cik = (select cik from edgar_doubts where doubt_id = ${id}::bigint)
+    for no key update
+  `
+  const [doubt] = yield* decodeRows(StoredDoubt)(sql`
+    select doubt_id::float8 as id, cik, dataset, url, field, read, confirmable, is_joint, published, decision, decided
+    from edgar_doubts where doubt_id = ${id}::bigint for update
+  `)
+  return doubt ?? (yield* new DoubtNotDecidable({
+    message: `There is no doubt ${id}. To list the doubts, run: tickerline ingest doubts`,
+  }))
+})
+
+/**
  * Records an operator's decision about the doubt with this ID. The value is `chosen` (null means unknown) or, if that
  * is undefined, the value that the document states. Updates the rows built from the element. If share counts depend on
  * the value, the next run recomputes the company's share counts.
  *
  * Returns the doubt as it was before, the `value`, whether share counts depend on it (`isCount`), the number of
  * values that it changed in rows (`changedValues`), and the columns of the `others` that were decided together with it.
- *
- * Locks the company first. A run that is loading the company's rows therefore finishes before the decision is made, and
- * a run that loads them later finds the decision (`findLaterDecisions`).
  */
 export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: string | null) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function* () {
-    yield* sql`
-      select from edgar_companies where cik = (select cik from edgar_doubts where doubt_id = ${id}::bigint)
-      for no key update
-    `
-    const [doubt] = yield* decodeRows(StoredDoubt)(sql`
-      select doubt_id::float8 as id, cik, dataset, url, field, read, confirmable, is_joint, published, decision, decided
-      from edgar_doubts where doubt_id = ${id}::bigint for update
-    `)
-    if (doubt === undefined) {
-      return yield* new DoubtNotDecidable({
-        message: `There is no doubt ${id}. To list the doubts, run: tickerline ingest doubts`,
-      })
-    }
+    const doubt = yield* lockDoubt(id)
     const value = yield* checkValue(doubt, chosen)
     if (value !== null) yield* requireOneKind(doubt)
     const others = doubt.is_joint ? yield* findJointDoubts(doubt, value) : []

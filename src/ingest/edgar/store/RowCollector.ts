@@ -1,5 +1,5 @@
 /**
- * Validates the rows that are built from SEC documents, and holds the rows of a batch in memory until they are loaded
+ * Validates the rows that are built from SEC documents, and keeps the rows of a batch in memory until they are loaded
  * (decision 0105).
  */
 import { Effect, FileSystem, Path, Result } from "effect"
