@@ -1,6 +1,7 @@
 /** Parses request targets: the path or URL in the first line of an HTTP request. */
 import type { IncomingMessage } from "node:http"
 
+/** Matches a target that is a whole URL. The groups are its authority and everything after that. */
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
 /**

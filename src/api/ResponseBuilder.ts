@@ -31,6 +31,7 @@ const statusHeaders: Readonly<Record<number, Headers>> = {
 export const isCompressible = (type: string) =>
   /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type)
 
+/** Matches an entity tag in `If-None-Match`. The group is the text within its quotation marks. */
 const entityTag = /(?:W\/)?"([^"]*)"/g
 const encodingSuffix = /-(br|gzip|zstd)$/
 

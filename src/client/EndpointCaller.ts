@@ -42,6 +42,7 @@ export interface ClientOptions {
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
 }
 
+/** Checks the option `baseUrl`, and returns it without trailing slashes. */
 const parseBaseUrl = (address: string | URL) => {
   const url = URL.canParse(String(address)) ? new URL(address) : undefined
   return url !== undefined && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === ""
@@ -106,6 +107,7 @@ type ReadBody<Body> = (
 
 const eventStreamType = "text/event-stream"
 
+/** Returns the media type in a `Content-Type` header without its parameters, such as `text/csv`. */
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
 /** Checks whether a downloaded file is complete. */

@@ -44,6 +44,7 @@ const parseJson = (text: string): Option.Option<unknown> => {
  */
 const makeCodec = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
+/** Returns the schema of a field in a schema for objects, or undefined if there is none. */
 const findFieldSchema = (ast: SchemaAST.AST, field: string) =>
   SchemaAST.isObjects(ast) ? ast.propertySignatures.find(({ name }) => name === field)?.type : undefined
 
@@ -57,6 +58,7 @@ export interface RawResponse {
 const makeUnreadableAnswer = ({ metadata: { request_id, status }, text }: RawResponse, message: string) =>
   new UnreadableAnswer({ message, status, request_id, body: text.slice(0, 1000) })
 
+/** The body of any error response, with a code and details that this client may not know. */
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({ code: Schema.String, message: Schema.String, details: Schema.optionalKey(Schema.Unknown) }),
   request_id: Schema.String,

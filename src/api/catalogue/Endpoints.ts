@@ -62,6 +62,7 @@ const documentationPage: CatalogueEndpoint = {
   query: undefined,
 }
 
+/** Lists the endpoints declared in the contract, in its order. */
 const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
   const endpoints: Array<CatalogueEndpoint> = []
   HttpApi.reflect(Api, {

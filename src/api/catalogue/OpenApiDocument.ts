@@ -177,6 +177,7 @@ const fileContents = {
   ),
 }
 
+/** Adds CSV, NDJSON and Parquet to the documented content of list responses. */
 const addFileFormats = (spec: JsonObject, declarations: Declarations) => {
   for (const [path, { facts }] of declarations) {
     const content = getIn(spec, "paths", path, "get", "responses", "200", "content")

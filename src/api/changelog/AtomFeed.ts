@@ -7,6 +7,7 @@ import { hash } from "node:crypto"
 import { newestReleaseDate } from "./Changelog.ts"
 import { type ChangelogEntry, changelogPagePath } from "../../contract/ChangelogEntry.ts"
 
+/** The characters that must be escaped in XML and HTML, and their replacements. */
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",

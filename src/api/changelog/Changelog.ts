@@ -83,6 +83,7 @@ const deprecationEntries = catalogueEndpoints.flatMap(({ deprecation, row }) =>
   Option.toArray(Option.map(deprecation, (declared) => fromDeprecation(row.path, declared)))
 )
 
+/** Returns the entries unchanged. Throws if two of them have the same id. */
 const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
   const ids = entries.map(({ id }) => id)
   const duplicate = ids.find((id, index) => ids.indexOf(id) !== index)
@@ -103,6 +104,7 @@ export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds(
   typeOrder[left.type] - typeOrder[right.type]
 )
 
+/** The ids of the entries that are marked as significant in `entries.json`. */
 const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )

@@ -17,6 +17,7 @@ const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): Readonl
     (path === undefined || doesEntryAffectPath(entry, path))
   )
 
+/** Creates a static page from text. In usage, the page counts as `records` results. */
 const makeTextPage = (text: string, contentType: string, records = 0) =>
   makeStaticPage(new TextEncoder().encode(text), contentType, staticCacheHeaders, records)
 

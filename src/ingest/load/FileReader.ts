@@ -203,6 +203,7 @@ const maxRecordSize = 16 * 1024 * 1024
 /** The maximum number of columns in a CSV header. */
 const maxColumns = 1_000
 
+/** Creates the error for a record that exceeds `maxRecordSize`. */
 const makeRecordTooLong = (path: string, line: number, advice: string) =>
   new UnreadableLoadFile({
     message: `${path}, line ${line}: the row has more than ${
@@ -392,6 +393,7 @@ const countNames = (text: string) => {
   return count
 }
 
+/** Returns whether a parsed JSON value can be a cell: null, text or a list of texts. */
 const isCell = (value: unknown): value is RowCells[string] =>
   value === null || typeof value === "string" || (Array.isArray(value) && value.every(Predicate.isString))
 
@@ -465,6 +467,7 @@ const readNdjson = <E, R>(
     ]),
   )
 
+/** Returns a function that converts an error of the file system to one that explains why the file cannot be read. */
 const makeFileError = (path: string) => (error: PlatformError.PlatformError) =>
   new UnreadableLoadFile({ message: describeReadError(path, error) })
 

@@ -707,6 +707,7 @@ const findUnmergedKey = Effect.fnUntraced(
   },
 )
 
+/** Creates the error for a row of the file that could not be merged. `unmergedKey` is the row's key as text. */
 const makeRowNotMerged = ({ key, table }: LoadableDataset, unmergedKey: string) =>
   new RowNotMerged({
     message: `The row with the key (${key.join(", ")}) = ${unmergedKey} could not be merged into ` +

@@ -215,6 +215,7 @@ const stageUndo = Effect.fnUntraced(function* (dataset: LoadableDataset, moment:
   return undo
 })
 
+/** Returns the number of rows that an undo would add, update or remove. */
 const countChanges = ({ counts: { added, removed, updated } }: UndoPreview) => added + updated + removed
 
 /**

@@ -31,8 +31,10 @@ export interface FailedDownload {
   readonly setAside: SetAside
 }
 
+/** The result of downloading a document. */
 type DownloadResult = Result.Result<DownloadedDocument, FailedDownload>
 
+/** Returns the result of a failed download. */
 const makeFailedDownload = (
   url: string,
   kind: SetAside["kind"],
