@@ -30,7 +30,7 @@ type Algorithm = typeof algorithms[number]
  */
 const levels: Readonly<Record<Algorithm, number>> = { zstd: 1, br: 3, gzip: 4 }
 
-/** Minimum size of a body that is compressed. For smaller ones, compression saves little or nothing. */
+/** Minimum size of a body that is compressed. */
 const minBytes = 1024
 
 /** The part of the package `negotiator` that is used here. Its published types lack the option `preferred`. */
@@ -87,7 +87,7 @@ export const getCompressedBody = <Body>(
   return compressed
 }
 
-/** How to compress the bodies of responses to a client. */
+/** The compression of responses to clients that send a certain `Accept-Encoding`. */
 interface CompressionChoice {
   /** The algorithm with which to compress the body. Undefined if it must not be compressed. */
   readonly algorithm: Algorithm | undefined

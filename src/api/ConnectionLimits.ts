@@ -53,12 +53,12 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
 const minProgressBytes = 65_536
 
 /**
- * For how long after the start of a shutdown clients may complete request bodies that they are sending, in
+ * Time after the start of a shutdown in which clients may complete the request bodies that they are sending, in
  * milliseconds.
  */
 const bodyDelayMillis = 1000
 
-/** For how long responses may still be sent after a shutdown has aborted the remaining requests, in milliseconds. */
+/** Time in which responses may still be sent after a shutdown has aborted the remaining requests, in milliseconds. */
 const lastResponsesMillis = 1000
 
 /** Responses that have no time limit, because they are endless streams. */
@@ -118,8 +118,8 @@ const mcpBodies: RequestBodies = {
 }
 
 /**
- * Calls `proceed` when the request can be handled. If it has no body, or one that its handler reads, that is
- * immediately. Any other body is first received and discarded. Calls `rejectTooLong` instead if the body is longer than
+ * Calls `proceed` when the request can be handled: immediately if it has no body or if its handler reads the body, and
+ * otherwise after the body has been received and discarded. Calls `rejectTooLong` instead if the body is longer than
  * `bodies.maxBytes`.
  */
 const receiveBody = (
@@ -221,7 +221,7 @@ const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
   if (queue.length === 1) entry.begin()
 }
 
-/** Selects the parts of a request that its error response and the log need. */
+/** Selects the parts of a request on which its error response depends. */
 const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): PartialRequest => {
   const id = headers["x-request-id"]
   return { method, target: url, requestId: typeof id === "string" ? id : undefined }
@@ -270,7 +270,7 @@ const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, t
   })
 }
 
-/** The functions that the HTTP server calls. */
+/** The service's functions that the HTTP server calls. */
 interface ServerCallbacks {
   /** Handles a valid request. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void

@@ -43,7 +43,7 @@ const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: numbe
     )
     : Exit.map(handler.decode(parameters, now), (run): RunHandler => run)
 
-/** The surroundings of a request to an endpoint, which its steps use. */
+/** Values that the steps of a request use, in addition to its state in `RequestInProgress`. */
 export interface EndpointContext {
   readonly route: EndpointRoute
   /** Returns the scope of the request's resources. It closes after the body has been sent. */
@@ -144,7 +144,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
     const { ticker } = parameters
     const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
     if (dropped !== undefined) progress.addHeader("x-dropped-tickers", dropped)
-    // Adds to the error of an invalid query which parameter is wrong and why.
+    // If the query is invalid, the error must say which parameter is wrong and why.
     const valid = Exit.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
     return flatMapSync(valid, (runHandler) =>
       flatMapSync(openPast(progress, asOf, tables), (past) => {

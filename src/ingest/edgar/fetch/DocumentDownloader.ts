@@ -10,8 +10,8 @@ import type { SetAside } from "../store/IngestWork.ts"
 const maxConsecutiveFailures = 3
 
 /**
- * How much a failed download counts if an earlier run could not download the document either. The weight is low,
- * because a few documents that always fail must not end the run.
+ * The weight of a failed download if an earlier run could not download the document either. The weight of any other
+ * failure is 1. This one is low, because a few documents that always fail must not end the run.
  */
 const repeatedFailureWeight = 0.1
 

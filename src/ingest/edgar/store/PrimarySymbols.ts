@@ -49,8 +49,8 @@ const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schem
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
 /**
- * Returns the first symbol that is not that of preferred shares, units, or the like (`isDerivedSymbol`). This is
- * usually, but not always, the symbol of the common stock (pitfall 5).
+ * Returns the first symbol that is not derived, as those of preferred shares and units are (`isDerivedSymbol`). This is
+ * usually, but not always, the symbol of the common stock (pitfall 5 in `test/ingest/edgar/ticker-list.test.ts`).
  */
 const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
 

@@ -183,7 +183,8 @@ export const makeBatchWriter = Effect.fnUntraced(
     let savedAt = yield* Clock.currentTimeMillis
 
     /**
-     * Adds rows, documents that failed, and rows that failed to the batch and the report. Call it only with the lock.
+     * Adds the rows of a visit, and its failed documents and rows (`rejected`), to the batch and the report. Call it
+     * only with the lock.
      */
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
       for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
