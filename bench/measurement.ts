@@ -5,7 +5,7 @@ import { runWrk, type WrkResult } from "./wrk.ts"
 import { readCpu, readTreeCpu } from "./processStats.ts"
 import { options } from "./options.ts"
 import { runPgbench } from "./pgbench.ts"
-import type { Measurement } from "./outcome.ts"
+import type { ServerMeasurement } from "./outcome.ts"
 import type { Postgres } from "./postgres.ts"
 import { sleep } from "./processes.ts"
 import { checkCounters, readRequestCounters } from "./requestCounters.ts"
@@ -116,7 +116,7 @@ export const measureServer = async (
   task: Task,
   context: MeasurementContext,
   seconds = options.seconds,
-): Promise<Measurement> => {
+): Promise<ServerMeasurement> => {
   const { benchmarkCase, connections, mode } = task
   const plan = getPlan(server, task, context.tags)
   if (mode !== "miss" && isTickerline(server.name)) {
@@ -152,7 +152,7 @@ export const measureServer = async (
 export const measurePgbench = async (
   { benchmarkCase, connections }: Task,
   { postgres }: MeasurementContext,
-): Promise<Measurement> => {
+): Promise<ServerMeasurement> => {
   const before = readTreeCpu(postgres.pid)
   const { perSecond, requests } = await runPgbench(
     postgres,

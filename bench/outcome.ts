@@ -5,7 +5,7 @@ import type { MachineLoad } from "./machineLoad.ts"
 import { median, quartiles } from "./statistics.ts"
 
 /** The measurements of one server in one round. */
-export interface Measurement {
+export interface ServerMeasurement {
   /** Requests per second. */
   readonly perSecond: number
   /** Latency percentiles in milliseconds. Undefined for pgbench, which reports only the average. */
@@ -46,12 +46,12 @@ export interface TableSizeComparison {
 }
 
 /** A measurement of a server, and the measurements that it is compared with. */
-export interface Round extends Measurement {
+export interface Round extends ServerMeasurement {
   /**
    * The measurements of Tickerline's servers that were taken just before, by server name. Empty if this is itself a
    * measurement of one of them.
    */
-  readonly beside: Readonly<Record<string, Measurement>>
+  readonly beside: Readonly<Record<string, ServerMeasurement>>
 }
 
 /** All rounds of one server for a combination of case, mode, and number of connections. */
@@ -82,7 +82,7 @@ export const medianOf = (
   name: FigureName,
 ) => median(rounds.flatMap((figures) => figures[name] ?? []))
 
-type FigureName = keyof Measurement
+type FigureName = keyof ServerMeasurement
 
 /** Returns the interquartile range of the values, relative to their median. */
 export const spreadOf = (values: ReadonlyArray<number>) => {

@@ -7,7 +7,7 @@ import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
 import { sleep } from "./processes.ts"
 import { describeLoad, isBusy, watchMachine } from "./machineLoad.ts"
-import type { Measurement, Result, Round } from "./outcome.ts"
+import type { Result, Round, ServerMeasurement } from "./outcome.ts"
 import { writeBenchmarkReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
 import { isMeasured, isMeasuredWith, needsOrigin, type Server, startServer } from "./servers/index.ts"
@@ -56,7 +56,7 @@ const stopAll = () =>
 const interrupted = () => void stopAll().finally(() => process.exit(130))
 process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
 
-const formatFigures = (figures: Measurement) => {
+const formatFigures = (figures: ServerMeasurement) => {
   const { database, delayMax, p99, p999, perSecond, service } = figures
   const cpu = [service, database].map((value) => value?.toFixed(0) ?? "–").join(
     " + ",
@@ -70,7 +70,7 @@ const formatFigures = (figures: Measurement) => {
 /** A server that a task is measured with, and its results so far. */
 interface Contender {
   readonly result: Result & { readonly rounds: Array<Round>; readonly failures: Array<string> }
-  readonly measureOnce: () => Promise<Measurement>
+  readonly measureOnce: () => Promise<ServerMeasurement>
 }
 
 /**
@@ -144,7 +144,7 @@ const measureAll = async (
   })
   for (let round = 1; round <= options.rounds; round += 1) {
     for (const { own, rivals } of blocks) {
-      const beside: Record<string, Measurement> = {}
+      const beside: Record<string, ServerMeasurement> = {}
       for (const one of own) {
         const figures = await measureRound(round, one, {})
         if (figures !== undefined) beside[one.result.server] = figures

@@ -33,7 +33,7 @@ const value = (name: keyof typeof figures) => {
 }
 
 /** The request rates, in requests per second, for which the tables in SCALING.md are calculated. */
-export const rates = [1_000, 10_000, 100_000, 1_000_000] as const
+export const requestRates = [1_000, 10_000, 100_000, 1_000_000] as const
 /** The total numbers of cores for which the tables are calculated. */
 export const totalCores = [4, 16, 64] as const
 /** The cache hit rates for which the tables are calculated. */
@@ -174,7 +174,7 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   // Enough machines remain if one fails. If the primary fails, the first replica replaces it.
   const services = machines(service, 2)
   const primaries = machines(writing + limiting, 1)
-  const replicas = machines(reading, rate > rates[0] ? 2 : 1)
+  const replicas = machines(reading, rate > requestRates[0] ? 2 : 1)
   const loadBalancers = machines(balancing, 2)
   const usage = rate * 86_400 * usageBytes / 1e9
   const millionsAnHour = rate * 3600 / 1e6

@@ -11,7 +11,7 @@ import {
   figuresByName,
   hitShares,
   listCeilings,
-  rates,
+  requestRates,
   type ResourceNeed,
   totalCores,
 } from "./model.ts"
@@ -38,7 +38,7 @@ const formatTable = (
   rows: ReadonlyArray<ReadonlyArray<string>>,
 ) => [head, head.map((name) => isText(name) ? "---" : "--:"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n")
 
-const scenarios = rates.flatMap((rate) => hitShares.map((hits) => computeNeed(rate, hits)))
+const scenarios = requestRates.flatMap((rate) => hitShares.map((hits) => computeNeed(rate, hits)))
 
 /** Returns the first two cells of a row: the request rate and the hit rate. */
 const nameCells = (

@@ -89,7 +89,7 @@ export const makeCompany = (seed: number, number: number): FictionalCompany => {
 }
 
 /** Returns a company's symbol changes, oldest first: the day of each, the former symbol and the next one. */
-export const renamesOf = ({ scenario, profile }: FictionalCompany) =>
+export const listSymbolChanges = ({ scenario, profile }: FictionalCompany) =>
   scenario.renames.map((session, index) => ({
     day: getSessionDay(session),
     former: profile.symbols[index] ?? "",
@@ -98,7 +98,7 @@ export const renamesOf = ({ scenario, profile }: FictionalCompany) =>
 
 /** Returns the symbol that the company uses on a given day. */
 export const getSymbolOn = (company: FictionalCompany, day: EpochDay) =>
-  renamesOf(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
+  listSymbolChanges(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
 
 /** Returns the URL of a filing, such as `https://example.com/filings/9990001000/…`. */
 export const makeFilingUrl = ({ cik }: FictionalCompany, ...path: ReadonlyArray<string>) =>

@@ -12,7 +12,7 @@ import {
   parseDate,
   toSecondsOfDay,
 } from "./Calendar.ts"
-import { type FictionalCompany, makeFilingUrl, renamesOf } from "./Companies.ts"
+import { type FictionalCompany, listSymbolChanges, makeFilingUrl } from "./Companies.ts"
 import type { CompanyDocument, CompanyHistory, DocumentDraft, ListingNotice } from "./CompanyHistory.ts"
 import type { CapitalRaise, ShelfRegistration } from "./Deals.ts"
 import { formatDollarMillions, formatTicksAsDollars } from "./Decimals.ts"
@@ -373,7 +373,7 @@ const noticeAnnouncements = (
   })
 
 const renameAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDraft> =>
-  renamesOf(company).flatMap(({ day, former, next }, index) => {
+  listSymbolChanges(company).flatMap(({ day, former, next }, index) => {
     const content = { day, title: `${company.name} trades as ${next}, no longer as ${former}`, tags: ["symbol-change"] }
     return [
       { ...content, key: `rename:${index}:news`, time: toSecondsOfDay(6, 30), form: newsForm },

@@ -1,6 +1,6 @@
 /** Share counts and floats as disclosed in filings, and the rows of float_outstanding and historical_float_pro. */
 import { type EpochDay, formatDate, getSessionNumber, lastMarketDay } from "./Calendar.ts"
-import { type FictionalCompany, formatEveningTime, getSymbolOn, renamesOf } from "./Companies.ts"
+import { type FictionalCompany, formatEveningTime, getSymbolOn, listSymbolChanges } from "./Companies.ts"
 import { divideRounded, formatCentsAsDollars, formatRatio, formatTenThousandths, mapNullable } from "./Decimals.ts"
 import type { CompanyDocument, CompanyHistory, FloatReport } from "./CompanyHistory.ts"
 import { getIpoDay, makeSource } from "./Documents.ts"
@@ -28,7 +28,7 @@ const reportedDayOf = (
 ): EpochDay | null => {
   if (!key.startsWith("periodic")) return day
   if (random.chance(0.04)) return null
-  const lastRename = renamesOf(company).findLast((rename) => rename.day <= day)?.day ?? 0
+  const lastRename = listSymbolChanges(company).findLast((rename) => rename.day <= day)?.day ?? 0
   return Math.max(day - random.integer(1, 9), lastRename, getIpoDay(company) ?? 0)
 }
 

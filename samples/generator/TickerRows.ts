@@ -1,6 +1,6 @@
 /** Builds the rows of daily_prices, ticker_changes and historical_tickers. */
 import { formatDate, formatNewYorkTimeAsUtc, lastMarketDay, parseDate, toSecondsOfDay } from "./Calendar.ts"
-import { getSymbolOn, renamesOf } from "./Companies.ts"
+import { getSymbolOn, listSymbolChanges } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { formatTicksAsDollars } from "./Decimals.ts"
 import { listDailyCloses } from "./PriceStatistics.ts"
@@ -45,13 +45,13 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
 }
 
 /**
- * Builds the rows of ticker_changes: one for each change of the company's symbol (`renamesOf`), from the symbol
+ * Builds the rows of ticker_changes: one for each change of the company's symbol (`listSymbolChanges`), from the symbol
  * `former` to the symbol `next`. It is recorded on the evening of the day, New York time. For companies with several
  * changes, also adds changes that the API must ignore.
  */
 export const buildTickerChangesRows = (history: CompanyHistory) => {
   const { company } = history
-  const events = renamesOf(company).map(({ day, former, next }) => ({
+  const events = listSymbolChanges(company).map(({ day, former, next }) => ({
     old_ticker: former,
     new_ticker: next,
     effective_date: formatDate(day),

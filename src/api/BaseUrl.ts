@@ -1,6 +1,7 @@
 /** The service's public URL (setting `BASE_URL`). */
 import { Config, Context, Option, Schema } from "effect"
 
+/** A URL with the scheme `http` or `https`. */
 const WebUrl = Schema.URLFromString.check(
   Schema.makeFilter(({ protocol }: URL) => /^https?:$/.test(protocol), {
     expected: "an address that starts with http:// or https://",

@@ -1,5 +1,5 @@
 /**
- * Compresses responses of at least 1 KiB with zstd, Brotli or gzip, depending on what the client accepts (RFC 9110,
+ * Compresses responses of at least 1 KiB with zstd, Brotli or gzip, whichever of them the client accepts (RFC 9110,
  * 12.5.3).
  */
 import { Effect, Stream } from "effect"
@@ -30,6 +30,7 @@ type Algorithm = typeof algorithms[number]
  */
 const levels: Readonly<Record<Algorithm, number>> = { zstd: 1, br: 3, gzip: 4 }
 
+/** Minimum size of a body that is compressed. */
 const minBytes = 1024
 
 /** The part of the package `negotiator` that is used here. Its published types lack the option `preferred`. */
@@ -60,12 +61,10 @@ export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.sli
  */
 const staticLevels: Readonly<Record<Algorithm, number>> = { zstd: 12, br: 7, gzip: 9 }
 
-/**
- * Caches the compressed versions of each static body, by algorithm. Each version is created when it is first requested.
- */
+/** The compressed versions of each static body, by algorithm. Each version is created when it is first requested. */
 const compressedBodies = new WeakMap<Uint8Array, Map<string, Promise<HttpBody.HttpBody>>>()
 
-/** Marks the body of a static page, so that it is compressed only once per algorithm. Returns the same bytes. */
+/** Marks a body as static, so that it is compressed only once per algorithm. Returns the same bytes. */
 export const cacheCompressedBodies = (bytes: Uint8Array) => {
   compressedBodies.set(bytes, new Map())
   return bytes
@@ -88,51 +87,86 @@ export const getCompressedBody = <Body>(
   return compressed
 }
 
-interface Negotiated {
+/** The compression of responses to clients that send a certain `Accept-Encoding`. */
+interface CompressionChoice {
   /** The algorithm with which to compress the body. Undefined if it must not be compressed. */
   readonly algorithm: Algorithm | undefined
+  /** Minimum size of a body that is compressed. */
   readonly minBytes: number
 }
 
-const uncompressed: Negotiated = { algorithm: undefined, minBytes }
+const noCompression: CompressionChoice = { algorithm: undefined, minBytes }
 
 /**
  * Maximum number of cached `Accept-Encoding` values. A limit is necessary, because clients can send arbitrary values.
  */
-const maxRememberedHeaders = 200
+const maxCachedHeaders = 200
 
-/** Builds the function that compresses responses. */
-export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
-  // The runtime may not support all of them.
-  const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
-  const negotiated = new LRUCache<string, Negotiated>({ max: maxRememberedHeaders })
-
-  const negotiate = (acceptEncoding: string | undefined): Negotiated => {
-    if (acceptEncoding === undefined) return uncompressed
-    const known = negotiated.get(acceptEncoding)
-    if (known !== undefined) return known
+/**
+ * Builds a function that chooses how to compress responses for a value of `Accept-Encoding`. `available` contains the
+ * algorithms that the runtime supports.
+ */
+const makeCompressionChooser = (available: ReadonlyArray<Algorithm>) => {
+  const choices = new LRUCache<string, CompressionChoice>({ max: maxCachedHeaders })
+  return (acceptEncoding: string | undefined): CompressionChoice => {
+    if (acceptEncoding === undefined) return noCompression
+    const cached = choices.get(acceptEncoding)
+    if (cached !== undefined) return cached
     const accepted = negotiateEncodings(acceptEncoding, available)
-    const found = {
+    const choice = {
+      // Undefined if the client prefers an uncompressed body (`identity`).
       algorithm: available.find((algorithm) => algorithm === accepted[0]),
       // If the client refuses uncompressed bodies (`identity;q=0`), even small ones are compressed.
       minBytes: accepted.includes("identity") || accepted.length === 0 ? minBytes : 0,
     }
-    negotiated.set(acceptEncoding, found)
-    return found
+    choices.set(acceptEncoding, choice)
+    return choice
   }
+}
 
-  const compressBody = (body: NonNullable<FinishedResponse["body"]>, contentType: string, algorithm: Algorithm) => {
-    const isComplete = body instanceof Uint8Array
-    const response = isComplete
-      ? HttpServerResponse.uint8Array(body, { contentType })
-      : HttpServerResponse.stream(body, { contentType })
-    const bodies = isComplete ? compressedBodies.get(body) : undefined
-    const level = (bodies === undefined ? levels : staticLevels)[algorithm]
-    const compressed = Effect.map(compression.compressResponse(response, algorithm, { level }), ({ body }) => body)
-    return bodies === undefined
-      ? compressed
-      : Effect.promise(() => getCompressedBody(bodies, algorithm, () => Effect.runPromise(compressed)))
+/**
+ * Compresses a body, which is either a stream or complete. A static body is compressed only once per algorithm, at a
+ * higher level.
+ */
+const compressBody = (
+  compression: HttpPlatform.Compression,
+  body: NonNullable<FinishedResponse["body"]>,
+  contentType: string,
+  algorithm: Algorithm,
+): Effect.Effect<HttpBody.HttpBody> => {
+  const isComplete = body instanceof Uint8Array
+  const response = isComplete
+    ? HttpServerResponse.uint8Array(body, { contentType })
+    : HttpServerResponse.stream(body, { contentType })
+  const staticBodies = isComplete ? compressedBodies.get(body) : undefined
+  const level = (staticBodies === undefined ? levels : staticLevels)[algorithm]
+  const compressed = Effect.map(compression.compressResponse(response, algorithm, { level }), ({ body }) => body)
+  return staticBodies === undefined
+    ? compressed
+    : Effect.promise(() => getCompressedBody(staticBodies, algorithm, () => Effect.runPromise(compressed)))
+}
+
+/** Returns the response with its compressed body, and with an ETag and content length that match it. */
+const withCompressedBody = (
+  response: FinishedResponse,
+  compressed: HttpBody.HttpBody,
+  algorithm: Algorithm,
+): FinishedResponse => {
+  const { "content-length": _, ...headers } = response.headers
+  const etag = headers["etag"] === undefined ? {} : { etag: addEncodingToEtag(headers["etag"], algorithm) }
+  const common = { ...headers, ...etag, "content-encoding": algorithm }
+  if (compressed._tag === "Uint8Array") {
+    const length = { "content-length": String(compressed.contentLength) }
+    return { ...response, headers: { ...common, ...length }, body: compressed.body }
   }
+  return { ...response, headers: common, body: compressed._tag === "Stream" ? compressed.stream : Stream.empty }
+}
+
+/** Builds the function that compresses responses. */
+export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
+  // The runtime may not support all algorithms.
+  const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
+  const chooseCompression = makeCompressionChooser(available)
 
   /**
    * Compresses the body unless it is too small, already compressed, or the client accepts no supported algorithm.
@@ -142,23 +176,12 @@ export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression
     const { body, headers } = response
     const contentType = headers["content-type"]
     if (body === undefined || contentType === undefined || !isCompressible(contentType)) return response
-    const { algorithm, minBytes } = negotiate(getHeader(request, "accept-encoding"))
+    const { algorithm, minBytes } = chooseCompression(getHeader(request, "accept-encoding"))
     const isTooSmall = body instanceof Uint8Array && body.length < minBytes
     if (algorithm === undefined || isTooSmall || headers["content-encoding"] !== undefined) return response
-    return Effect.map(compressBody(body, contentType, algorithm), (compressed): FinishedResponse => {
-      const { "content-length": _, ...rest } = headers
-      const tag = headers["etag"] === undefined ? {} : { etag: addEncodingToEtag(headers["etag"], algorithm) }
-      const isComplete = compressed._tag === "Uint8Array"
-      return {
-        ...response,
-        headers: {
-          ...rest,
-          ...tag,
-          "content-encoding": algorithm,
-          ...(isComplete ? { "content-length": String(compressed.contentLength) } : {}),
-        },
-        body: isComplete ? compressed.body : compressed._tag === "Stream" ? compressed.stream : Stream.empty,
-      }
-    })
+    return Effect.map(
+      compressBody(compression, body, contentType, algorithm),
+      (compressed) => withCompressedBody(response, compressed, algorithm),
+    )
   }
 })

@@ -25,18 +25,19 @@ export interface ConnectionTimeouts {
   /** Time limit for receiving a complete request. */
   readonly request: Duration.Duration
   /**
-   * Time limit for delivering a response to the client, more than twice as long as the slowest query takes. When it
-   * ends, the client gets the same time again if the response is still being written and the client has received at
-   * least `minProgressBytes` in that time.
+   * Time limit for delivering a response to the client. It is more than twice as long as the slowest query takes. When
+   * the limit is reached, the client gets the same time again if the response is still being written and the client has
+   * received at least `minProgressBytes` since the limit was last set.
    */
   readonly response: Duration.Duration
   /** Time from the start of a shutdown until the remaining requests are aborted and their connections closed. */
   readonly shutdown: Duration.Duration
 }
 
-/** Determines which request bodies the request's handler reads. All others are discarded as they arrive. */
+/** Determines which request bodies are read by the request's handler. All others are discarded as they arrive. */
 export interface RequestBodies {
   readonly isRead: (request: IncomingMessage) => boolean
+  /** Maximum size of a body, whether it is read or discarded. */
   readonly maxBytes: number
 }
 
@@ -52,14 +53,15 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
 const minProgressBytes = 65_536
 
 /**
- * For how long after the start of a shutdown clients may complete request bodies that they are sending, in
+ * Time after the start of a shutdown in which clients may complete the request bodies that they are sending, in
  * milliseconds.
  */
 const bodyDelayMillis = 1000
 
-/** For how long responses may still be sent after a shutdown has aborted the remaining requests, in milliseconds. */
+/** Time in which responses may still be sent after a shutdown has aborted the remaining requests, in milliseconds. */
 const lastResponsesMillis = 1000
 
+/** Responses that have no time limit, because they are endless streams. */
 const endlessResponses = new WeakSet<object>()
 
 /**
@@ -71,8 +73,9 @@ export const exemptFromResponseTimeout = (response: object) => {
 }
 
 /**
- * Maximum number of requests waiting on one connection, which a client can send without waiting for responses. When it
- * is exceeded, the service stops reading from the connection until some requests have been handled.
+ * Maximum number of requests that may wait on one connection. A client can send requests without waiting for the
+ * responses to earlier ones (pipelining). When the maximum is exceeded, the service stops reading from the connection
+ * until some requests have been handled.
  */
 const maxQueuedRequests = 32
 
@@ -108,16 +111,16 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
     (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** The request bodies that the public API reads, which are messages to the MCP server. All others are discarded. */
+/** The only request bodies that the public API reads: messages to the MCP server. All others are discarded. */
 const mcpBodies: RequestBodies = {
   isRead: ({ method, url = "/" }) => method === "POST" && decodePath(url) === mcpPath,
   maxBytes: maxRequestBodyBytes,
 }
 
 /**
- * Calls `proceed` once the request's body no longer stands in the way of the response. A body that the handler reads is
- * left to it, and any other body is first received and discarded. Calls `rejectTooLong` instead if the body is longer
- * than `bodies.maxBytes`.
+ * Calls `proceed` when the request can be handled: immediately if it has no body or if its handler reads the body, and
+ * otherwise after the body has been received and discarded. Calls `rejectTooLong` instead if the body is longer than
+ * `bodies.maxBytes`.
  */
 const receiveBody = (
   request: IncomingMessage,
@@ -128,11 +131,11 @@ const receiveBody = (
 ) => {
   const { "content-length": contentLength = "0", expect } = request.headers
   if (!hasBody(request)) return proceed()
-  // Refuse a body that announces its length without receiving it.
+  // Refuse a body whose announced length is too long before any of it is received.
   if (Number(contentLength) > bodies.maxBytes) return rejectTooLong()
   // A client that sends `Expect: 100-continue` waits for this before it sends the body.
   if (expect !== undefined) response.writeContinue()
-  // The handler checks the length itself while it reads.
+  // While it reads a body of unknown length, the handler checks the length itself.
   if (bodies.isRead(request)) return proceed()
   // A chunked body does not announce its length. The listener also makes Node.js read the body.
   let remaining = bodies.maxBytes
@@ -143,12 +146,15 @@ const receiveBody = (
   return request.once("end", proceed)
 }
 
+/** A request or a protocol error in a connection's queue. */
 interface QueueEntry {
+  /** Handles the request or sends the error. Called when all earlier responses on the connection are complete. */
   readonly begin: () => void
   /** Undefined if the entry is a protocol error, which is sent instead of a response to a request. */
   readonly request: IncomingMessage | undefined
 }
 
+/** The state of an open connection. */
 interface Connection {
   /** Requests and protocol errors in order of arrival. The first entry is the one being handled. */
   readonly queue: Array<QueueEntry>
@@ -161,7 +167,8 @@ interface Connection {
 
 /**
  * Makes Node.js and Deno pass every packet to the socket's listeners. By default, their parsers read directly from the
- * operating system, so the service could not see the start of an incomplete request, which contains its path. See
+ * operating system, so the service could not see the start of an incomplete request, which contains its path. Both
+ * runtimes do so only if the private property `_consumed` of the socket's handle is not set. See
  * docs/decisions/0164-packets-of-incomplete-requests.md.
  */
 const exposePackets = (socket: Duplex) => {
@@ -170,8 +177,8 @@ const exposePackets = (socket: Duplex) => {
 }
 
 /**
- * When a connection has more stored packets than this, they are joined into one. A client could otherwise send every
- * byte as a separate packet, and each would take the memory of a buffer.
+ * When more packets than this are stored for a connection, they are joined into one. A client could otherwise send
+ * every byte as a separate packet, and each would take the memory of a buffer.
  */
 const maxReceivedPackets = 64
 
@@ -214,9 +221,26 @@ const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
   if (queue.length === 1) entry.begin()
 }
 
+/** Selects the parts of a request on which its error response depends. */
 const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): PartialRequest => {
   const id = headers["x-request-id"]
   return { method, target: url, requestId: typeof id === "string" ? id : undefined }
+}
+
+/**
+ * Builds a function that returns whether the given response is still being written to the socket and the client has
+ * received enough of it since the previous call. An endless response may send very little. For it, it is enough that
+ * the client has read everything sent, or has read more since the previous call.
+ */
+const makeProgressCheck = (socket: Socket) => {
+  let receivedBytes = 0
+  return (response: ServerResponse | undefined) => {
+    const receivedBefore = receivedBytes
+    receivedBytes = socket.bytesWritten - socket.writableLength
+    if (response?.headersSent !== true || response.writableEnded) return false
+    if (!endlessResponses.has(response)) return receivedBytes - receivedBefore >= minProgressBytes
+    return socket.writableLength === 0 || receivedBytes > receivedBefore
+  }
 }
 
 /**
@@ -225,19 +249,7 @@ const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): 
  */
 const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, timeoutMillis: number) => {
   const queue: Array<QueueEntry> = []
-  let receivedBytes = 0
-  /**
-   * Returns whether the response is still being written and the client has received enough of it since the last call.
-   * An endless response may send very little. For it, it is enough that the client has read everything sent, or has
-   * read more since the last call.
-   */
-  const isProgressing = (response: ServerResponse | undefined) => {
-    const before = receivedBytes
-    receivedBytes = socket.bytesWritten - socket.writableLength
-    if (response?.headersSent !== true || response.writableEnded) return false
-    if (!endlessResponses.has(response)) return receivedBytes - before >= minProgressBytes
-    return socket.writableLength === 0 || receivedBytes > before
-  }
+  const isProgressing = makeProgressCheck(socket)
   const connection: Connection = {
     queue,
     response: undefined,
@@ -258,96 +270,158 @@ const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, t
   })
 }
 
-/**
- * Creates the HTTP server, which calls `handle` for each valid request. Requests on the same connection are handled in
- * order and one at a time. `bodies` determines which request bodies `handle` reads. Returns the server, and a function
- * that shuts it down.
- */
-export const makeHttpServer = (
-  timeouts: ConnectionTimeouts,
-  { describeError, endRequests, handle }: {
-    readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-    /** Aborts the requests in progress. Requests whose response has not begun get an error response. */
-    readonly endRequests?: () => void
-    readonly describeError: (rejection: Rejection) => ProtocolError
-  },
-  /** Returns whether the service is about to shut down. Clients are then asked to use other connections. */
-  isEnding: () => boolean = () => false,
-  bodies = mcpBodies,
-) => {
-  const connections = new Map<Duplex, Connection>()
-  let isShuttingDown = false
+/** The service's functions that the HTTP server calls. */
+interface ServerCallbacks {
+  /** Handles a valid request. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+  /** Aborts the requests in progress. Requests whose response has not begun get an error response. */
+  readonly endRequests?: () => void
+  /** Returns the error response to a request that is invalid or exceeds a limit. */
+  readonly describeError: (rejection: Rejection) => ProtocolError
+}
 
-  const makeErrorEntry = (socket: Duplex, rejection: Rejection): QueueEntry => ({
-    request: undefined,
-    begin: () => sendProtocolError(socket, describeError(rejection), rejection.request?.requestId),
-  })
+/** A request in its connection's queue. */
+class QueuedRequest implements QueueEntry {
+  readonly request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #socket: Socket
+  readonly #connection: Connection
+  readonly #queues: ConnectionQueues
+
+  constructor(request: IncomingMessage, response: ServerResponse, connection: Connection, queues: ConnectionQueues) {
+    this.request = request
+    this.#response = response
+    this.#socket = request.socket
+    this.#connection = connection
+    this.#queues = queues
+  }
+
+  /** Checks the request, receives its body, and handles the request. */
+  begin() {
+    const { request } = this
+    const response = this.#response
+    this.#connection.timer.refresh()
+    this.#connection.response = response
+    // `rawHeaders` contains the name and the value of each header as separate elements.
+    if (request.rawHeaders.length > 2 * maxHeaderCount) return this.#rejectAndClose(431)
+    if (!hasSupportedVersion(request) || isAmbiguous(request) || !normalizeRequestTarget(request)) {
+      return this.#rejectAndClose(400)
+    }
+    // After an upgrade request, Node.js ignores all further bytes, so the connection must be closed.
+    if (this.#queues.isShuttingDown() || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+    response.once("close", () => this.#queues.beginNext(this.#socket, this.#connection))
+    const proceed = () => {
+      if (this.#isCurrent()) this.#queues.callbacks.handle(request, response)
+    }
+    return receiveBody(request, response, this.#queues.bodies, proceed, () => this.#rejectAndClose(413))
+  }
+
+  /** Returns whether the request is first in its queue. A rejection or the end of its connection removes it. */
+  #isCurrent() {
+    return this.#connection.queue[0] === this
+  }
+
+  /** Sends an error in place of this request's response, and discards all later requests on the connection. */
+  #rejectAndClose(status: Rejection["status"]) {
+    if (!this.#isCurrent()) return
+    const { queue } = this.#connection
+    queue.length = 0
+    enqueue(queue, this.#queues.makeErrorEntry(this.#socket, { status, request: toPartialRequest(this.request) }))
+  }
+}
+
+/**
+ * The open connections of an HTTP server. Each has a queue, so that its requests are handled in order and one at a
+ * time.
+ */
+class ConnectionQueues {
+  readonly connections = new Map<Duplex, Connection>()
+  readonly callbacks: ServerCallbacks
+  readonly bodies: RequestBodies
+  readonly #isEnding: () => boolean
+  #hasShutdownBegun = false
+
+  constructor(callbacks: ServerCallbacks, bodies: RequestBodies, isEnding: () => boolean) {
+    this.callbacks = callbacks
+    this.bodies = bodies
+    this.#isEnding = isEnding
+  }
+
+  /** Returns whether a shutdown has begun or is about to begin. */
+  isShuttingDown() {
+    return this.#hasShutdownBegun || this.#isEnding()
+  }
+
+  /** Handles a request after all earlier responses on its connection have been completed. */
+  handleInOrder(request: IncomingMessage, response: ServerResponse) {
+    const { socket } = request
+    // A shutdown has closed the connection. Do not handle the request, because it would be charged without getting a
+    // response.
+    if (!socket.writable) return
+    const connection = this.connections.get(socket)
+    if (connection === undefined) return this.callbacks.handle(request, response)
+    const { queue, received } = connection
+    received.keepLast()
+    enqueue(queue, new QueuedRequest(request, response, connection, this))
+    if (queue.length > maxQueuedRequests) socket.pause()
+  }
+
+  /** Removes the first entry of a connection's queue, whose response has been completed, and begins the next entry. */
+  beginNext(socket: Socket, connection: Connection) {
+    const { queue } = connection
+    queue.shift()
+    if (queue.length < maxQueuedRequests && socket.isPaused()) socket.resume()
+    if (socket.writable) queue[0]?.begin()
+    if (this.#hasShutdownBegun) this.#closeUnlessBusy(socket, connection)
+  }
 
   /**
    * Queues a protocol error, which is sent after the responses to earlier requests on the connection, in place of a
    * response to the request that could not be parsed.
    */
-  const reject = (socket: Duplex, rejection: Rejection) => {
-    const queue = connections.get(socket)?.queue ?? []
+  reject(socket: Duplex, rejection: Rejection) {
+    const queue = this.connections.get(socket)?.queue ?? []
     const last = queue.at(-1)
     // Only one error is sent per connection, because it closes the connection.
     if (last !== undefined && last.request === undefined) return
     // If the error is in the body of the last request, it replaces the response to that request.
     const incomplete = last?.request?.complete === false ? last.request : undefined
     if (incomplete !== undefined) queue.pop()
-    const known = incomplete === undefined ? rejection : { ...rejection, request: toPartialRequest(incomplete) }
-    enqueue(queue, makeErrorEntry(socket, known))
+    const rejected = incomplete === undefined ? rejection : { ...rejection, request: toPartialRequest(incomplete) }
+    enqueue(queue, this.makeErrorEntry(socket, rejected))
+  }
+
+  makeErrorEntry(socket: Duplex, rejection: Rejection): QueueEntry {
+    return {
+      request: undefined,
+      begin: () => sendProtocolError(socket, this.callbacks.describeError(rejection), rejection.request?.requestId),
+    }
+  }
+
+  /** Begins a shutdown. Closes idle connections, and lets each other connection close after its current response. */
+  beginShutdown() {
+    this.#hasShutdownBegun = true
+    for (const [socket, connection] of this.connections) {
+      const { queue, response } = connection
+      if (queue.length === 0) this.#closeUnlessBusy(socket, connection)
+      else if (response?.headersSent === false) response.shouldKeepAlive = false
+    }
+  }
+
+  /** Closes all connections on which no complete request is waiting for its response. */
+  closeIdle() {
+    this.connections.forEach((connection, socket) => this.#closeUnlessBusy(socket, connection))
   }
 
   /** Closes a connection during a shutdown, unless a complete request on it is still waiting for its response. */
-  const closeUnlessBusy = (socket: Duplex, { queue }: Connection) => {
+  #closeUnlessBusy(socket: Duplex, { queue }: Connection) {
     if (!queue.some(({ request }) => request?.complete ?? true)) socket.end(() => socket.destroy())
   }
+}
 
-  /** Handles a request after all earlier responses on its connection have been completed. */
-  const handleInOrder = (request: IncomingMessage, response: ServerResponse) => {
-    const { socket } = request
-    // A shutdown has closed the connection. Do not handle the request, because it would be charged without getting a
-    // response.
-    if (!socket.writable) return
-    const connection = connections.get(socket)
-    if (connection === undefined) return handle(request, response)
-    const { queue, received, timer } = connection
-    received.keepLast()
-    const beginNext = () => {
-      queue.shift()
-      if (queue.length < maxQueuedRequests && socket.isPaused()) socket.resume()
-      if (socket.writable) queue[0]?.begin()
-      if (isShuttingDown) closeUnlessBusy(socket, connection)
-    }
-    /** Sends an error in place of this request's response, and discards all later requests on the connection. */
-    const rejectAndClose = (status: Rejection["status"]) => {
-      if (queue[0] !== entry) return
-      queue.length = 0
-      enqueue(queue, makeErrorEntry(socket, { status, request: toPartialRequest(request) }))
-    }
-    const proceed = () => {
-      if (queue[0] === entry) handle(request, response)
-    }
-    const entry: QueueEntry = {
-      request,
-      begin: () => {
-        timer.refresh()
-        connection.response = response
-        if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
-        if (!hasSupportedVersion(request) || isAmbiguous(request) || !normalizeRequestTarget(request)) {
-          return rejectAndClose(400)
-        }
-        // After an upgrade request, Node.js ignores all further bytes, so the connection must be closed.
-        if (isShuttingDown || isEnding() || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-        response.once("close", beginNext)
-        return receiveBody(request, response, bodies, proceed, () => rejectAndClose(413))
-      },
-    }
-    enqueue(queue, entry)
-    if (queue.length > maxQueuedRequests) socket.pause()
-  }
-
+/** Creates a Node.js HTTP server that adds every request and every protocol error to the queue of its connection. */
+const createQueueingServer = (timeouts: ConnectionTimeouts, queues: ConnectionQueues) => {
+  const handleInOrder = (request: IncomingMessage, response: ServerResponse) => queues.handleInOrder(request, response)
   const server = createServer({
     // Node.js must accept requests without `Host`, so that the pipeline can respond with a 400 that has all the usual
     // headers.
@@ -359,22 +433,39 @@ export const makeHttpServer = (
     keepAliveTimeout: Duration.toMillis(keepAliveTimeout),
     connectionsCheckingInterval: Duration.toMillis(timeouts.headers) / 10,
   }, handleInOrder)
-  // 0 means no limit. With a limit, Deno would silently drop excess headers. `handleInOrder` rejects such requests
-  // instead.
+  // 0 means no limit. With a limit, Deno would silently drop excess headers. `QueuedRequest` rejects requests with too
+  // many headers instead.
   server.maxHeadersCount = 0
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)
   // Without this listener, Node.js would close the connection of a CONNECT request without responding.
   server.on("connect", (request, socket) => {
-    reject(socket, { status: "unknown method", request: toPartialRequest(request) })
+    queues.reject(socket, { status: "unknown method", request: toPartialRequest(request) })
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else reject(socket, getRejection(error, connections.get(socket)?.received.packets ?? []))
+    else queues.reject(socket, getRejection(error, queues.connections.get(socket)?.received.packets ?? []))
   })
   // `exposePackets` must run before the listener that Node.js itself registered, which starts the parser.
   server.prependListener("connection", exposePackets)
-  server.on("connection", (socket) => trackConnection(connections, socket, Duration.toMillis(timeouts.response)))
+  server.on("connection", (socket) => trackConnection(queues.connections, socket, Duration.toMillis(timeouts.response)))
+  return server
+}
+
+/**
+ * Creates the HTTP server, which calls `callbacks.handle` for each valid request. Requests on the same connection are
+ * handled in order and one at a time. `bodies` determines which request bodies the handler reads. Returns the server,
+ * and a function that shuts it down.
+ */
+export const makeHttpServer = (
+  timeouts: ConnectionTimeouts,
+  callbacks: ServerCallbacks,
+  /** Returns whether the service is about to shut down. Clients are then asked to use other connections. */
+  isEnding: () => boolean = () => false,
+  bodies = mcpBodies,
+) => {
+  const queues = new ConnectionQueues(callbacks, bodies, isEnding)
+  const server = createQueueingServer(timeouts, queues)
 
   /**
    * Shuts the server down. Each connection closes once all complete requests on it have been responded to. A request
@@ -382,16 +473,10 @@ export const makeHttpServer = (
    * requests are aborted and their connections closed.
    */
   const closeConnections = () => {
-    isShuttingDown = true
-    for (const [socket, connection] of connections) {
-      const { queue, response } = connection
-      if (queue.length === 0) closeUnlessBusy(socket, connection)
-      else if (response?.headersSent === false) response.shouldKeepAlive = false
-    }
-    setTimeout(() => connections.forEach((connection, socket) => closeUnlessBusy(socket, connection)), bodyDelayMillis)
-      .unref()
+    queues.beginShutdown()
+    setTimeout(() => queues.closeIdle(), bodyDelayMillis).unref()
     setTimeout(() => {
-      endRequests?.()
+      callbacks.endRequests?.()
       setTimeout(() => server.closeAllConnections(), lastResponsesMillis).unref()
     }, Duration.toMillis(timeouts.shutdown)).unref()
   }

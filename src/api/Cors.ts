@@ -10,6 +10,7 @@ import { decodePath, mcpPath } from "./RequestTarget.ts"
 /** Methods supported by every endpoint. The MCP server supports POST instead. */
 export const allowedEndpointMethods = "GET, HEAD"
 
+/** Splits the setting into its comma-separated entries. */
 const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
 
 /** Returns whether the entry is an origin as browsers send it: scheme, host and non-default port, without a path. */
@@ -17,6 +18,7 @@ const isOrigin = (entry: string) =>
   URL.canParse(entry) &&
   (/^https?:/.test(entry) ? new URL(entry).origin === entry : /^[a-z][a-z\d+.-]*:\/\/[^/?#@]+$/.test(entry))
 
+/** A comma-separated list of origins. */
 const OriginList = Schema.String.check(
   Schema.makeFilter((text: string) => {
     const invalid = parseOrigins(text).find((entry) => !isOrigin(entry))
@@ -33,6 +35,7 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
 /** Adds names of request headers to the value of a `Vary` header. */
 export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
 
+/** CORS headers that are the same for all origins and paths. */
 const sharedHeaders = {
   "access-control-allow-headers": corsAllowedHeaderNames.join(", "),
   "access-control-expose-headers": corsExposedHeaderNames.join(", "),

@@ -20,7 +20,7 @@ import { makeUsageRecorder } from "./UsageRecorder.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 import type { AnyHandler, EndpointRoute } from "./Routes.ts"
 
-/** What a handler receives only if the endpoint needs a key. */
+/** The properties that a handler receives only if the endpoint needs a key. */
 type AdmittedProperties = Omit<AdmittedRequest, keyof ReceivedRequest>
 
 type RunHandler = (
@@ -29,8 +29,8 @@ type RunHandler = (
 ) => Effect.Effect<EndpointResult, ApiFailure>
 
 /**
- * Decodes a request's query. Returns a function that runs the handler with the decoded query, or fails if the query is
- * invalid. `now` is the time of the request or, with `as_of`, the time as of which the data is returned.
+ * Decodes a request's query. Succeeds with a function that runs the handler with the decoded query, or fails if the
+ * query is invalid. `now` is the time of the request or, with `as_of`, the time given there.
  */
 const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: number) =>
   handler.needsKey
@@ -43,13 +43,12 @@ const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: numbe
     )
     : Exit.map(handler.decode(parameters, now), (run): RunHandler => run)
 
-/**
- * What the steps need to know besides the request: the endpoint's route, the scope of the request's resources, and the
- * function that runs further requests within this process.
- */
+/** Values that the steps of a request use, in addition to its state in `RequestInProgress`. */
 export interface EndpointContext {
   readonly route: EndpointRoute
+  /** Returns the scope of the request's resources. It closes after the body has been sent. */
   readonly scope: () => Scope.Scope
+  /** Runs a further request within this process. */
   readonly run: AdmittedRequest["run"]
 }
 
@@ -63,8 +62,8 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
   const { makeStreamUsageRecorder } = yield* makeUsageRecorder
 
   /**
-   * Runs the steps of a request. `sentParameters` is the query before decoding. `admission` is set if the response
-   * cache has already admitted or refused the request; the request is then not counted a second time.
+   * Runs the steps of a request. `sentParameters` is the query before decoding. `admission` is set if the request was
+   * already admitted or refused when it was looked up in the response cache. It is then not counted a second time.
    */
   const takeSteps = (
     progress: RequestInProgress,
@@ -79,26 +78,28 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
     if (removed !== undefined) return Exit.fail(removed)
     // An endpoint without rules needs no key, so there is nothing to check or count.
     const admitting = rules === undefined ? Exit.void : admitOnce(progress, rules, admission)
-    return flatMapSync(
-      admitting,
-      () =>
-        flatMapSync(
-          replaceNow(progress, context, sentParameters),
-          (parameters) =>
-            flatMapSync(decodeAndRun(progress, context, parameters), (result) => {
-              // With `as_of=now`, an identical request gets different data a moment later, so this response must not be
-              // cached.
-              if (parameters !== sentParameters && result._tag === "Page") {
-                progress.addHeader("cache-control", privateNoCacheDirectives)
-              }
-              return reserveCost(progress, context, result)
-            }),
-        ),
-    )
+    return flatMapSync(admitting, () => takeAdmittedSteps(progress, context, sentParameters))
   }
 
+  /** Runs the steps of a request that has been admitted or needs no admission. */
+  const takeAdmittedSteps = (
+    progress: RequestInProgress,
+    context: EndpointContext,
+    sentParameters: RawSearchParameters,
+  ): Effect.Effect<BilledResult, ApiFailure> =>
+    flatMapSync(
+      replaceNow(progress, context, sentParameters),
+      (parameters) =>
+        flatMapSync(decodeAndRun(progress, context, parameters), (result) => {
+          const isAsOfNow = parameters !== sentParameters
+          // An identical request gets different data a moment later, so this response must not be cached.
+          if (isAsOfNow && result._tag === "Page") progress.addHeader("cache-control", privateNoCacheDirectives)
+          return reserveCost(progress, context, result)
+        }),
+    )
+
   /**
-   * Admits or refuses the request, unless the response cache has already done so. Stores the decision in `progress`,
+   * Admits or refuses the request, unless `admission` contains an earlier decision. Stores the decision in `progress`,
    * and fails with the error of a refusal.
    */
   const admitOnce = (
@@ -113,7 +114,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
 
   /**
    * Replaces `as_of=now` with the newest available timestamp, so that links to further pages also contain that
-   * timestamp.
+   * timestamp. Returns the same object if the query does not contain `as_of=now`.
    */
   const replaceNow = (
     progress: RequestInProgress,
@@ -130,7 +131,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
 
   /**
    * Decodes the query, opens the past state of the data if the request has `as_of`, and runs the handler. Adds the
-   * headers for dropped symbols and for the timestamp.
+   * headers `X-Dropped-Tickers` and `X-As-Of`.
    */
   const decodeAndRun = (
     progress: RequestInProgress,
@@ -143,7 +144,7 @@ export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.S
     const { ticker } = parameters
     const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
     if (dropped !== undefined) progress.addHeader("x-dropped-tickers", dropped)
-    // Adds to the error of an invalid query which parameter is wrong and why.
+    // If the query is invalid, the error must say which parameter is wrong and why.
     const valid = Exit.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
     return flatMapSync(valid, (runHandler) =>
       flatMapSync(openPast(progress, asOf, tables), (past) => {

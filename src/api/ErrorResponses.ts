@@ -34,6 +34,7 @@ export type ApiError = InstanceType<typeof errorClasses[keyof typeof errorClasse
 
 const encoder = new TextEncoder()
 
+/** Builds the function that returns the HTTP status and the JSON body for errors of one class. */
 const makeEncoder = (schema: Schema.Codec<unknown, object>) => {
   const encode = Schema.encodeUnknownSync(schema)
   const status = SchemaAST.resolve(schema.ast)?.["httpApiStatus"]

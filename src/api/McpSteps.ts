@@ -1,6 +1,6 @@
 /**
- * Runs the steps of a message to the MCP server. A message may call a tool, which makes an API request. Only one of the
- * two is recorded as usage, so that the customer does not see the same call twice.
+ * Runs the steps of a message to the MCP server. A message may call a tool, which makes an API request. Either the
+ * message or that request is recorded as usage, but not both, so that the customer does not see the same call twice.
  */
 import { Effect } from "effect"
 import type { AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
@@ -15,8 +15,8 @@ import type { RequestInProgress } from "./RequestInProgress.ts"
 export const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
 /**
- * Returns a function that decides whether the message or the tool's request is recorded as usage. Both call it when
- * they end. It returns true to the first of them, which is then recorded, and false to the other.
+ * Returns a function that decides whether the message or the tool's request is recorded as usage. It is called when
+ * either of them ends. It returns true for the one that ends first, which is then recorded, and false for the other.
  */
 const makeUsageClaim = () => {
   let owner: "message" | "tool" | undefined
@@ -28,22 +28,24 @@ const makeUsageClaim = () => {
 
 /**
  * Builds the function that handles an MCP message. That function admits the request, handles the message, and returns
- * the response and what to record. Called once, at startup.
+ * the response and how to record it. Called once, at startup.
  */
 export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const mcp = yield* McpEndpoint
 
+  /** Admits and handles a message. `run` runs the API request of a tool. */
   const takeSteps = Effect.fnUntraced(function* (
     progress: RequestInProgress,
     scope: McpMessage["scope"],
     run: AdmittedRequest["run"],
   ) {
     const { request } = progress
-    const other = mcp.respondToNonMessage(request) // set if the request is not a message, such as one with GET
-    if (other !== undefined) return { result: other }
+    const nonMessageResult = mcp.respondToNonMessage(request)
+    if (nonMessageResult !== undefined) return { result: nonMessageResult }
     const admission = yield* admit(request, mcpRules)
     progress.admit(admission)
     const { account, error, headers } = admission
+    // If the rate limit is exceeded, the MCP server chooses the form of the error, which depends on the message.
     const refusal = error?._tag === "RateLimitExceeded" ? error : undefined
     if (error !== undefined && error !== refusal) return yield* Effect.fail(error)
     if (account === undefined) return yield* Effect.die(new Error("A request without an account was admitted"))

@@ -29,7 +29,7 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
   })
 
 /**
- * Bodies shorter than this many bytes are passed to Node.js as a string, because it sends a short string and the
+ * Bodies shorter than this many bytes are passed to Node.js as strings, because it sends a string together with the
  * headers in a single write.
  */
 const maxTextBytes = 2_048
@@ -87,7 +87,7 @@ const send = (
     return undefined
   }
   if (body instanceof Uint8Array) {
-    // Node.js sends a short string and the headers in a single write. Latin-1 preserves every byte.
+    // Latin-1 maps every byte to one character and back, so it preserves all bytes.
     if (body.length < maxTextBytes) response.end(toBuffer(body).toString("latin1"), "latin1")
     else response.end(body)
     return undefined
@@ -96,15 +96,19 @@ const send = (
   return sendStream(response, body, trailers)
 }
 
-/** Turns an exception into a defect. An uncaught exception in a Node.js event listener would end the process. */
-const begin = (sending: () => Effect.Effect<void> | undefined) => {
+/**
+ * Calls a function that handles a request. Turns an exception into a defect, because an uncaught exception in a Node.js
+ * event listener would end the process.
+ */
+const catchExceptions = (handleRequest: () => Effect.Effect<void> | undefined) => {
   try {
-    return sending()
+    return handleRequest()
   } catch (defect) {
     return Effect.die(defect)
   }
 }
 
+/** The connection on which a request was received over HTTP. */
 class NodeConnection implements ClientConnection {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -169,9 +173,11 @@ class NodeRequest implements ApiRequest {
 
 /** The functions that the Node.js HTTP server calls. */
 export class NodeListener extends Context.Service<NodeListener, {
+  /** Handles a request and sends its response. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
   /** Interrupts the requests in progress during a shutdown. Requests whose response has not begun get a 503. */
   readonly endRequests: () => void
+  /** Returns the error response to a request that is rejected before it can be routed. */
   readonly describeError: Effect.Success<typeof makeProtocolErrorDescriber>
 }>()("tickerline/api/NodeListener") {
   static readonly layer = Layer.effect(
@@ -191,10 +197,10 @@ export class NodeListener extends Context.Service<NodeListener, {
       }
 
       /**
-       * Runs the effect that is left of a request in a fiber. Interrupts the fiber if the client disconnects, and
-       * closes the connection on errors.
+       * Runs the part of a request that does not end immediately, such as waiting for a query or sending a stream, in a
+       * fiber. Interrupts the fiber if the client disconnects, and closes the connection if the effect fails.
        */
-      const run = (response: ServerResponse, id: string | undefined, rest: Effect.Effect<void>) => {
+      const runInFiber = (response: ServerResponse, id: string | undefined, rest: Effect.Effect<void>) => {
         const guarded = Effect.onError(rest, (cause) => {
           if (!response.writableEnded) response.destroy()
           return Cause.hasInterruptsOnly(cause)
@@ -202,17 +208,23 @@ export class NodeListener extends Context.Service<NodeListener, {
             : Effect.annotateLogs(Effect.logError("A response was not sent to its end", cause), "request_id", id)
         })
         const fiber = Fiber.runIn(runFork(guarded), requestScope)
-        if (fiber.pollUnsafe() !== undefined) return
+        const hasEnded = fiber.pollUnsafe() !== undefined
+        if (hasEnded) return
         response.once("close", () => {
           if (!response.writableEnded) fiber.interruptUnsafe()
         })
       }
 
+      /**
+       * Handles a request. If its response is available immediately and not a stream, it is sent without a fiber.
+       * Otherwise, a fiber waits for the response, sends it, and then closes the request's scope.
+       */
       const handle = (nodeRequest: IncomingMessage, response: ServerResponse) => {
+        // Created only if the request has resources to close.
         let scope: Scope.Closeable | undefined
         const getScope = () => scope ??= Scope.makeUnsafe()
         let id: string | undefined
-        const sending = begin(() => {
+        const sending = catchExceptions(() => {
           const request = toApiRequest(nodeRequest, response)
           id = request.id
           const responding = respond(request, getScope)
@@ -224,7 +236,7 @@ export class NodeListener extends Context.Service<NodeListener, {
           )
         })
         if (sending === undefined && scope === undefined) return
-        run(
+        runInFiber(
           response,
           id,
           Effect.onExit(

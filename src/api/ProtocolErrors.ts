@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream"
 import { resolveRequestId } from "../contract/rules/RequestIds.ts"
 import { mcpPath } from "./RequestTarget.ts"
 
-/** Maximum combined size of the request line and the headers. */
+/** Maximum size of the request line and the headers together. */
 export const maxRequestHeadBytes = 16_384
 /** Maximum size of a request body. */
 export const maxRequestBodyBytes = 65_536
@@ -72,28 +72,39 @@ const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\/\S*|https?:\S+|\*)(?: (.
 const isSupportedVersion = (version: string) => /^HTTP\/1\.[01]$/.test(version)
 
 /**
+ * Returns the position at which the parser found an error, counted in bytes from the start of the packets received.
+ * `receivedBytes` is their total size.
+ */
+const getErrorPosition = (error: NodeJS.ErrnoException, receivedBytes: number) => {
+  // The parser reports how many bytes of the last packet it had parsed before the error. A timeout does not report a
+  // packet: everything was parsed.
+  const lastPacket = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
+  const parsedBytes = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
+  return Buffer.isBuffer(lastPacket) ? receivedBytes - lastPacket.length + parsedBytes : receivedBytes
+}
+
+/**
  * Finds the method, the target and the request id of a request that Node.js could not parse. `received` contains the
  * last packets received on the connection, which may begin with earlier requests. Returns undefined if they do not
  * contain a plausible request line.
  */
 const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>) => {
+  // Latin-1 has one character per byte, so positions in the text are positions in the packets.
   const text = Buffer.concat(received).toString("latin1")
-  // The parser reports how many bytes of the last packet it had parsed before the error. A timeout does not report a
-  // packet: everything was parsed.
-  const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
-  const inPacket = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
-  const parsed = Buffer.isBuffer(packet) ? text.length - packet.length + inPacket : text.length
+  const position = getErrorPosition(error, text.length)
   // Ignore everything after the line with the invalid byte. The parser checks the HTTP version only after the end of
   // the request line, so for that error the search has to start before the line end.
-  const end = text.indexOf("\n", error.code === "HPE_INVALID_VERSION" ? parsed - 2 : parsed)
+  const end = text.indexOf("\n", error.code === "HPE_INVALID_VERSION" ? position - 2 : position)
   const lines = text.slice(0, end < 0 ? text.length : end).split("\n").map((line) => line.replace(/\r$/, ""))
   // The request begins after the last empty line, which ends the previous request's head. The last line is excluded
   // from this search, because it is the one that the parser rejected.
-  const first = lines.slice(0, -1).lastIndexOf("") + 1
-  for (const [index, line] of Array.from(lines.entries()).slice(first).toReversed()) {
+  const firstIndex = lines.slice(0, -1).lastIndexOf("") + 1
+  // Start with the last line that can be a request line.
+  for (const [index, line] of Array.from(lines.entries()).slice(firstIndex).toReversed()) {
     const [, method = "", target = "", version = ""] = requestLine.exec(line) ?? []
     if (method === "" || !(METHODS.includes(method) || isSupportedVersion(version))) continue
-    const [head = ""] = text.slice(text.lastIndexOf(line, parsed)).split(/\r?\n\r?\n/, 1)
+    // The head ends with an empty line, and may continue after the invalid byte.
+    const [head = ""] = text.slice(text.lastIndexOf(line, position)).split(/\r?\n\r?\n/, 1)
     const requestId = /^x-request-id:(.*)$/im.exec(head)?.[1]?.trim()
     const hasUnknownMethod = index === lines.length - 1 && !METHODS.includes(method)
     return { method, target, requestId, hasUnknownMethod }
@@ -111,14 +122,10 @@ const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", 
 export const getRejection = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>): Rejection => {
   const { code = "" } = error
   const request = findPartialRequest(error, received)
-  const status = code === "HPE_HEADER_OVERFLOW"
-    ? 431
-    : code === "ERR_HTTP_REQUEST_TIMEOUT"
-    ? 408
-    : request?.hasUnknownMethod === true && methodErrorCodes.has(code)
-    ? "unknown method"
-    : 400
-  return { status, request }
+  if (code === "HPE_HEADER_OVERFLOW") return { status: 431, request }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return { status: 408, request }
+  const hasUnknownMethod = request?.hasUnknownMethod === true && methodErrorCodes.has(code)
+  return { status: hasUnknownMethod ? "unknown method" : 400, request }
 }
 
 const makeCounter = (status: string) =>
@@ -128,6 +135,7 @@ const makeCounter = (status: string) =>
     incremental: true,
   })
 
+/** Counters of the errors sent, by status. 404 and 405 are sent if Node.js does not know the request's method. */
 const counters = new Map(
   [...Object.keys(protocolErrorMessages), "404", "405"].map((status) => [Number(status), makeCounter(status)]),
 )

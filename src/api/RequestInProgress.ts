@@ -29,6 +29,7 @@ export class RequestInProgress {
   readonly route: string | undefined
   /** Whether the path requires a key. */
   readonly needsKey: boolean
+  /** The account that sent the request. Undefined until a key has been accepted. */
   account: typeof CurrentAccount.Service | undefined = undefined
   /** Whether the request is recorded in usage (D29). */
   isRecorded = false
@@ -40,8 +41,8 @@ export class RequestInProgress {
    */
   headers: Headers
   /**
-   * Links that are added to every response to this request, to the successor endpoint and to the documentation (§9.4,
-   * lifecycle).
+   * Links that are added to every response to this request. They lead to the successor endpoint and to the
+   * documentation (§9.4, lifecycle).
    */
   readonly links: ReadonlyArray<ResponseLink>
 
@@ -53,6 +54,7 @@ export class RequestInProgress {
     this.links = announced.links
   }
 
+  /** Stores the result of the admission check, whether the request was admitted or refused. */
   admit({ account, headers, isRecorded, price }: Admission) {
     this.account = account
     this.isRecorded = isRecorded
@@ -60,6 +62,7 @@ export class RequestInProgress {
     this.headers = { ...this.headers, ...headers }
   }
 
+  /** Adds a header to every response to this request. `name` is in lower case. */
   addHeader(name: string, value: string) {
     this.headers = { ...this.headers, [name]: value }
   }
@@ -67,8 +70,8 @@ export class RequestInProgress {
 
 /**
  * Builds two functions that create the state of a request: `beginAtRoute` for paths in the contract and the MCP server,
- * and `beginUnrouted` for all other paths. The deprecation headers and links are cached only by route: clients can send
- * any number of unknown paths, which would fill the memory.
+ * and `beginUnrouted` for all other paths. The deprecation headers and links are cached by route, but not for other
+ * paths: clients can send any number of unknown paths, which would fill the memory.
  */
 export const makeRequestFactory = Effect.gen(function* () {
   const directory = yield* EndpointDirectory
@@ -77,8 +80,9 @@ export const makeRequestFactory = Effect.gen(function* () {
   const announcements = new Map<string, PathAnnouncements>()
 
   const beginAtRoute = (request: ApiRequest, route: string, needsKey: boolean) => {
-    let announced = announcements.get(route)
-    if (announced === undefined) announcements.set(route, announced = announce(route))
+    const cached = announcements.get(route)
+    const announced = cached ?? announce(route)
+    if (cached === undefined) announcements.set(route, announced)
     return new RequestInProgress(request, route, needsKey, announced)
   }
   const beginUnrouted = (request: ApiRequest, path: string) =>

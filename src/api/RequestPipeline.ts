@@ -21,6 +21,7 @@ import { canGetResponse, makeResponseCache } from "./ResponseCache.ts"
 import { type Handlers, makeMatch } from "./Routes.ts"
 import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
+/** Returns a response that may be available immediately as an effect in any case. */
 const toEffect = (response: EventualResponse) => Effect.isEffect(response) ? response : Exit.succeed(response)
 
 /**
@@ -72,6 +73,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const compress = yield* makeCompress
         const recordSpan = yield* makeSpanRecorder
 
+        /** Responds from the response cache if possible, and otherwise by running the steps of the request's route. */
         const respond = (request: ApiRequest, scope: () => Scope.Scope): EventualResponse => {
           const cached = responseCache.find(request)
           if (cached === undefined) return respondFromRoute(request, scope, undefined)
@@ -90,6 +92,10 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return finishResult(progress, cached.rules, { result: cached })
         }
 
+        /**
+         * Finds the route for a request and runs its steps. `admission` is set if the request has already been admitted
+         * or refused.
+         */
         const respondFromRoute = (
           request: ApiRequest,
           scope: () => Scope.Scope,
@@ -146,6 +152,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return Effect.isEffect(traced) ? Effect.uninterruptible(traced) : traced
         }
 
+        /** Finishes a request when its steps have ended: with a result, with an API error, or without either. */
         const finishExit = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
@@ -173,6 +180,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             return unpaid === undefined ? exit.value : finishResult(progress, rules, { result: toErrorResult(unpaid) })
           })
 
+        /** Builds and compresses the response for a result, and stores it in the response cache if possible. */
         const makeResponse = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
@@ -202,7 +210,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return finishPlainly(progress, { result: makeEmptyResponse(status, {}) })
         }
 
-        /** Finishes and records a result without compressing it, because compression may be what failed. */
+        /** Finishes and records a result without compressing it, because compression itself may have failed. */
         const finishPlainly = (progress: RequestInProgress, billed: BilledResult) => {
           const response = finish(progress, billed)
           recordFinished(progress, billed, response, false)

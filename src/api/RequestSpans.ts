@@ -8,8 +8,8 @@ import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 const serverError = Exit.fail("The response has a status of 500 or above")
 
 /**
- * Builds the function that records a span for a request. It returns the response unchanged, or the effect of the
- * response with the span around it.
+ * Builds the function that records a span for a request. If tracing is disabled, it returns the response unchanged.
+ * Otherwise it returns an effect that records a span while the response is being produced.
  */
 export const makeSpanRecorder = Effect.gen(function* () {
   const isEnabled = yield* References.TracerEnabled
@@ -40,13 +40,12 @@ export const makeSpanRecorder = Effect.gen(function* () {
       tracestate: getHeader(request, "tracestate"),
       b3: getHeader(request, "b3"),
     })))
-    return Effect.flatMap(
-      Effect.makeSpan(`${request.method} ${route ?? "other"}`, { kind: "server", parent }),
-      (span) =>
-        Effect.tap(
-          Effect.withParentSpan(Effect.isEffect(response) ? response : Exit.succeed(response), span),
-          (response) => Effect.sync(() => endSpan(span, request, response)),
-        ),
-    )
+    const starting = Effect.makeSpan(`${request.method} ${route ?? "other"}`, { kind: "server", parent })
+    const responding = Effect.isEffect(response) ? response : Exit.succeed(response)
+    return Effect.flatMap(starting, (span) =>
+      Effect.tap(
+        Effect.withParentSpan(responding, span),
+        (finished) => Effect.sync(() => endSpan(span, request, finished)),
+      ))
   }
 })

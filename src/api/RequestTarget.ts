@@ -1,10 +1,11 @@
-/** Parses request targets, which are the paths and URLs in request lines. */
+/** Parses request targets: the path or URL in the first line of an HTTP request. */
 import type { IncomingMessage } from "node:http"
 
+/** Matches a target that is a whole URL. The groups are its authority and everything after that. */
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
 /**
- * Returns whether the text is a host with an optional port. A user name before the host is invalid (RFC 9110, 4.2.4).
+ * Returns whether the text is a host with an optional port. It must not contain a user name (RFC 9110, 4.2.4).
  */
 const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.canParse(`http://${text}`)
 
@@ -22,7 +23,7 @@ export const parseTarget = (method: string, target: string) => {
 }
 
 /**
- * Rewrites a target that is a whole URL (absolute form) to its path and query, and sets `Host` to the URL's host (RFC
+ * Replaces a target that is a whole URL (absolute form) with its path and query, and sets `Host` to the URL's host (RFC
  * 9112, 3.2.2). Returns false if the target is malformed.
  */
 export const normalizeRequestTarget = (request: IncomingMessage) => {
@@ -47,8 +48,8 @@ export const isDecodableUrl = (target: string) => {
 }
 
 /**
- * Returns the decoded path without the query. Removes a trailing slash, because every path works with and without one.
- * If the path cannot be decoded, its escapes are left unchanged.
+ * Returns a target's decoded path without the query. Removes a trailing slash, because every path works with and
+ * without one. If the path cannot be decoded, its escapes are left unchanged.
  */
 export const decodePath = (target: string) => {
   const [path = target] = target.split("?", 1)
@@ -66,7 +67,8 @@ export const legacyPathPrefix = "/enterprise/v1/"
 export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
 
 /**
- * Maximum length of a path segment that a router matches. With the router's default of 100 characters, the admin API's
- * routes would not match accounts with long names, and long unknown paths would not reach the 404 route.
+ * The maximum length of a path segment for the routers of the public API and the admin API. With the router's default
+ * of 100 characters, the admin API's routes would not match accounts with long names, and long unknown paths would not
+ * reach the 404 route.
  */
 export const maxParamLength = 1_000_000

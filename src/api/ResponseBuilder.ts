@@ -31,6 +31,7 @@ const statusHeaders: Readonly<Record<number, Headers>> = {
 export const isCompressible = (type: string) =>
   /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type)
 
+/** Matches an entity tag in `If-None-Match`. The group is the text within its quotation marks. */
 const entityTag = /(?:W\/)?"([^"]*)"/g
 const encodingSuffix = /-(br|gzip|zstd)$/
 
@@ -79,8 +80,9 @@ export const makeResponseBuilder = Effect.gen(function* () {
   const addCorsHeaders = yield* makeCorsHeaders
 
   /**
-   * Builds the headers of a response. If several sources define the same header, the last of these wins: the body's
-   * properties, the result, the status, and the headers that are added to every response to the request.
+   * Builds the headers of a response. Some headers are defined in several places, of which the last in this list wins:
+   * the properties of the body, the headers of the result, the headers for the status, and the headers that are added
+   * to every response to the request.
    */
   const makeHeaders = (progress: RequestInProgress, head: Head): Headers => {
     const { account, headers: common, isRecorded, links, request } = progress
@@ -100,7 +102,7 @@ export const makeResponseBuilder = Effect.gen(function* () {
     headers["x-api-version"] = "v1"
     headers["x-request-id"] = request.id
     addCorsHeaders(request, headers)
-    // Both kinds of responses depend on the accepted encodings: the body may be compressed, and the ETag then differs.
+    // Such a response depends on `Accept-Encoding`: its body may be compressed, and its ETag then differs.
     if (etag !== undefined || (contentType !== undefined && isCompressible(contentType))) {
       headers["vary"] = addAcceptEncodingToVary(headers["vary"])
     }
@@ -113,10 +115,10 @@ export const makeResponseBuilder = Effect.gen(function* () {
   const finishPage = (progress: RequestInProgress, page: Page): FinishedResponse => {
     const { price, request } = progress
     // An estimate always needs the full body, whose size determines the cost.
-    const match = page.etag === undefined || request.purpose === "estimate"
+    const matchingTag = page.etag === undefined || request.purpose === "estimate"
       ? undefined
       : matchIfNoneMatch(getHeader(request, "if-none-match"), page.etag)
-    const isFull = match === undefined
+    const isFull = matchingTag === undefined
     const bytes = isFull ? page.body.length : 0
     const cost = isFull && request.method !== "HEAD" ? computeDataCost(bytes, price) : 0
     const status = isFull ? 200 : 304
@@ -125,7 +127,7 @@ export const makeResponseBuilder = Effect.gen(function* () {
       contentType: isFull ? page.contentType : undefined,
       contentLength: isFull ? bytes : undefined,
       cacheControl: page.cacheControl,
-      etag: match ?? page.etag,
+      etag: matchingTag ?? page.etag,
       headers: page.headers,
       bodyHeaders: isFull ? page.bodyHeaders : noHeaders,
       nextPage: page.nextPage,
@@ -142,7 +144,7 @@ export const makeResponseBuilder = Effect.gen(function* () {
       cost,
       price,
       total: page.total,
-      // For the metrics. The client has a 304's body in its own cache.
+      // In the metrics, a 304 counts as cached, because the client has the body in its own cache.
       isCached: page.isCached || !isFull,
     }
   }

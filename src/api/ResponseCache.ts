@@ -42,8 +42,11 @@ interface StoredResponse {
    * request before.
    */
   readonly headers: Headers
+  /** The headers of a 304, which omits those that describe the body. */
   readonly notModifiedHeaders: Headers
+  /** Number of rows in the response. */
   readonly records: number
+  /** Size of the body before compression, which determines the cost. */
   readonly bytes: number
   /** Undefined if the original response was a 304. */
   readonly body: Uint8Array | undefined
@@ -116,28 +119,35 @@ export const makeResponseCache = Effect.gen(function* () {
   const memory = yield* CacheMemory
   const clock = yield* Clock.Clock
 
-  let date = { begins: 0, ends: 0 }
-  const getEndOfDate = (time: number) => {
-    if (time < date.begins || time >= date.ends) date = { begins: time, ends: getNextMidnight(time) }
-    return date.ends
+  // The last result of `getNextMidnight`, which is the same for all times from `from` on and before `midnight`.
+  let cachedMidnight = { from: 0, midnight: 0 }
+  const getMidnightAfter = (time: number) => {
+    if (time < cachedMidnight.from || time >= cachedMidnight.midnight) {
+      cachedMidnight = { from: time, midnight: getNextMidnight(time) }
+    }
+    return cachedMidnight.midnight
   }
 
   /** Caches the response if its result came from the query cache. Returns the response unchanged. */
   const store = (
-    { headers: own, request, route }: RequestInProgress,
+    { headers: headersOfSteps, request, route }: RequestInProgress,
     rules: AdmissionRules,
     { dependencies, etag, sources }: Page,
     response: FinishedResponse,
   ) => {
     const { body, bytes, headers, records, status } = response
     if (isTraced || rules.price === undefined || route === undefined || etag === undefined) return response
+    // Without dependencies, the cache could not notice that the data has changed.
     if (dependencies === undefined) return response
-    if ((status !== 200 && status !== 304) || own["cache-control"] !== undefined) return response
+    // A step has set `cache-control` if the response must not be cached, such as with `as_of=now`.
+    if ((status !== 200 && status !== 304) || headersOfSteps["cache-control"] !== undefined) return response
     if (!isCacheable(request) || !isStorable(headers)) return response
     const key = makeKey(request)
-    const stored = status === 304 ? memory.peek(key) : undefined
+    // A 304 has no body, so it must not replace a valid entry, which may have one.
+    const existing = status === 304 ? memory.peek(key) : undefined
     if (
-      stored instanceof CachedResponse && areUnchanged(stored.dependencies) && request.startedAt < stored.expiresAt
+      existing instanceof CachedResponse && areUnchanged(existing.dependencies) &&
+      request.startedAt < existing.expiresAt
     ) {
       return response
     }
@@ -148,7 +158,7 @@ export const makeResponseCache = Effect.gen(function* () {
       dependencies,
       etag: headers["etag"] ?? etag,
       // A response to a request that began before midnight expires at that midnight, even if the request ended later.
-      expiresAt: getEndOfDate(request.startedAt),
+      expiresAt: getMidnightAfter(request.startedAt),
       headers: selectHeaders(headers, () => true),
       notModifiedHeaders: selectHeaders(headers, (name) => !bodyHeader.test(name)),
       records,
@@ -165,16 +175,16 @@ export const makeResponseCache = Effect.gen(function* () {
    */
   const find = (request: ApiRequest): CachedResponse | undefined => {
     if (memory.size === 0 || !isCacheable(request)) return undefined
-    const found = memory.get(makeKey(request))
+    const cached = memory.get(makeKey(request))
     if (
-      !(found instanceof CachedResponse) || !areUnchanged(found.dependencies) ||
-      clock.currentTimeMillisUnsafe() >= found.expiresAt
+      !(cached instanceof CachedResponse) || !areUnchanged(cached.dependencies) ||
+      clock.currentTimeMillisUnsafe() >= cached.expiresAt
     ) {
       return undefined
     }
-    const condition = request.headers["if-none-match"]
-    const canRespond = condition === undefined ? found.body !== undefined : condition === found.etag
-    return canRespond ? found : undefined
+    const ifNoneMatch = request.headers["if-none-match"]
+    const canRespond = ifNoneMatch === undefined ? cached.body !== undefined : ifNoneMatch === cached.etag
+    return canRespond ? cached : undefined
   }
   return { store, find }
 })

@@ -23,7 +23,7 @@ import { makeEmptyResponse } from "./UnroutedResponses.ts"
 /** The result of a request's steps, and the information needed to charge and record it. */
 export interface BilledResult {
   readonly result: EndpointResult | ErrorResult | CachedResponse
-  /** The billing of the export. Set if the result is an export. */
+  /** The billing state of the export. Set only if the result is an export. */
   readonly billed?: BilledExport
   readonly recording?: RecordOptions
 }
@@ -45,7 +45,7 @@ export const makeResponseRecorder = Effect.gen(function* () {
         return finishError(progress, result)
       case "Plain":
         return finishPlain(progress, result)
-      case "Measurement": {
+      case "ExportMeasurement": {
         const { bytes, records } = result
         const response = finishPlain(progress, makeEmptyResponse(200, {}))
         return { ...response, bytes, records, total: { records, isPartial: false } }
@@ -60,9 +60,9 @@ export const makeResponseRecorder = Effect.gen(function* () {
   }
 
   /**
-   * Records a response that is about to be sent. If other requests have spent the account's balance in the meantime,
-   * records nothing and returns the error to send instead. Exports are recorded when their body ends, and streams once
-   * a minute while they are sent.
+   * Records a response that is about to be sent. If other requests have spent the account's balance since the request
+   * was admitted, records nothing and returns the error to send instead. Exports are recorded when their body ends, and
+   * event streams once a minute while they are sent. `isPriced` says whether the endpoint has a price.
    */
   const recordFinished = (
     progress: RequestInProgress,
@@ -94,14 +94,15 @@ export const makeResponseRecorder = Effect.gen(function* () {
   }
 
   /**
-   * Builds the response whose body is an export. The export's size and cost are known only when the body ends. It is
-   * then recorded, and its digest and cost are sent as trailers.
+   * Builds the response whose body is an export. The export's size and cost are known only when the body ends. The
+   * export is then recorded, and its digest and cost are sent as trailers.
    */
   const beginExport = (
     progress: RequestInProgress,
     { contentType, headers, makeBody }: ExportResult,
     { checkChunk, reservation_id }: BilledExport,
   ) => {
+    // Filled when the body ends, before the trailers are sent.
     const trailers: Record<string, string> = {}
     const body = makeBody({
       checkChunk,
@@ -113,8 +114,8 @@ export const makeResponseRecorder = Effect.gen(function* () {
         record(progress, { status, bytes, records, cost, isCached: false }, { reservation_id })
       },
     })
-    const trailing = { trailers: canHaveTrailers(progress) ? trailers : undefined, isEndless: false }
-    return finishPlain(progress, { status: 200, headers, body, contentType }, trailing)
+    const stream = { trailers: canHaveTrailers(progress) ? trailers : undefined, isEndless: false }
+    return finishPlain(progress, { status: 200, headers, body, contentType }, stream)
   }
 
   /**
@@ -122,9 +123,9 @@ export const makeResponseRecorder = Effect.gen(function* () {
    * body is sent.
    */
   const finishExportHead = (progress: RequestInProgress, { contentType, headers }: ExportResult) => {
-    const trailing = { trailers: canHaveTrailers(progress) ? {} : undefined, isEndless: false }
+    const stream = { trailers: canHaveTrailers(progress) ? {} : undefined, isEndless: false }
     // With an empty stream, compression adds the same headers as for the export. The stream itself is never sent.
-    return finishPlain(progress, { status: 200, headers, body: Stream.empty, contentType }, trailing)
+    return finishPlain(progress, { status: 200, headers, body: Stream.empty, contentType }, stream)
   }
 
   const finishEventStream = (progress: RequestInProgress, { body, contentType, headers }: EventStreamResult) =>

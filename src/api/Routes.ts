@@ -1,6 +1,6 @@
 /**
  * Finds the route for a request: an endpoint in the contract, the MCP server, or another route (§9.1, redirects; §9.4,
- * headers). The types match endpoints with their handlers, so code that lacks a handler does not compile.
+ * headers). The types require a handler for each endpoint, so code without one does not compile.
  */
 import { Context, Effect, Option } from "effect"
 import { FindMyWay } from "effect/http"
@@ -40,7 +40,7 @@ export type AnyHandler = KeyedHandler<ApiFailure> | PublicHandler<ApiFailure>
 export type Handlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>>
 
 /**
- * The handlers that an endpoint may have. An endpoint that needs a key may have any handler. Other endpoints need one
+ * The type of an endpoint's handler. An endpoint that needs a key may have any handler. Other endpoints need a handler
  * that does not use an account.
  */
 type HandlerOf<Endpoint extends HttpApiEndpoint.Top> = AuthenticationMiddleware extends
@@ -62,6 +62,7 @@ export interface EndpointRoute {
   /** Undefined if the endpoint does not need a key. */
   readonly rules: AdmissionRules | undefined
   readonly deprecation: Deprecation | undefined
+  /** The database tables that the endpoint reads. */
   readonly tables: ReadonlyArray<string>
   readonly handler: AnyHandler
 }
@@ -142,22 +143,25 @@ export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGrou
   const base = yield* BaseUrl
   const versionDeprecation = Option.getOrUndefined(Option.map(yield* ApiVersionDeprecation, validateDeprecation))
 
+  // The router contains only GET routes. HEAD requests use the same routes.
   const router = FindMyWay.make<Route>({ maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false })
   const addOpenRoute = (path: FindMyWay.PathInput, respond: OpenRoute["respond"]) => {
     router.on("GET", path, { _tag: "Open", respond })
+    // A pattern such as `/docs/*` does not match `/docs`, so the path without `/*` is added as well.
     if (path.endsWith("/*")) addOpenRoute(`/${path.slice(1, -2)}`, respond)
   }
   for (const route of listEndpointRoutes(api, handlers, getPricePerGigabyte)) {
+    // The template string tells the compiler that the path begins with a slash.
     router.on("GET", `/${route.path.slice(1)}`, route)
   }
   for (const { respond, path } of documentation.routes) addOpenRoute(path, respond)
   addOpenRoute(`${legacyPathPrefix}*`, (request) => Effect.sync(() => redirectLegacyPath(directory, request, base)))
 
   /**
-   * Returns whether `matchBeforeRouting` would certainly return undefined. This is the case for most requests, and
-   * saves decoding their paths.
+   * Returns whether `matchBeforeRouting` would certainly return undefined. The check is cheaper than decoding the path,
+   * and most requests pass it.
    */
-  const isPlain = (request: ApiRequest) =>
+  const isCertainlyRouted = (request: ApiRequest) =>
     (request.method === "GET" || request.method === "HEAD") && getHeader(request, "host") !== undefined &&
     !/[%;#]/.test(request.target) && versionDeprecation === undefined
 
@@ -173,6 +177,7 @@ export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGrou
     return removed === undefined ? undefined : makeOpenMatch(Effect.fail(removed))
   }
 
+  /** Returns the match for a request that the router does not know: the MCP server or a 404. */
   const matchWithoutRoute = (request: ApiRequest) => {
     const path = decodePath(request.target)
     return isMcpRequest(request, path)
@@ -180,7 +185,8 @@ export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGrou
       : makeOpenMatch(Effect.succeed(makeUnknownPathResult(directory, path)))
   }
 
-  return (request: ApiRequest): Match =>
-    (isPlain(request) ? undefined : matchBeforeRouting(request)) ?? router.find("GET", request.target) ??
-      matchWithoutRoute(request)
+  return (request: ApiRequest): Match => {
+    const unrouted = isCertainlyRouted(request) ? undefined : matchBeforeRouting(request)
+    return unrouted ?? router.find("GET", request.target) ?? matchWithoutRoute(request)
+  }
 })

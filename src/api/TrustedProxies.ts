@@ -5,6 +5,7 @@ import { Config, Effect, Result, Schema, SchemaIssue, SchemaTransformation } fro
 import { IpNetwork, NetAddress } from "effect/net"
 import { parseNetwork } from "../contract/rules/IpNetworks.ts"
 
+/** A comma-separated list of IP addresses and networks. */
 const NetworkList = Schema.String.pipe(Schema.decodeTo(
   Schema.Array(Schema.declare(IpNetwork.isIpNetwork)),
   SchemaTransformation.transformEffect({

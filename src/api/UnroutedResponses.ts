@@ -46,7 +46,19 @@ export const makeUnknownPathError = ({ suggest }: Directory, path: string) => {
 export const makeUnknownPathResult = (directory: Directory, path: string) =>
   toErrorResult(makeUnknownPathError(directory, path))
 
+/** Maximum number of characters of an unsupported method that an error message repeats. */
 const maxShownMethod = 100
+
+/**
+ * Returns the path that the message of a 405 names, or undefined if there is no such path. `pages` contains the
+ * documentation paths.
+ */
+const findKnownPath = (directory: Directory, target: string, pages: ReadonlySet<string>) => {
+  if (isLegacyRequestTarget(target)) return `${legacyPathPrefix}*`
+  const path = decodePath(target)
+  if (pages.has(path) || path === mcpPath) return path
+  return Option.getOrUndefined(directory.find(path))?.row.path
+}
 
 /** Returns a 405 with `Allow` for a method that the path does not support, or a 404 if the path is unknown (D10). */
 export const refuseMethod = (
@@ -55,13 +67,8 @@ export const refuseMethod = (
   target: string,
   pages: ReadonlySet<string>,
 ): ErrorResult => {
-  const path = decodePath(target)
-  const knownPath = isLegacyRequestTarget(target)
-    ? `${legacyPathPrefix}*`
-    : pages.has(path) || path === mcpPath
-    ? path
-    : Option.getOrUndefined(directory.find(path))?.row.path
-  if (knownPath === undefined) return makeUnknownPathResult(directory, path)
+  const knownPath = findKnownPath(directory, target, pages)
+  if (knownPath === undefined) return makeUnknownPathResult(directory, decodePath(target))
   const allowed = knownPath === mcpPath ? "POST" : allowedEndpointMethods
   // HEAD gets the same message as GET, because both must have the same `Content-Length` (RFC 9110, 9.3.2).
   const shown = method === "HEAD" ? "GET" : method.slice(0, maxShownMethod)
@@ -158,11 +165,11 @@ export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Dep
 })
 
 /**
- * Builds the function that turns a `Rejection`, a request that Node.js rejects before it can be routed, into the
- * status, error code, message and headers of its error response. `NodeListener` calls that function.
+ * Builds the function that describes the error response to a `Rejection`, a request that is refused before it can be
+ * routed. The description consists of the status, error code, message and headers.
  *
- * For a method unknown to Node.js, such as `BREW`, the response is the same as for a method that it knows but the path
- * does not support: 405 with `Allow`, or 404 if there is no such path. All other rejections keep their status.
+ * For a method unknown to Node.js, such as `BREW`, the response is the same as for a method that Node.js knows but the
+ * path does not support: 405 with `Allow`, or 404 if there is no such path. All other rejections keep their status.
  */
 export const makeProtocolErrorDescriber = Effect.gen(function* () {
   const base = yield* BaseUrl
@@ -170,14 +177,14 @@ export const makeProtocolErrorDescriber = Effect.gen(function* () {
   const directory = yield* EndpointDirectory
   const versionDeprecation = yield* Deprecation.ApiVersionDeprecation
 
-  /** Returns the headers that announce the path's deprecations. Protocol errors include them as well. */
+  /** Returns the headers that announce the path's deprecations. Every response has them, even to an invalid request. */
   const makeDeprecationHeaders = (path: string) => {
     const { headers, links } = announceDeprecations(listDeprecations(directory, path, versionDeprecation))
     return links.length === 0 ? headers : { Link: formatLinks(base, links), ...headers }
   }
 
   return ({ request, status }: Rejection): ProtocolError => {
-    // Both the request and its target are unknown if the bytes received contain no plausible request line.
+    // The request is undefined if the bytes received contain no plausible request line.
     const target = request === undefined ? undefined : parseTarget(request.method, request.target)?.target
     const headers = target === undefined ? {} : makeDeprecationHeaders(decodePath(target))
     if (status === "unknown method" && request !== undefined && target !== undefined && isDecodableUrl(target)) {
@@ -186,7 +193,7 @@ export const makeProtocolErrorDescriber = Effect.gen(function* () {
       const methodErrorStatus = code === "not_found" ? 404 : 405
       return { status: methodErrorStatus, code, message: redactApiKeys(message), headers: { ...headers, ...allow } }
     }
-    // An unknown method whose URL cannot be read: no path to look up, so it counts as invalid HTTP.
+    // Without a readable URL, there is no path to look up, so a request with an unknown method counts as invalid HTTP.
     const errorStatus = status === "unknown method" ? 400 : status
     return { status: errorStatus, code: "bad_request", message: protocolErrorMessages[errorStatus], headers }
   }

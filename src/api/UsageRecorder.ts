@@ -11,10 +11,10 @@ import { RequestMetrics } from "../postgres/metrics/RequestMetrics.ts"
 import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
-/** What a response contributes to the record of its request. */
+/** The properties of a response that are recorded. */
 type Outcome = Pick<FinishedResponse, "status" | "records" | "bytes" | "cost" | "isCached">
 
-/** What has to be recorded but does not follow from the response. */
+/** Properties of a usage record that do not follow from the response. */
 export interface RecordOptions {
   /** The status recorded in usage, if it differs from the response status. */
   readonly recordedStatus?: number | undefined
@@ -32,6 +32,7 @@ export const makeUsageRecorder = Effect.gen(function* () {
   const metrics = yield* RequestMetrics
   const clock = yield* Clock.Clock
 
+  /** Records a request in usage, or part of one that receives an endless stream. */
   const recordUsage = (
     { account, headers, isRecorded, price, request, route = "" }: RequestInProgress,
     { bytes, cost, records, status }: Outcome,
@@ -62,6 +63,7 @@ export const makeUsageRecorder = Effect.gen(function* () {
     })
   }
 
+  /** Records a request in the metrics. `bytes` is undefined if the size of the body is not known yet. */
   const recordMetrics = (
     { account, request, route }: RequestInProgress,
     { bytes, isCached, status }: Pick<Outcome, "isCached" | "status"> & { readonly bytes: number | undefined },
@@ -80,10 +82,14 @@ export const makeUsageRecorder = Effect.gen(function* () {
     })
   }
 
+  /**
+   * Records a completed request in usage and in the metrics. A request that failed before its account was known cannot
+   * be recorded in usage. It is counted as a failure of its endpoint instead.
+   */
   const record = (progress: RequestInProgress, outcome: Outcome, options?: RecordOptions) => {
     const { account, needsKey, request, route } = progress
-    const isFailed = account === undefined && outcome.status >= 500
-    if (isFailed && needsKey && route !== undefined && request.purpose !== "estimate") {
+    const hasFailedWithoutAccount = account === undefined && outcome.status >= 500
+    if (hasFailedWithoutAccount && needsKey && route !== undefined && request.purpose !== "estimate") {
       metering.countFailure(route, outcome.status, request.startedAt)
     }
     recordUsage(progress, outcome, options)
@@ -97,19 +103,20 @@ export const makeUsageRecorder = Effect.gen(function* () {
    */
   const makeStreamUsageRecorder = (progress: RequestInProgress): StreamUsageRecorder => {
     const { account, isRecorded, price } = progress
-    let heldCost = 0
+    // The cost of bytes that have been sent and subtracted from the balance, but not yet recorded as usage.
+    let unrecordedCost = 0
     const computeCost = (from: StreamedAmount, to: StreamedAmount) =>
       computeDataCost(to.bytes, price) - computeDataCost(from.bytes, price)
-    const hold = (cost: number) => {
+    const subtractFromBalance = (cost: number) => {
       if (account === undefined || !isRecorded) return
-      heldCost += cost
+      unrecordedCost += cost
       spend(account.account_id, cost)
     }
     return {
-      countSent: (from, to) => hold(computeCost(from, to)),
+      countSent: (from, to) => subtractFromBalance(computeCost(from, to)),
       recordUsage: ({ from, startedAt, to }) => {
-        // Cancel what `countSent` has subtracted from the balance, because recording the usage subtracts it again.
-        hold(-heldCost)
+        // Return the cost that `countSent` has subtracted, because recording the usage subtracts it again.
+        subtractFromBalance(-unrecordedCost)
         const [bytes, records] = [to.bytes - from.bytes, to.records - from.records]
         recordUsage(
           progress,

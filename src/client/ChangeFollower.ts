@@ -6,7 +6,7 @@ import { Clock, type Duration, Effect, Option, Result, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointCaller, EventsResponse } from "./EndpointCaller.ts"
-import type { AnyQuery, ChangePage } from "./EndpointTypes.ts"
+import type { AnyQuery, ChangePage, QueryValue } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { toRequestAttemptResult } from "./RetryPolicy.ts"
 
@@ -85,113 +85,137 @@ const readEvents = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
     Stream.takeUntil(({ event }) => event === "end"),
   )
 
+/** Returns a response to a request for events with its body as text, which is empty for an event stream. */
 const toRawResponse = ({ body, headers, metadata }: EventsResponse): RawResponse => ({
   text: typeof body === "string" ? body : "",
   headers,
   metadata,
 })
 
+/** The functions of a client that send requests to the change feed. */
+type ChangeFeedCaller = Pick<EndpointCaller, "openEvents" | "retryPolicy">
+
+/** The parameters of `followChanges`, and its state between one connection or request and the next. */
+interface Following<Change, Error> {
+  readonly caller: ChangeFeedCaller
+  readonly reader: ChangeReader<Change, Error>
+  readonly path: string
+  readonly query: AnyQuery
+  /** The cursor of the newest change received. The next connection continues after it. */
+  after: QueryValue
+  /** Whether any connection or request has succeeded so far. */
+  hasConnected: boolean
+  /** The number of consecutive attempts that have failed. */
+  failures: number
+}
+
+/**
+ * Waits after a failed attempt until the next one. If the retry policy does not allow another attempt, fails with the
+ * error of the failed attempt: `NoAnswer`, or the error in the response.
+ */
+const waitAfter = Effect.fnUntraced(function* <Change, Error>(
+  following: Following<Change, Error>,
+  attempt: Result.Result<EventsResponse, NoAnswer>,
+) {
+  const { caller: { retryPolicy: { delayBeforeReconnect, delayBeforeRetry } }, hasConnected, reader } = following
+  following.failures += 1
+  const chooseDelay = hasConnected ? delayBeforeReconnect : delayBeforeRetry
+  const delay = yield* chooseDelay(toRequestAttemptResult(attempt), following.failures)
+  if (delay !== undefined) return yield* Effect.sleep(delay)
+  return yield* reader.readError(toRawResponse(yield* Effect.fromResult(attempt)))
+})
+
+/**
+ * Returns the change that an event contains, if any. If the event has a new id, which is a cursor, the next connection
+ * will continue after it. The failure count is then reset, because the connection is evidently working.
+ */
+const readEvent = Effect.fnUntraced(function* <Change, Error>(
+  following: Following<Change, Error>,
+  { data, event, id }: Sse.Event,
+  { headers, metadata }: EventsResponse,
+  openedAt: number,
+) {
+  const { reader } = following
+  const hasNewId = id !== undefined && id !== "" && id !== following.after
+  if (hasNewId) following.after = id
+  if (hasNewId || (yield* Clock.currentTimeMillis) - openedAt >= stableMillis) following.failures = 0
+  // A `gap` event means that the changes after the cursor are no longer available. When polling, a response with
+  // status 410 reports this. The event's data is the body of that response, so it is read in the same way.
+  if (event === "gap") {
+    return yield* reader.readError({ text: data, headers, metadata: { ...metadata, status: 410 } })
+  }
+  if (event !== "change") return Option.none()
+  return Option.some(yield* reader.readChange({ text: data, headers, metadata }))
+})
+
+/**
+ * Opens the event stream and returns the changes received over this connection. When it ends, waits before the next
+ * attempt. If it cannot be opened, waits and returns no changes.
+ */
+const openStream = <Change, Error>(following: Following<Change, Error>) =>
+  Effect.gen(function* () {
+    const { after, caller, path, query } = following
+    const attempt = yield* Effect.result(caller.openEvents(`${path}/stream`, { ...query, after }))
+    // A body that is a string is not an event stream, but an error response.
+    if (Result.isFailure(attempt) || typeof attempt.success.body === "string") {
+      yield* waitAfter(following, attempt)
+      return Stream.empty
+    }
+    following.hasConnected = true
+    const { body, metadata: { request_id } } = attempt.success
+    const openedAt = yield* Clock.currentTimeMillis
+    const waitToReconnect = Effect.suspend(() => {
+      const attempts = following.failures + 1
+      const message = `The connection to ${path}/stream was lost ${attempts} times in a row`
+      return waitAfter(following, Result.fail(new NoAnswer({ message, reason: "connection", request_id, attempts })))
+    })
+    return readEvents(body).pipe(
+      Stream.mapEffect((event) => readEvent(following, event, attempt.success, openedAt)),
+      Stream.filter(Option.isSome),
+      Stream.map(({ value }) => value),
+      Stream.concat(Stream.fromEffectDrain(waitToReconnect)),
+    )
+  })
+
+/**
+ * Requests the next page and returns its changes. After the last available change, waits for `interval` before the next
+ * request. If the request fails, waits and returns no changes.
+ */
+const requestPage = <Change, Error>(following: Following<Change, Error>, interval: Duration.Input) =>
+  Effect.gen(function* () {
+    const { after, caller, path, query, reader } = following
+    const attempt = yield* Effect.result(caller.openEvents(path, { ...query, after, limit: maxChangesPerPoll }))
+    if (Result.isFailure(attempt) || attempt.success.metadata.status !== 200) {
+      yield* waitAfter(following, attempt)
+      return Stream.empty
+    }
+    following.hasConnected = true
+    following.failures = 0
+    const { cursor, has_more, results } = yield* reader.readPage(toRawResponse(attempt.success))
+    following.after = cursor
+    const pause = has_more ? Effect.void : Effect.sleep(interval)
+    return Stream.concat(Stream.fromIterable(results), Stream.fromEffectDrain(pause))
+  })
+
 /**
  * Returns an endless stream of the changes after `query.after`, received through `path` (the path of the change feed)
- * or its event stream. The result opens one connection after the other, or requests one page after the other, and
- * `after` always contains the cursor of the newest change received, so that the next connection continues there. The
- * first connection is retried like any other request. Once it has succeeded, a lost connection, a retryable error or an
- * `end` event leads to a new connection.
+ * or its event stream. The result opens one connection after the other, or requests one page after the other. Each
+ * continues after the newest change received before. The first connection is retried like any other request. Once it
+ * has succeeded, a lost connection, a retryable error or an `end` event leads to a new connection.
  */
 export const followChanges = <Change, Error>(
-  { openEvents, retryPolicy: { delayBeforeReconnect, delayBeforeRetry } }: Pick<
-    EndpointCaller,
-    "openEvents" | "retryPolicy"
-  >,
+  caller: ChangeFeedCaller,
   reader: ChangeReader<Change, Error>,
   path: string,
   query: AnyQuery,
   { interval = "1 second", via = "stream" }: FollowOptions,
 ): Stream.Stream<Change, Error | NoAnswer> =>
+  // Suspended, so that a stream that is run twice does not share state between the runs.
   Stream.suspend(() => {
-    let after = query["after"]
-    let hasConnected = false
-    /** The number of consecutive attempts that have failed. */
-    let failures = 0
-
-    /**
-     * Waits after a failed attempt until the next one. If the retry policy does not allow another attempt, fails with
-     * the error of the failed attempt: `NoAnswer`, or the error in the response.
-     */
-    const waitAfter = Effect.fnUntraced(function* (attempt: Result.Result<EventsResponse, NoAnswer>) {
-      failures += 1
-      const chooseDelay = hasConnected ? delayBeforeReconnect : delayBeforeRetry
-      const delay = yield* chooseDelay(toRequestAttemptResult(attempt), failures)
-      if (delay !== undefined) return yield* Effect.sleep(delay)
-      return yield* reader.readError(toRawResponse(yield* Effect.fromResult(attempt)))
-    })
-
-    /**
-     * Returns the change that an event contains, if any. If the event has a new id, which is a cursor, the next
-     * connection will continue after it. The failure count is then reset, because the connection is evidently working.
-     */
-    const readEvent = Effect.fnUntraced(
-      function* ({ data, event, id }: Sse.Event, { headers, metadata }: EventsResponse, openedAt: number) {
-        const hasNewId = id !== undefined && id !== "" && id !== after
-        if (hasNewId) after = id
-        if (hasNewId || (yield* Clock.currentTimeMillis) - openedAt >= stableMillis) failures = 0
-        // A `gap` event means that the changes after the cursor are no longer available. When polling, a response with
-        // status 410 reports this. The event's data is the body of that response, so it is read in the same way.
-        if (event === "gap") {
-          return yield* reader.readError({ text: data, headers, metadata: { ...metadata, status: 410 } })
-        }
-        if (event !== "change") return Option.none()
-        return Option.some(yield* reader.readChange({ text: data, headers, metadata }))
-      },
+    const following = { caller, reader, path, query, after: query["after"], hasConnected: false, failures: 0 }
+    return Stream.forever(
+      Stream.unwrap(via === "stream" ? openStream(following) : requestPage(following, interval)),
     )
-
-    /**
-     * Opens the event stream and returns the changes received over this connection. When it ends, waits before the next
-     * attempt. If it cannot be opened, waits and returns no changes.
-     */
-    const openStream = Effect.gen(function* () {
-      const attempt = yield* Effect.result(openEvents(`${path}/stream`, { ...query, after }))
-      // A body that is a string is not an event stream, but an error response.
-      if (Result.isFailure(attempt) || typeof attempt.success.body === "string") {
-        yield* waitAfter(attempt)
-        return Stream.empty
-      }
-      hasConnected = true
-      const { body, metadata: { request_id } } = attempt.success
-      const openedAt = yield* Clock.currentTimeMillis
-      const reconnect = Effect.suspend(() => {
-        const message = `The connection to ${path}/stream was lost ${failures + 1} times in a row`
-        return waitAfter(
-          Result.fail(new NoAnswer({ message, reason: "connection", request_id, attempts: failures + 1 })),
-        )
-      })
-      return readEvents(body).pipe(
-        Stream.mapEffect((event) => readEvent(event, attempt.success, openedAt)),
-        Stream.filter(Option.isSome),
-        Stream.map(({ value }) => value),
-        Stream.concat(Stream.fromEffectDrain(reconnect)),
-      )
-    })
-
-    /**
-     * Requests the next page and returns its changes. After the last available change, waits before the next request.
-     * If the request fails, waits and returns no changes.
-     */
-    const requestPage = Effect.gen(function* () {
-      const attempt = yield* Effect.result(openEvents(path, { ...query, after, limit: maxChangesPerPoll }))
-      if (Result.isFailure(attempt) || attempt.success.metadata.status !== 200) {
-        yield* waitAfter(attempt)
-        return Stream.empty
-      }
-      hasConnected = true
-      failures = 0
-      const { cursor, has_more, results } = yield* reader.readPage(toRawResponse(attempt.success))
-      after = cursor
-      const pause = has_more ? Effect.void : Effect.sleep(interval)
-      return Stream.concat(Stream.fromIterable(results), Stream.fromEffectDrain(pause))
-    })
-
-    return Stream.forever(Stream.unwrap(via === "stream" ? openStream : requestPage))
   })
 
 const isChangePage = (body: unknown): body is ChangePage<unknown> =>
@@ -210,10 +234,11 @@ export const makeDecodingChangeReader = (
   via: FollowOptions["via"],
   toError: (failure: unknown, metadata: RawResponse["metadata"]) => unknown = (failure) => failure,
 ): ChangeReader<unknown, unknown> => {
-  // The event stream is an endpoint of its own, which declares other errors than the endpoint for polling.
+  // The event stream is a separate endpoint, which declares other errors than the endpoint for polling.
   const { decode, path } = via === "polling" ? endpoint : endpoint.eventStream ?? endpoint
-  const convert = <Value>(read: (response: RawResponse) => Effect.Effect<Value, unknown>) => (response: RawResponse) =>
-    Effect.mapError(read(response), (failure) => toError(failure, response.metadata))
+  const convertErrors =
+    <Value>(read: (response: RawResponse) => Effect.Effect<Value, unknown>) => (response: RawResponse) =>
+      Effect.mapError(read(response), (failure) => toError(failure, response.metadata))
   const readError = (response: RawResponse) => {
     const { metadata: { request_id, status }, text } = response
     const message = `${path} returned neither changes nor an error. Does baseUrl point to Tickerline?`
@@ -222,10 +247,10 @@ export const makeDecodingChangeReader = (
     return Effect.andThen(status === 200 ? Effect.void : decode(response), Effect.fail(unreadable))
   }
   return {
-    readChange: convert(endpoint.decodeChange ?? readError),
-    readPage: convert((response) =>
+    readChange: convertErrors(endpoint.decodeChange ?? readError),
+    readPage: convertErrors((response) =>
       Effect.flatMap(decode(response), (body) => isChangePage(body) ? Effect.succeed(body) : readError(response))
     ),
-    readError: convert(readError),
+    readError: convertErrors(readError),
   }
 }

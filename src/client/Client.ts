@@ -117,7 +117,7 @@ export type Client = {
 export type Row<Name extends keyof Client> = Effect.Success<ReturnType<Client[Name]["get"]>> extends
   { readonly results: ReadonlyArray<infer Element> } ? Element : never
 
-/** The methods of any endpoint, in a form that does not know the endpoint's query and body types. */
+/** The methods of an endpoint without the types of its query and body, for code that handles all endpoints alike. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithMetadata: (
@@ -151,7 +151,7 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
   const pages = (query: AnyQuery = {}) =>
     Stream.paginate(
       query,
-      // Returns the elements to emit, here a single page, and the query for the next page or `None` after the last one.
+      // Returns the elements to emit, here a single page, and the query for the next page, or `None` after the last.
       (pageQuery) =>
         Effect.map(getWithMetadata(pageQuery), ({ body, metadata }) => {
           const nextQuery = makeNextPageQuery(pageQuery, body, metadata)

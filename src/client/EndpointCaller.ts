@@ -17,7 +17,7 @@ import { makeRetryPolicy, type RetryOptions, toRequestAttemptResult } from "./Re
 /** The version number in `clients/typescript/package.json`. */
 export const clientVersion = "1.0.0"
 
-/** The options for a client. */
+/** The options for a client that uses Effect. */
 export interface ClientOptions {
   /** The service's URL, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
@@ -42,6 +42,7 @@ export interface ClientOptions {
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
 }
 
+/** Checks the option `baseUrl`, and returns it without trailing slashes. */
 const parseBaseUrl = (address: string | URL) => {
   const url = URL.canParse(String(address)) ? new URL(address) : undefined
   return url !== undefined && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === ""
@@ -52,8 +53,8 @@ const parseBaseUrl = (address: string | URL) => {
 }
 
 /**
- * Header values must be printable ASCII. A line break could inject another header. For any other character, `fetch`
- * would include the value in its error message, which could expose a key.
+ * Matches a valid header value, which must be printable ASCII. A line break could inject another header. For any other
+ * character, `fetch` would include the value in its error message, which could expose a key.
  */
 const headerValue = /^[\x20-\x7e]*$/
 
@@ -94,17 +95,19 @@ const encodeQuery = (query: AnyQuery) => {
 /** The reason why one attempt to send a request received no complete response. */
 class AttemptFailure extends Data.TaggedError("AttemptFailure")<Pick<NoAnswer, "cause" | "reason">> {}
 
-const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
+const getCause = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
 
 /** The bytes of a file as they are received. */
 export type FileBytes = Stream.Stream<Uint8Array, NoAnswer>
 
-type Read<Body> = (
+/** Reads the body of a response. */
+type ReadBody<Body> = (
   response: HttpClientResponse.HttpClientResponse,
 ) => Effect.Effect<Body, HttpClientError.HttpClientError>
 
 const eventStreamType = "text/event-stream"
 
+/** Returns the media type in a `Content-Type` header without its parameters, such as `text/csv`. */
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
 /** Checks whether a downloaded file is complete. */
@@ -121,6 +124,7 @@ interface FileEndChecker {
 /** The four bytes at the end of every Parquet file. */
 const parquetEnd = "PAR1"
 
+/** Checks whether a Parquet file ends with `PAR1`. */
 const makeParquetEndChecker = (): FileEndChecker => {
   let end = ""
   return {
@@ -132,6 +136,7 @@ const makeParquetEndChecker = (): FileEndChecker => {
   }
 }
 
+/** The codes of a line break and of a double quote in ASCII. */
 const [newline, quote] = [10, 34]
 
 /**
@@ -152,7 +157,10 @@ const makeLineEndChecker = (isCsv: boolean): FileEndChecker => {
       }
       lastByte = chunk.at(-1) ?? lastByte
     },
-    hasEnd: (rows) => lastByte === newline && !isQuoted && (rows === null || rows === (isCsv ? lines - 1 : lines)),
+    hasEnd: (rows) => {
+      const rowsReceived = isCsv ? lines - 1 : lines
+      return lastByte === newline && !isQuoted && (rows === null || rows === rowsReceived)
+    },
   }
 }
 
@@ -172,6 +180,7 @@ const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, m
     return Stream.concat(counted, Stream.fromEffectDrain(check))
   })
 
+/** Parses `X-Row-Count`, the number of rows that a file has. */
 const parseRowCount = (header: string | undefined) => header === undefined ? null : Number(header)
 
 /**
@@ -179,7 +188,7 @@ const parseRowCount = (header: string | undefined) => header === undefined ? nul
  * is a byte stream. Otherwise, it is the whole body as a string, which usually contains an error.
  */
 const readBytesOf =
-  (type: string | undefined): Read<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
+  (type: string | undefined): ReadBody<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
     response.status === 200 && getMediaType(response.headers["content-type"]) === type
       ? Effect.succeed(response.stream)
       : response.text
@@ -207,16 +216,16 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const headers = yield* makeHeaders(options)
   const timeout = options.timeout ?? "1 minute"
   const retryPolicy = makeRetryPolicy(options.retries ?? {})
-  const noAnswer = makeNoAnswerFactory(timeout)
+  const makeNoAnswer = makeNoAnswerFactory(timeout)
 
   /**
    * Sends a request once and reads the body with `read`, within the timeout. Returns a `Result`: the response and the
    * body, or why no complete response arrived. If `read` returns a stream, the timeout only applies until it starts.
    */
-  const attempt = <Body>(url: string, sentHeaders: Readonly<Record<string, string>>, read: Read<Body>) =>
+  const attempt = <Body>(url: string, sentHeaders: Readonly<Record<string, string>>, read: ReadBody<Body>) =>
     client.execute(HttpClientRequest.get(url, { headers: { ...headers, ...sentHeaders } })).pipe(
       Effect.flatMap((response) => Effect.map(read(response), (body) => ({ response, body }))),
-      Effect.mapError((error) => new AttemptFailure({ reason: "connection", cause: causeOf(error) })),
+      Effect.mapError((error) => new AttemptFailure({ reason: "connection", cause: getCause(error) })),
       Effect.timeoutOrElse({
         duration: timeout,
         orElse: () => new AttemptFailure({ reason: "timeout", cause: undefined }),
@@ -231,21 +240,21 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const sendOnce = Effect.fnUntraced(function* <Body>(
     path: string,
     query: AnyQuery | string,
-    read: Read<Body>,
+    read: ReadBody<Body>,
     attempts: number,
     sentHeaders: Readonly<Record<string, string>> = {},
   ) {
     const url = `${baseUrl}${path}${typeof query === "string" ? query : encodeQuery(query)}`
     const sentRequestId = makeRequestId()
     const result = yield* attempt(url, { ...sentHeaders, "X-Request-Id": sentRequestId }, read)
-    if (Result.isFailure(result)) return yield* noAnswer(result.failure, path, sentRequestId, attempts)
+    if (Result.isFailure(result)) return yield* makeNoAnswer(result.failure, path, sentRequestId, attempts)
     const now = yield* Clock.currentTimeMillis
     const { body, response: { headers, status } } = result.success
     return { body, headers, metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }) }
   })
 
   /** Sends a request until a final response arrives or no further retry is allowed. */
-  const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: Read<Body>) {
+  const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: ReadBody<Body>) {
     for (let attempts = 1;; attempts += 1) {
       const result = yield* Effect.result(sendOnce(path, query, read, attempts))
       const delay = yield* retryPolicy.delayBeforeRetry(toRequestAttemptResult(result), attempts)
@@ -267,8 +276,8 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     const { body, ...response } = yield* sendAndRead(path, query, read)
     if (typeof body === "string") return { ...response, body }
     const { attempts, request_id } = response.metadata
-    const toNoAnswer = (cause: unknown) => noAnswer({ reason: "connection", cause }, path, request_id, attempts)
-    const bytes = Stream.mapError(body, (error) => toNoAnswer(causeOf(error)))
+    const toNoAnswer = (cause: unknown) => makeNoAnswer({ reason: "connection", cause }, path, request_id, attempts)
+    const bytes = Stream.mapError(body, (error) => toNoAnswer(getCause(error)))
     const rows = parseRowCount(response.headers["x-row-count"])
     return { ...response, body: checkEnd(bytes, format, rows, () => toNoAnswer(undefined)) }
   })

@@ -69,7 +69,7 @@ export interface PromiseClientOptions {
 /** Makes a call use the `fetch` function from the options and send no trace headers. */
 type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.Effect<Outcome, NoAnswer>
 
-/** The methods of any endpoint, in a form that does not know the endpoint's query and body types. */
+/** The methods of an endpoint without the types of its query and body, for code that handles all endpoints alike. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithMetadata: (
@@ -82,7 +82,7 @@ interface UntypedResource {
   readonly follow?: (query: never, options?: FollowOptions) => AsyncIterable<unknown>
 }
 
-/** What a call that received a response returns: the decoded body or the decoded error, and the metadata. */
+/** The outcome of a call that received a response: the decoded body or the decoded error, and the metadata. */
 interface Outcome<Success> {
   readonly result: Result.Result<Success, unknown>
   readonly metadata: ResponseMetadata
@@ -191,6 +191,7 @@ const makeResource = (
   return endpoint.hasPages ? { get, getWithMetadata, pages, rows, download } : { get, getWithMetadata }
 }
 
+/** Converts a callback to a function that returns an effect, which `makeEndpointCaller` expects. */
 const toEffect = <Value>(callback: (path: string, value: Value) => void) => (path: string, value: Value) =>
   Effect.sync(() => callback(path, value))
 

@@ -23,10 +23,13 @@ const quoteLongNumbers = (json: string) => {
   let isInString = false
   return json.replace(tokens, (token) => {
     if (token === `"`) isInString = !isInString
-    return isInString || !/^-?[\d.]+$/.test(token) || String(Number(token)) === token ? token : `"${token}"`
+    const isPlainNumber = /^-?[\d.]+$/.test(token)
+    const isExact = String(Number(token)) === token
+    return isInString || !isPlainNumber || isExact ? token : `"${token}"`
   })
 }
 
+/** Parses JSON without losing digits. Returns `None` if the text is not JSON. */
 const parseJson = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(longNumber.test(text) ? quoteLongNumbers(text) : text))
@@ -39,9 +42,10 @@ const parseJson = (text: string): Option.Option<unknown> => {
  * Returns the codec for a schema. TypeScript cannot verify the codec's type. It is correct because no schema in the
  * contract requires an Effect service.
  */
-const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
+const makeCodec = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
-const fieldOf = (ast: SchemaAST.AST, field: string) =>
+/** Returns the schema of a field in a schema for objects, or undefined if there is none. */
+const findFieldSchema = (ast: SchemaAST.AST, field: string) =>
   SchemaAST.isObjects(ast) ? ast.propertySignatures.find(({ name }) => name === field)?.type : undefined
 
 /** A complete response that has not been decoded. */
@@ -51,9 +55,10 @@ export interface RawResponse {
   readonly metadata: ResponseMetadata
 }
 
-const unreadableAnswer = ({ metadata: { request_id, status }, text }: RawResponse, message: string) =>
+const makeUnreadableAnswer = ({ metadata: { request_id, status }, text }: RawResponse, message: string) =>
   new UnreadableAnswer({ message, status, request_id, body: text.slice(0, 1000) })
 
+/** The body of any error response, with a code and details that this client may not know. */
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({ code: Schema.String, message: Schema.String, details: Schema.optionalKey(Schema.Unknown) }),
   request_id: Schema.String,
@@ -62,10 +67,10 @@ const ErrorBody = Schema.Struct({
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
 /** Returns the error for a response that no declared error matches: `UnknownCode` or `UnreadableAnswer`. */
-const unknownError = (response: RawResponse, path: string, body: unknown) => {
+const makeUnknownError = (response: RawResponse, path: string, body: unknown) => {
   const { status } = response.metadata
   return Option.match(decodeErrorBody(body), {
-    onNone: () => unreadableAnswer(response, `${path} returned ${status}, but the body is not a Tickerline error`),
+    onNone: () => makeUnreadableAnswer(response, `${path} returned ${status}, but the body is not a Tickerline error`),
     onSome: ({ error: { code, details, message }, request_id }) =>
       new UnknownCode({ message, code, status, details, request_id }),
   })
@@ -74,6 +79,7 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
 /** Decodes an endpoint's responses. */
 export interface EndpointDecoder {
   readonly path: string
+  /** Whether the endpoint returns a list with pages. */
   readonly hasPages: boolean
   /** Decodes a single change from the event stream. Undefined if the endpoint does not list changes. */
   readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
@@ -93,22 +99,23 @@ export interface EndpointDecoder {
  * is the only one whose response has a `cursor`.
  */
 const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
-  const results = fieldOf(success, "results")
-  if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {
+  const results = findFieldSchema(success, "results")
+  if (findFieldSchema(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {
     return undefined
   }
   // `rest` contains the schema of the elements of an array whose length is not fixed.
-  const [change = SchemaAST.unknown] = results.rest
-  const decodeChange = Schema.decodeUnknownEffect(codecOf(change))
-  return (response) =>
-    Option.match(parseJson(response.text), {
-      onNone: () => Effect.fail(unreadableAnswer(response, "The stream of changes sent a change that is not JSON")),
-      onSome: (value) =>
-        Effect.mapError(
-          decodeChange(value),
-          ({ message }) => unreadableAnswer(response, `A change of the stream does not match this client: ${message}`),
-        ),
-    })
+  const [changeSchema = SchemaAST.unknown] = results.rest
+  const decodeChange = Schema.decodeUnknownEffect(makeCodec(changeSchema))
+  return (response) => {
+    const change = parseJson(response.text)
+    if (Option.isNone(change)) {
+      return Effect.fail(makeUnreadableAnswer(response, "The stream of changes sent a change that is not JSON"))
+    }
+    return Effect.mapError(
+      decodeChange(change.value),
+      ({ message }) => makeUnreadableAnswer(response, `A change of the stream does not match this client: ${message}`),
+    )
+  }
 }
 
 /** Creates the decoder for an endpoint. `eventStream` is the decoder for the endpoint's event stream, if it has one. */
@@ -116,30 +123,31 @@ const makeEndpointDecoder = (
   { errors, path, success }: EndpointSchemas,
   eventStream: EndpointDecoder | undefined,
 ): EndpointDecoder => {
-  const decodeBody = Schema.decodeUnknownEffect(codecOf(success))
+  const decodeBody = Schema.decodeUnknownEffect(makeCodec(success))
   const decodeErrors = new Map(
-    Array.from(errors, ([status, schema]) => [status, Schema.decodeUnknownOption(codecOf(schema))]),
+    Array.from(errors, ([status, schema]) => [status, Schema.decodeUnknownOption(makeCodec(schema))]),
   )
   const decode = (response: RawResponse) => {
     const { status } = response.metadata
     const body = parseJson(response.text)
     if (Option.isNone(body)) {
       const message = `${path} returned ${status} without JSON. Does baseUrl point to Tickerline?`
-      return Effect.fail(unreadableAnswer(response, message))
+      return Effect.fail(makeUnreadableAnswer(response, message))
     }
     if (status === 200) {
       return Effect.mapError(
         decodeBody(body.value),
-        ({ message }) => unreadableAnswer(response, `The response of ${path} does not match this client: ${message}`),
+        ({ message }) =>
+          makeUnreadableAnswer(response, `The response of ${path} does not match this client: ${message}`),
       )
     }
     const declaredError = Option.flatMap(
       Option.fromUndefinedOr(decodeErrors.get(status)),
       (decodeError) => decodeError(body.value),
     )
-    return Effect.fail(Option.getOrElse(declaredError, () => unknownError(response, path, body.value)))
+    return Effect.fail(Option.getOrElse(declaredError, () => makeUnknownError(response, path, body.value)))
   }
-  const hasPages = fieldOf(success, "page") !== undefined
+  const hasPages = findFieldSchema(success, "page") !== undefined
   return { path, hasPages, decodeChange: makeChangeDecoder(success), decode, eventStream }
 }
 

@@ -84,8 +84,10 @@ const decodeOrKeep = (text: string) => {
   }
 }
 
+/** Splits a comma-separated list. Returns an empty list if the header is missing. */
 const splitList = (text: string | undefined) => (text ?? "").split(",").map((entry) => entry.trim()).filter(Boolean)
 
+/** Parses the headers that announce a deprecation: `Deprecation`, such as `@1767225600`, `Sunset` and `Link`. */
 const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null => {
   const [, seconds] = /^@(-?\d{1,12})$/.exec(headers["deprecation"] ?? "") ?? []
   if (seconds === undefined) return null
@@ -128,6 +130,7 @@ const parseLineages = (header: string | undefined): Pick<ResponseMetadata, "line
   return { lineages, more_lineages }
 }
 
+/** Parses the `X-RateLimit-…` headers. Returns null if one of them is missing. */
 const parseRateLimit = (headers: Headers.Headers): ResponseMetadata["rate_limit"] => {
   const [limit, remaining, reset_seconds] = ["limit", "remaining", "reset"].map((name) =>
     parseInteger(headers[`x-ratelimit-${name}`]) ?? undefined

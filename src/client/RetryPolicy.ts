@@ -14,8 +14,8 @@ export interface RetryOptions {
 }
 
 /**
- * Extracts from an attempt what the retry policy needs: the HTTP status, which is undefined if the connection failed or
- * timed out, and the `Retry-After` delay in milliseconds.
+ * Returns the properties of an attempt on which the retry policy depends: the HTTP status, which is undefined if the
+ * connection failed or timed out, and the `Retry-After` delay in milliseconds.
  */
 export const toRequestAttemptResult = (
   attempt: Result.Result<{ readonly metadata: ResponseMetadata }, unknown>,
@@ -33,6 +33,7 @@ type RequestAttemptResult = ReturnType<typeof toRequestAttemptResult>
  */
 const retryableStatuses = new Set([429, 502, 503, 504])
 
+/** The longest delay before the first retry without `Retry-After`. It doubles with each further retry. */
 const initialDelayMillis = 250
 
 /**

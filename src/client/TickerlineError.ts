@@ -51,10 +51,12 @@ export class TickerlineError<Details = unknown> extends Error {
   }
 }
 
+/** Returns a property of any value, or undefined if the value does not have it. */
 const field = (value: unknown, name: string): unknown => Predicate.hasProperty(value, name) ? value[name] : undefined
 
 const textOrNull = (value: unknown) => typeof value === "string" ? value : null
 
+/** The codes of the errors that the client itself detects, by the errors' tags. */
 const clientCodes: Readonly<Record<string, ErrorCode>> = {
   NoAnswer: "no_answer",
   UnreadableAnswer: "unreadable_answer",

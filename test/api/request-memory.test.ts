@@ -12,7 +12,7 @@ import { queryObjects } from "node:v8"
 import { parseAst } from "rolldown/parseAst"
 import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { printOnSignal, takeSample } from "../support/HeapSamples.ts"
+import { printOnSignal, takeHeapSample } from "../support/HeapSamples.ts"
 import { projectRoot, type RunningProcess } from "../support/Processes.ts"
 import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
@@ -70,7 +70,7 @@ const printOldGeneration = printOnSignal(`{
 }`)
 
 const readOldGeneration = (running: RunningProcess) =>
-  Effect.flatMap(takeSample(running), Schema.decodeUnknownEffect(OldGeneration))
+  Effect.flatMap(takeHeapSample(running), Schema.decodeUnknownEffect(OldGeneration))
 
 /** Measures by how many bytes a process's old generation grows while an effect runs. */
 const measurePromotedBytes = Effect.fnUntraced(function* <E>(running: RunningProcess, run: Effect.Effect<void, E>) {

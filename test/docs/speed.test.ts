@@ -2,14 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Measurement } from "../../bench/outcome.ts"
+import type { ServerMeasurement } from "../../bench/outcome.ts"
 import { makeSpeedSection, replaceSpeedSection } from "../../bench/speedTable.ts"
 import { projectRoot } from "../support/Processes.ts"
 
 /** Removes what a formatter adds: the padding of tables, and the ends of lines. */
 const normalize = (text: string) => text.replace(/\s+/g, " ").replace(/-{2,}/g, "--")
 
-const measure = (perSecond: number): Measurement => ({
+const measure = (perSecond: number): ServerMeasurement => ({
   perSecond,
   p50: 1,
   p99: 1,

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { maxRequestHeadBytes } from "../../src/api/ProtocolErrors.ts"
 import { buildUrl, documentedEndpoints } from "../support/DocumentedEndpoints.ts"
-import { printOnSignal, takeSample } from "../support/HeapSamples.ts"
+import { printOnSignal, takeHeapSample } from "../support/HeapSamples.ts"
 import { makePoolableClientLayer } from "../support/PoolerMode.ts"
 import { commandFile, type RunningProcess, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -24,7 +24,7 @@ const printLiveMemory = printOnSignal("(gc(), gc(), process.memoryUsage())")
 
 /** Returns the size of all live objects in the process, in bytes. */
 const measureMemory = (running: RunningProcess) =>
-  takeSample(running).pipe(
+  takeHeapSample(running).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(Schema.Struct({ external: Schema.Finite, heapUsed: Schema.Finite }))),
     Effect.map(({ external, heapUsed }) => external + heapUsed),
   )

@@ -20,7 +20,7 @@ export const printOnSignal = (expression: string) =>
   }`
 
 /** Sends SIGUSR2 to a process started with `printOnSignal`. Returns the value that the process prints. */
-export const takeSample = Effect.fnUntraced(function* ({ child, output }: RunningProcess) {
+export const takeHeapSample = Effect.fnUntraced(function* ({ child, output }: RunningProcess) {
   const before = output.err.length
   child.kill("SIGUSR2")
   const printed = Effect.suspend(() => {

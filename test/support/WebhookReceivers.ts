@@ -22,7 +22,7 @@ export interface ReceivedWebhook {
 type Behaviour = (received: ReceivedWebhook, response: ServerResponse) => number | undefined
 
 /** Never responds. */
-export const hang: Behaviour = () => undefined
+export const neverRespond: Behaviour = () => undefined
 
 /** Returns the value of a header that must occur exactly once. */
 export const getOneHeader = ({ headers }: ReceivedWebhook, name: string) => {

@@ -35,6 +35,7 @@ const removeEndpointParameter = (target: string) => {
 
 const decodeTickers = Schema.decodeOption(TickerListParameter)
 
+/** Counts the symbols in the query parameter `ticker`. */
 const countSymbols = (target: string) => {
   const ticker = new URLSearchParams(getQueryString(target)).get("ticker")
   // `ticker` may be invalid, because some free endpoints ignore parameters. An invalid value counts as zero symbols.
@@ -58,7 +59,7 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Returns the response to the estimate if the estimated request has failed: the same status and error body. */
+/** Returns the response to `/estimate` if the estimated request has failed: the same status and error body. */
 const makeErrorResponse = ({ body, headers, status }: FinishedResponse): PlainResponse => ({
   _tag: "Plain",
   status,
@@ -67,16 +68,20 @@ const makeErrorResponse = ({ body, headers, status }: FinishedResponse): PlainRe
   body,
 })
 
-const getMessage = (isPriced: boolean, total: Total | undefined) =>
-  total?.isPartial === true
-    ? { message: `There are more than ${total.records} records. Counting all of them would take too long.` }
-    : isPriced
-    ? {}
-    : { message: "This endpoint is free." }
+/** Returns the property `message` of an estimate, if it has one. `total` counts the records on all pages. */
+const makeMessage = (isPriced: boolean, total: Total | undefined) => {
+  if (total?.isPartial === true) {
+    return { message: `There are more than ${total.records} records. Counting all of them would take too long.` }
+  }
+  return isPriced ? {} : { message: "This endpoint is free." }
+}
 
 const encode = makeObjectEncoder(CostEstimates)
 
-/** Handles `GET /estimate`. `path` is the path of the endpoint whose cost is estimated. */
+/**
+ * Handles `GET /estimate`. `path` is the path of the endpoint whose cost is estimated. The request's other parameters
+ * are passed on to that endpoint.
+ */
 export const estimateCost = Effect.fnUntraced(function* (path: string, { account, request, run }: AdmittedRequest) {
   const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
   const parameters = removeEndpointParameter(request.target)
@@ -90,16 +95,10 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
   const target = `${endpoint.row.path}?${parameters}`
   // Without these headers, the response has the complete, uncompressed body, whose size determines the cost.
   const { "accept-encoding": _, "if-none-match": __, ...headers } = request.headers
-  const response = yield* run({
-    ...request,
-    method: "GET",
-    target,
-    headers,
-    purpose: "estimate",
-  })
+  const response = yield* run({ ...request, method: "GET", target, headers, purpose: "estimate" })
   if (response.status !== 200) return makeErrorResponse(response)
-  const { bytes, headers: sent, price, records, total } = response
-  const result = encode({
+  const { bytes, headers: responseHeaders, price, records, total } = response
+  const estimate = encode({
     count: 1,
     results: [{
       endpoint: endpoint.row.path,
@@ -112,8 +111,8 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
       estimated_cost_microdollars: computeDataCost(bytes, price),
       price_per_gb_microdollars: price,
     }],
-    ...getMessage(endpoint.isPriced, total),
+    ...makeMessage(endpoint.isPriced, total),
   })
-  const dropped = sent["x-dropped-tickers"]
-  return dropped === undefined ? result : { ...result, headers: { "x-dropped-tickers": dropped } }
+  const dropped = responseHeaders["x-dropped-tickers"]
+  return dropped === undefined ? estimate : { ...estimate, headers: { "x-dropped-tickers": dropped } }
 })

@@ -4,6 +4,7 @@ import { catalogueEndpoints } from "./Endpoints.ts"
 
 interface DatasetEndpoints {
   readonly dataset: string
+  /** The paths of the endpoints that read the dataset. */
   readonly endpoints: ReadonlyArray<string>
 }
 

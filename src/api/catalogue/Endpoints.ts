@@ -28,13 +28,15 @@ export interface CatalogueEndpoint {
   readonly isPriced: boolean
   /** Whether the endpoint responds with an endless stream. */
   readonly isEndless: boolean
-  /** What a result consists of, such as rows, which is the unit of the counts in an estimate (D28, estimates). */
+  /** The unit in which an estimate counts results, such as rows (D28, estimates). */
   readonly unit: typeof ResultUnit.Service
   /** The database tables that the endpoint reads. */
   readonly tables: ReadonlyArray<string>
   /** The endpoint's columns that contain text from third parties, such as news titles. */
   readonly thirdPartyText: ReadonlyArray<string>
+  /** All annotations of the endpoint and its group. */
   readonly annotations: Context.Context<never>
+  /** The schema of the query parameters. Undefined if the endpoint has none. */
   readonly query: Schema.Top | undefined
 }
 
@@ -60,15 +62,16 @@ const documentationPage: CatalogueEndpoint = {
   query: undefined,
 }
 
+/** Lists the endpoints declared in the contract, in its order. */
 const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
-  const found: Array<CatalogueEndpoint> = []
+  const endpoints: Array<CatalogueEndpoint> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
       const deprecation = getEndpointDeprecation(endpoint.annotations)
       const middlewareKeys = new Set(Array.from(middleware, ({ key }) => key))
       const summary = Context.getOrUndefined(mergedAnnotations, OpenApi.Summary) ?? endpoint.identifier
-      found.push({
+      endpoints.push({
         title: summary,
         row: {
           path: endpoint.path,
@@ -90,7 +93,7 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
       })
     },
   })
-  return found
+  return endpoints
 }
 
 /** The endpoints declared in the contract. */
@@ -102,7 +105,7 @@ export const catalogueEndpoints: ReadonlyArray<CatalogueEndpoint> = [...declared
 /** Paths of the endpoints whose responses are charged (D27). */
 export const pricedEndpointPaths = catalogueEndpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 
-/** Returns the endpoint at a path. A trailing slash is ignored. */
+/** Finds the endpoint at a path, ignoring a trailing slash. */
 export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => {
   const normalized = path.length > 1 ? path.replace(/\/$/, "") : path
   return Option.fromUndefinedOr(catalogueEndpoints.find(({ row }) => row.path === normalized))
@@ -115,8 +118,8 @@ export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => 
 const toName = (path: string) =>
   path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 
-const paths = new Map(catalogueEndpoints.map(({ row }) => [toName(row.path), row.path]))
-const names = Array.from(paths.keys())
+const pathsByName = new Map(catalogueEndpoints.map(({ row }) => [toName(row.path), row.path]))
+const names = Array.from(pathsByName.keys())
 
 /**
  * Returns the path of the endpoint that a client probably meant. The requested path may be misspelled, have a different
@@ -126,7 +129,7 @@ const findSimilarPath = (path: string): Option.Option<string> => {
   const name = toName(path)
   return findNearestName(name, names).pipe(
     Option.orElse(() => Option.fromUndefinedOr(names.find((known) => name.startsWith(`${known}/`)))),
-    Option.flatMapNullishOr((known) => paths.get(known)),
+    Option.flatMapNullishOr((known) => pathsByName.get(known)),
   )
 }
 

@@ -6,11 +6,11 @@ import { cacheCompressedBodies } from "../Compression.ts"
 import { makeStaticPage, staticCacheHeaders } from "../StaticPages.ts"
 import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import { AnyParameters, NoParameters } from "../../contract/rules/Filters.ts"
-import { CostEstimateQuery, Health, Readiness } from "../../contract/endpoints/catalogue.ts"
+import { CostEstimateQuery, Health, ReadinessReport } from "../../contract/endpoints/catalogue.ts"
 import { estimateCost } from "./CostEstimator.ts"
 import { catalogueEndpoints } from "./Endpoints.ts"
 import { makeOpenApiDocument } from "./OpenApiDocument.ts"
-import { makeReadinessCheck } from "./Readiness.ts"
+import { makeReadinessCheck } from "./ReadinessCheck.ts"
 
 /**
  * Creates a page from a document. The document is encoded and compressed only once, because it changes only between
@@ -25,7 +25,7 @@ const makeDocumentPage = (document: unknown, records = 0) =>
   )
 
 const encodeHealth = makeObjectEncoder(Health)
-const encodeReadiness = makeObjectEncoder(Readiness)
+const encodeReadiness = makeObjectEncoder(ReadinessReport)
 
 /** Handlers for the endpoints that describe the API, estimate costs and check the service's health. */
 export const catalogueHandlers = Effect.gen(function* () {

@@ -1,6 +1,7 @@
 /**
  * Builds the API's OpenAPI 3.1 document. Effect generates the basic document from the contract. This file adds file
- * formats, headers, undeclared statuses and examples, and simplifies the schemas for code generators.
+ * formats, headers, examples and the responses that endpoints do not declare, and simplifies the schemas for code
+ * generators.
  */
 import { Array, Context, Option, Predicate, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
@@ -25,7 +26,7 @@ const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
 // Facts about endpoints
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Returns the JSON Schemas of the decoded query parameters, by name. */
+/** Returns the JSON Schemas of an endpoint's query parameters after decoding, by parameter name. */
 const describeQuery = ({ query }: CatalogueEndpoint) =>
   query === undefined ? undefined : getIn(Schema.toJsonSchemaDocument(Schema.toType(query)).schema, "properties")
 
@@ -35,6 +36,7 @@ const findFacts = (
   parameters: unknown,
 ) => ({
   needsKey: row.tier !== null,
+  /** Whether complete responses have an `ETag`, so that the endpoint can also respond with 304. */
   hasEtag: !isEndless && (isPriced || Context.get(annotations, FreeEndpointHasEtag)),
   /** Whether the endpoint responds with an endless stream. */
   isEndless,
@@ -62,6 +64,7 @@ const findFacts = (
 
 type EndpointFacts = ReturnType<typeof findFacts>
 
+/** Returns the parameters and the facts of each endpoint in the contract, by path. */
 const readDeclarations = () =>
   new Map(declaredEndpoints.map((endpoint) => {
     const parameters = describeQuery(endpoint)
@@ -75,9 +78,9 @@ type Declarations = ReturnType<typeof readDeclarations>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns the length limits and the pattern of a query parameter. They come from `schema`, the schema of the encoded
- * string or, if it does not define them, from `decoded`, the schema of the decoded value or list item. For lists, only
- * `minLength` is returned.
+ * Returns the length limits and the pattern of a query parameter. They come from `schema`, which describes the text in
+ * the URL. If it does not define them, they come from `decoded`, which describes the decoded value or, for a list, the
+ * items. For lists, only `minLength` is returned.
  */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
@@ -110,6 +113,7 @@ const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   return { ...parameter, description, schema: { ...Object(schema), description: undefined, ...limits } }
 }
 
+/** Adds the types and limits of decoded values to the query parameters of all endpoints. */
 const describeParameters = (spec: JsonObject, declarations: Declarations) => {
   for (const [path, { parameters: decoded }] of declarations) {
     const operation = getIn(spec, "paths", path, "get")
@@ -154,24 +158,26 @@ const describeEstimateParameters = (spec: JsonObject) => {
 // File formats and examples
 // ---------------------------------------------------------------------------------------------------------------------
 
-const fileContent = (description: string, schema: JsonObject = {}) => ({
+/** Returns an OpenAPI media type object for a file. */
+const describeFile = (description: string, schema: JsonObject = {}) => ({
   schema: { type: "string", ...schema, description },
 })
 
 /** The content of list responses in formats other than JSON (D8, pages). */
 const fileContents = {
-  [listContentTypes.csv]: fileContent(
+  [listContentTypes.csv]: describeFile(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
       "is JSON.",
   ),
-  [listContentTypes.ndjson]: fileContent("One element of `results` per line."),
-  [listContentTypes.parquet]: fileContent(
+  [listContentTypes.ndjson]: describeFile("One element of `results` per line."),
+  [listContentTypes.parquet]: describeFile(
     "Apache Parquet, only with `limit=all`. It has the rows and columns of the CSV. Decimals are DECIMAL, dates " +
       "DATE, datetimes TIMESTAMP in UTC, and lists LIST.",
     { format: "binary" },
   ),
 }
 
+/** Adds CSV, NDJSON and Parquet to the documented content of list responses. */
 const addFileFormats = (spec: JsonObject, declarations: Declarations) => {
   for (const [path, { facts }] of declarations) {
     const content = getIn(spec, "paths", path, "get", "responses", "200", "content")
@@ -206,11 +212,14 @@ export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example
   }
 }
 
-// Whether all responses with the same status have a header, or only some of them. Undefined if none do.
+// ---------------------------------------------------------------------------------------------------------------------
+// Headers
+// ---------------------------------------------------------------------------------------------------------------------
 
-/** Whether all responses with the same status have a header, or only some of them. Undefined if none do. */
+/** Whether all of an endpoint's responses with the same status have a header, or only some. Undefined if none do. */
 type Presence = "always" | "sometimes" | undefined
 
+/** An endpoint's responses with the same status. */
 interface ResponseKind extends EndpointFacts {
   readonly status: number
 }
@@ -239,6 +248,7 @@ const hasTwoMeanings = ({ hasCursor, status }: ResponseKind) => hasCursor && sta
  */
 const isAboutOtherEndpoint = ({ status, takesAnyParameter }: ResponseKind) => takesAnyParameter && status === 410
 
+/** Presence of the rate limit headers, which responses have once a key has been accepted. */
 const rateLimitPresence = (response: ResponseKind): Presence => {
   const { needsKey, status } = response
   if (!needsKey) return undefined
@@ -247,17 +257,37 @@ const rateLimitPresence = (response: ResponseKind): Presence => {
   return alwaysIf(!unauthenticatedStatuses.has(status))
 }
 
+/** Presence of the headers that only responses in file formats have. */
 const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
 
-/** Presence of headers that every response from a deprecated endpoint has. */
+/** Presence of the headers that every response from a deprecated endpoint has. */
 const deprecationPresence = ({ deprecation }: ResponseKind): Presence => alwaysIf(Option.isSome(deprecation))
 
-const sunsetPresence = (response: ResponseKind) =>
-  Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined) ? deprecationPresence(response) : undefined
+/** Presence of `Sunset`, which every response from a deprecated endpoint with an end date has. */
+const sunsetPresence = ({ deprecation }: ResponseKind): Presence =>
+  alwaysIf(Option.exists(deprecation, ({ sunset }) => sunset !== undefined))
 
 /** Presence of the headers that a removed endpoint sends: `Deprecation`, `Sunset` and `Link`. */
 const removalPresence = (response: ResponseKind): Presence =>
   hasTwoMeanings(response) ? "sometimes" : alwaysIf(response.status === 410 && !isAboutOtherEndpoint(response))
+
+/**
+ * Presence of `X-Cost-Microdollars`. With `limit=all`, the cost is sent as a trailer, so list responses do not always
+ * have this header. Endless streams never have it.
+ */
+const costPresence = (response: ResponseKind): Presence => {
+  const { isEndless, isList, needsKey, status } = response
+  if (status !== 200) return rateLimitPresence(response)
+  if (isEndless) return undefined
+  return isList ? sometimesIf(needsKey) : rateLimitPresence(response)
+}
+
+/** Presence of `ETag`. With `limit=all`, there is none, so list responses do not always have this header. */
+const etagPresence = ({ hasEtag, isList, status }: ResponseKind): Presence => {
+  if (status === 304) return "always"
+  if (status !== 200 || !hasEtag) return undefined
+  return isList ? "sometimes" : "always"
+}
 
 /** Defines which responses have each header (D14, D17, D18, D27 and §9.4, headers). */
 const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKind) => Presence>> = {
@@ -277,16 +307,8 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-RateLimit-Limit": rateLimitPresence,
   "X-RateLimit-Remaining": rateLimitPresence,
   "X-RateLimit-Reset": rateLimitPresence,
-  // With `limit=all`, the cost is sent as a trailer, so list responses do not always have this header.
-  "X-Cost-Microdollars": (response) =>
-    response.isEndless && response.status === 200
-      ? undefined
-      : response.isList && response.status === 200
-      ? sometimesIf(response.needsKey)
-      : rateLimitPresence(response),
-  // With `limit=all`, there is no ETag, so list responses do not always have this header.
-  "ETag": ({ hasEtag, isList, status }) =>
-    status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
+  "X-Cost-Microdollars": costPresence,
+  "ETag": etagPresence,
   "Cache-Control": () => "always",
   "X-Dropped-Tickers": ({ dropsTickers, status, takesAnyParameter }) =>
     sometimesIf(
@@ -313,7 +335,8 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
 const isHeaderName = (name: string): name is ResponseHeaderName => name in openApiResponseHeaders
 
 /**
- * Describes each header by a reference to the shared definition, or by a copy of the definition if `required` differs.
+ * Describes the headers of a response. Each is described by a reference to the shared definition of the header, or by a
+ * copy of the definition if `required` differs.
  */
 const describeHeaders = (response: ResponseKind): JsonObject =>
   Object.fromEntries(
@@ -331,6 +354,7 @@ const describeHeaders = (response: ResponseKind): JsonObject =>
 // Responses
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** Returns an OpenAPI response object for an error. `schema` is the name of the schema of its body. */
 const describeError = (schema: string, description: string) => ({
   description,
   content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } },
@@ -360,6 +384,7 @@ const describeResponse = (response: JsonObject, kind: ResponseKind): JsonObject 
   return { description: sentences, headers: describeHeaders(kind), ...(content === undefined ? {} : { content }) }
 }
 
+/** An endpoint's documented response with one status. */
 interface EndpointResponse {
   readonly path: string
   readonly status: number
@@ -403,22 +428,32 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
  * Returns a suffix that distinguishes shared responses with the same status, such as `NotModified` and
  * `NotModifiedWithoutKey`.
  */
-const nameSuffix = ({ hasCompanyRows, dropsTickers, needsKey }: EndpointFacts) =>
-  hasCompanyRows ? "OfCompanies" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+const nameSuffix = ({ hasCompanyRows, dropsTickers, needsKey }: EndpointFacts) => {
+  if (hasCompanyRows) return "OfCompanies"
+  if (dropsTickers) return "OfTickers"
+  return needsKey ? "" : "WithoutKey"
+}
 
-/** Assigns names to responses shared by several operations, so that the document describes each of them only once. */
+/**
+ * Assigns names to responses shared by several operations, so that the document describes each of them only once. If
+ * different responses with the same status are shared, suffixes distinguish their names.
+ */
 const nameSharedResponses = (
   responses: ReadonlyArray<EndpointResponse>,
 ): ReadonlyMap<EndpointResponse, string> => {
   const groups = Object.values(
     Array.groupBy(responses, ({ response, status }) => `${status} ${JSON.stringify(response)}`),
   ).filter(([{ status }, ...others]) => status !== 200 && others.length > 0)
+  // Responses with a cursor always have a suffix, so they do not force one on the others.
   const statuses = groups.filter(([{ facts }]) => !facts.hasCursor).map(([{ status }]) => status)
-  const named = groups.map((group) => {
-    const [{ facts, status }] = group
+  const makeSuffix = ({ facts, status }: EndpointResponse) => {
+    if (facts.hasCursor) return "OfChanges"
     const isUnique = statuses.indexOf(status) === statuses.lastIndexOf(status)
-    const suffix = facts.hasCursor ? "OfChanges" : isUnique ? "" : nameSuffix(facts)
-    return { group, name: `${sharedResponseNames[status]}${suffix}` }
+    return isUnique ? "" : nameSuffix(facts)
+  }
+  const named = groups.map((group) => {
+    const [first] = group
+    return { group, name: `${sharedResponseNames[first.status]}${makeSuffix(first)}` }
   })
   if (new Set(named.map(({ name }) => name)).size < named.length) {
     throw new Error("Two responses of the OpenAPI document have the same name")
@@ -435,12 +470,13 @@ const completeResponses = (spec: JsonObject, declarations: Declarations) => {
     listResponses(path, facts, getIn(spec, "paths", path, "get", "responses"))
   )
   const names = nameSharedResponses(responses)
-  for (const [path, own] of Object.entries(Array.groupBy(responses, ({ path }) => path))) {
-    const entries = own.map((one) => {
-      const name = names.get(one)
-      return [one.status, name === undefined ? one.response : { $ref: `#/components/responses/${name}` }] as const
-    })
-    Object.assign(Object(getIn(spec, "paths", path, "get")), { responses: Object.fromEntries(entries) })
+  const describe = (response: EndpointResponse) => {
+    const name = names.get(response)
+    return name === undefined ? response.response : { $ref: `#/components/responses/${name}` }
+  }
+  for (const [path, ofPath] of Object.entries(Array.groupBy(responses, ({ path }) => path))) {
+    const byStatus = Object.fromEntries(ofPath.map((response) => [response.status, describe(response)]))
+    Object.assign(Object(getIn(spec, "paths", path, "get")), { responses: byStatus })
   }
   const errors = [BadRequest, MethodNotAllowed].map((error) =>
     Schema.toJsonSchemaDocument(Schema.toCodecJson(error)).definitions
@@ -465,16 +501,16 @@ const allowUnknownFields = (schema: unknown): void => {
 }
 
 /** Applies `change` to every object in a nested value, starting with the innermost. */
-const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject): unknown =>
-  Array.isArray(value)
-    ? value.map((inner) => mapObjects(inner, change))
-    : Predicate.isObject(value)
-    ? change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapObjects(inner, change)])))
-    : value
+const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject): unknown => {
+  if (Array.isArray(value)) return value.map((inner) => mapObjects(inner, change))
+  if (!Predicate.isObject(value)) return value
+  return change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapObjects(inner, change)])))
+}
 
 /** Removes the suffix `Encoded`, which Effect appends to a class name for the class's JSON form. */
 const publicName = (name: string) => name.replace(/Encoded$/, "")
 
+/** Changes a reference to a schema to the schema's public name. */
 const withPublicReference = (object: JsonObject): JsonObject => {
   const reference = object["$ref"]
   return typeof reference === "string" && reference.startsWith("#/components/schemas/")
@@ -482,7 +518,7 @@ const withPublicReference = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Describes a one-element array with `items`, which code generators support better than `prefixItems`. */
+/** Describes an array of exactly one element with `items`, which code generators support better than `prefixItems`. */
 const withItems = (object: JsonObject): JsonObject => {
   const { prefixItems, ...rest } = object
   return Array.isArray(prefixItems) && prefixItems.length === 1 && rest["maxItems"] === 1
@@ -512,6 +548,7 @@ const withOneOf = (object: JsonObject): JsonObject => {
   return Array.isArray(anyOf) && anyOf.every(isReference) ? { ...rest, oneOf: anyOf } : object
 }
 
+/** The names of the enumerations, by their comma-separated values. */
 const enumerationNames = new Map(Object.entries(enumerations).map(([name, values]) => [values.join(), name]))
 
 /** Replaces a named enumeration with a reference to its definition. */
@@ -522,8 +559,8 @@ const withNamedEnumeration = (object: JsonObject): JsonObject => {
 }
 
 /**
- * Adds a number format, because generators assume 32 bits by default. Removes bounds of ±2^53: they only define which
- * integers JSON represents exactly, and say nothing about the field.
+ * Adds a number format, because generators assume 32 bits by default. Removes bounds of ±(2^53 - 1), which only say
+ * which integers JavaScript represents exactly, and nothing about the field.
  */
 const withNumberFormat = (object: JsonObject): JsonObject => {
   const { maximum, minimum, ...rest } = object
@@ -596,58 +633,76 @@ const withError = (body: unknown, error: JsonObject): JsonObject => ({
 })
 
 /**
+ * Returns the schema of an `error` property that is one of several errors, distinguished by `code`. `errors` contains
+ * the name and the schema of each.
+ */
+const describeAlternatives = (errors: ReadonlyArray<readonly [name: string, schema: unknown]>): JsonObject => {
+  const mapping = Object.fromEntries(
+    errors.map(([name, schema]) => [
+      String(getIn(schema, "properties", "code", "enum")),
+      `#/components/schemas/${name}`,
+    ]),
+  )
+  return {
+    oneOf: Object.values(mapping).map(($ref) => ({ $ref })),
+    discriminator: { propertyName: "code", mapping },
+  }
+}
+
+/**
  * Moves the alternatives from an error body to its `error` property: `A | B` becomes `{ error: AError | BError }`. The
  * property `error.code` then distinguishes the alternatives, as required by the code generator ogen.
  */
 const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])
   const schemas: JsonObject = { ...components["schemas"] }
-  const parts = new Map<string, unknown>()
-  const mapped = mapObjects({ ...spec, components: { ...components, schemas: {} } }, (object) => {
+  /** The schemas to add, by name: the `error` property of each alternative, and the bodies with alternatives. */
+  const added = new Map<string, unknown>()
+  const replaceAlternatives = (object: JsonObject): JsonObject => {
     const names = Array.isArray(object["oneOf"]) ? object["oneOf"].map(nameOfReference) : []
     const errors = names.map((name) => [`${name}Error`, getIn(schemas, name, "properties", "error")] as const)
-    if (errors.length === 0 || errors.some(([, error]) => error === undefined)) return object
-    for (const [name, error] of errors) parts.set(name, error)
-    const name = names.join("Or")
-    const mapping = Object.fromEntries(
-      errors.map((
-        [name, error],
-      ) => [String(getIn(error, "properties", "code", "enum")), `#/components/schemas/${name}`]),
-    )
-    const error = {
-      oneOf: Object.values(mapping).map(($ref) => ({ $ref })),
-      discriminator: { propertyName: "code", mapping },
-    }
-    parts.set(name, withError(getIn(schemas, names[0] ?? ""), error))
-    return { $ref: `#/components/schemas/${name}` }
-  })
-  const text = JSON.stringify(mapped)
-  const kept = Object.entries(schemas).flatMap(([name, schema]) => {
-    if (!parts.has(`${name}Error`)) return [[name, schema]]
+    const areErrorBodies = errors.length > 0 && errors.every(([, error]) => error !== undefined)
+    if (!areErrorBodies) return object
+    for (const [name, error] of errors) added.set(name, error)
+    const bodyName = names.join("Or")
+    added.set(bodyName, withError(getIn(schemas, names[0] ?? ""), describeAlternatives(errors)))
+    return { $ref: `#/components/schemas/${bodyName}` }
+  }
+  const replaced = mapObjects({ ...spec, components: { ...components, schemas: {} } }, replaceAlternatives)
+  const text = JSON.stringify(replaced)
+  const remaining = Object.entries(schemas).flatMap(([name, schema]) => {
+    if (!added.has(`${name}Error`)) return [[name, schema]]
+    // A body that was replaced everywhere by a body with alternatives is no longer needed.
     const isUsed = text.includes(`"#/components/schemas/${name}"`)
     return isUsed ? [[name, withError(schema, { $ref: `#/components/schemas/${name}Error` })]] : []
   })
-  Object.assign(Object(getIn(mapped, "components")), { schemas: Object.fromEntries([...kept, ...parts]) })
-  return Object(mapped)
+  Object.assign(Object(getIn(replaced, "components")), { schemas: Object.fromEntries([...remaining, ...added]) })
+  return Object(replaced)
 }
 
-const simplifySchemas = (spec: JsonObject): JsonObject =>
-  addEnumerations(withDistinguishedErrors(withPublicSchemaNames(
-    Object(
-      mapObjects(
-        JSON.parse(JSON.stringify(spec)),
-        (object) =>
-          withOneOf(
-            withAnnotatedReference(withNamedEnumeration(withNumberFormat(withItems(withPublicReference(object))))),
-          ),
-      ),
-    ),
-  )))
+/** The changes that `simplifySchemas` makes to every object in the document, in this order. */
+const simplifications = [
+  withPublicReference,
+  withItems,
+  withNumberFormat,
+  withNamedEnumeration,
+  withAnnotatedReference,
+  withOneOf,
+]
+
+/** Rewrites the document's schemas in forms that code generators support better. */
+const simplifySchemas = (spec: JsonObject): JsonObject => {
+  // A conversion to JSON and back removes properties that are undefined.
+  const copy: unknown = JSON.parse(JSON.stringify(spec))
+  const simplified = mapObjects(copy, (object) => simplifications.reduce((value, change) => change(value), object))
+  return addEnumerations(withDistinguishedErrors(withPublicSchemaNames(Object(simplified))))
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Document
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** Adds everything to the document that Effect does not generate, and simplifies the result. */
 const completeDocument = (spec: JsonObject) => {
   const declarations = readDeclarations()
   addFileFormats(spec, declarations)

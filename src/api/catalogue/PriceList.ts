@@ -7,6 +7,7 @@ import { RateLimitsByTierConfig } from "../../accounts/limits/AccountRateLimiter
 import { Tier } from "../../contract/rules/EndpointAnnotations.ts"
 import { pricedEndpointPaths } from "./Endpoints.ts"
 
+/** A price in microdollars per gigabyte, at most one million dollars. */
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
 
 /**
@@ -31,6 +32,7 @@ const PriceList = Schema.String.check(
   }),
 )
 
+/** Parses a price list into pairs of path and price. */
 const parsePrices = (text: string) =>
   text.split(",").map((entry) => {
     const [path = "", price = ""] = entry.split("=")
@@ -47,7 +49,7 @@ export const EndpointPricesConfig = Config.schema(PriceList, "ENDPOINT_PRICES").
   Config.withDefault([]),
 )
 
-/** Settings that determine what customers pay and how many requests they may send. */
+/** The settings for prices and rate limits, which apply to all customers. */
 export const customerSettings = Config.all({
   rate_limits: RateLimitsByTierConfig,
   price_per_gb_microdollars: DefaultPricePerGbConfig,

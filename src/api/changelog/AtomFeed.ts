@@ -7,6 +7,7 @@ import { hash } from "node:crypto"
 import { newestReleaseDate } from "./Changelog.ts"
 import { type ChangelogEntry, changelogPagePath } from "../../contract/ChangelogEntry.ts"
 
+/** The characters that must be escaped in XML and HTML, and their replacements. */
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",
@@ -28,13 +29,17 @@ export const escapeXml = (text: string) =>
 /** Returns a URN with a version 8 UUID (RFC 9562) derived from the SHA-256 of the name. */
 const makeUrn = (name: string) => {
   const digest = hash("sha256", `tickerline changelog ${name}`)
+  // The RFC fixes two digits: the third group begins with the version, 8, and the fourth with a digit whose two highest
+  // bits are 10.
   const variant = ((parseInt(digest.slice(16, 17), 16) & 3) | 8).toString(16)
   const parts = [digest.slice(0, 8), digest.slice(8, 12), `8${digest.slice(13, 16)}`, variant + digest.slice(17, 20)]
   return `urn:uuid:${[...parts, digest.slice(20, 32)].join("-")}`
 }
 
+/** Returns the start of a day, with the fixed offset that all of the API's datetimes have. */
 const toTimestamp = (day: string) => `${day}T00:00:00-05:00`
 
+/** Returns the XML of a feed entry. Its title begins with `Unreleased: ` and `Breaking: ` where these apply. */
 const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
   const { breaking, date, id, migration, release, released, text, title, type } = entry
   const marks = [...(released ? [] : ["Unreleased"]), ...(breaking ? ["Breaking"] : [])]
@@ -61,7 +66,7 @@ interface AtomFeedOptions {
   readonly search: string
 }
 
-/** Returns the XML of a feed that contains the given entries. */
+/** Returns the XML of a feed that contains the given entries. The first one must be the newest. */
 export const renderAtomFeed = (
   entries: ReadonlyArray<ChangelogEntry>,
   { baseUrl, search }: AtomFeedOptions,

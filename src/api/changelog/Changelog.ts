@@ -21,7 +21,7 @@ const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), 
  */
 export const changelogReleases = decodeReleases(source)
 
-/** Returns whether an entry was released in the given version or an earlier one. */
+/** Builds a predicate that returns whether an entry was released in the given version or an earlier one. */
 export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEntry, "release">) =>
   release.localeCompare(version, "en", { numeric: true }) <= 0
 
@@ -39,7 +39,8 @@ const describeRelease = (release: string, date = newestReleaseDate) => {
   return { date: released ? date : newestReleaseDate, release, released }
 }
 
-const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
+/** Returns the public form of an entry in `entries.json`. */
+const fromSource = ({ date, release }: ChangelogRelease, entry: ChangelogSourceEntry): ChangelogEntry => ({
   id: entry.id,
   type: entry.type,
   breaking: entry.breaking ?? false,
@@ -59,6 +60,7 @@ const findRelease = (day: string) =>
   changelogReleases.findLast(({ date }) => date === undefined || date >= day)?.release ??
     changelogReleases[0]?.release ?? ""
 
+/** Returns the entry for a deprecated endpoint. */
 const fromDeprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
   id: `${path.slice(1).replaceAll(/[^a-z0-9]+/g, "-")}-deprecated`,
   type: "deprecated",
@@ -77,10 +79,11 @@ const fromDeprecation = (path: string, { announced, note, successor, sunset }: D
   names: [],
 })
 
-const deprecations = catalogueEndpoints.flatMap(({ deprecation, row }) =>
-  Option.match(deprecation, { onNone: () => [], onSome: (one) => [fromDeprecation(row.path, one)] })
+const deprecationEntries = catalogueEndpoints.flatMap(({ deprecation, row }) =>
+  Option.toArray(Option.map(deprecation, (declared) => fromDeprecation(row.path, declared)))
 )
 
+/** Returns the entries unchanged. Throws if two of them have the same id. */
 const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
   const ids = entries.map(({ id }) => id)
   const duplicate = ids.find((id, index) => ids.indexOf(id) !== index)
@@ -93,28 +96,29 @@ const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } 
 
 /** All entries. Unreleased entries come first, followed by the others, newest first. */
 export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
-  ...changelogReleases.flatMap((release) => release.entries.map(fromSource(release))),
-  ...deprecations,
+  ...changelogReleases.flatMap((release) => release.entries.map((entry) => fromSource(release, entry))),
+  ...deprecationEntries,
 ]).toSorted((left, right) =>
   Number(left.released) - Number(right.released) || right.date.localeCompare(left.date) ||
   Number(right.breaking) - Number(left.breaking) ||
   typeOrder[left.type] - typeOrder[right.type]
 )
 
+/** The ids of the entries that are marked as significant in `entries.json`. */
 const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )
 
 /**
- * Returns whether the entry can break existing clients. Such entries are emailed even to customers who have
+ * Returns whether the entry may require clients to change. Such entries are emailed even to customers who have
  * unsubscribed from news.
  */
 export const isEmailMandatory = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 
 /**
- * Returns whether the entry is announced by email (§9.6). This applies to deprecations, removals, breaking changes, and
- * entries marked as significant.
+ * Returns whether the entry is announced by email (§9.6), as are deprecations, removals, breaking changes, and entries
+ * marked as significant.
  */
 export const isEntryAnnouncedByEmail = (entry: ChangelogEntry) =>
   isEmailMandatory(entry) || significantIds.has(entry.id)

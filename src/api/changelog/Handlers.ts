@@ -8,6 +8,7 @@ import { renderAtomFeed } from "./AtomFeed.ts"
 import { changelogEntries } from "./Changelog.ts"
 import { type ChangelogEntry, doesEntryAffectPath } from "../../contract/ChangelogEntry.ts"
 
+/** Returns the entries that meet all conditions of the query. */
 const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<ChangelogEntry> =>
   changelogEntries.filter((entry) =>
     (type === undefined || type.includes(entry.type)) &&
@@ -16,6 +17,7 @@ const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): Readonl
     (path === undefined || doesEntryAffectPath(entry, path))
   )
 
+/** Creates a static page from text. In usage, the page counts as `records` results. */
 const makeTextPage = (text: string, contentType: string, records = 0) =>
   makeStaticPage(new TextEncoder().encode(text), contentType, staticCacheHeaders, records)
 

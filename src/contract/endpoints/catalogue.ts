@@ -78,7 +78,7 @@ export const Health = Schema.Struct({
 })
 
 /** The response of the readiness check when the service is ready. */
-export const Readiness = Schema.Struct({ ...Health.fields, parts: ReadinessParts })
+export const ReadinessReport = Schema.Struct({ ...Health.fields, parts: ReadinessParts })
 
 /** Endpoints that describe the service itself. */
 export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
@@ -108,7 +108,7 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
   ),
   HttpApiEndpoint.get("ready", "/health/ready", {
     query: AnyParameters,
-    success: Readiness,
+    success: ReadinessReport,
     error: NotReadyError,
   }).annotateMerge(
     describeEndpoint("Readiness", "The service can serve data: the database answers, and usage can be recorded."),

@@ -131,8 +131,8 @@ export interface EventStreamResult {
 }
 
 /** The size of an export, measured for an estimate. */
-export interface Measurement {
-  readonly _tag: "Measurement"
+export interface ExportMeasurement {
+  readonly _tag: "ExportMeasurement"
   readonly bytes: number
   readonly records: number
 }
@@ -147,7 +147,7 @@ export interface PlainResponse {
 }
 
 /** Any of the results that an endpoint can return. */
-export type EndpointResult = Page | ExportResult | EventStreamResult | Measurement | PlainResponse
+export type EndpointResult = Page | ExportResult | EventStreamResult | ExportMeasurement | PlainResponse
 
 /** A complete response, ready to be sent. */
 export interface FinishedResponse {

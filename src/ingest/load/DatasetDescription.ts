@@ -4,6 +4,7 @@ import { quoteCsvCell } from "../../query/rows/CsvCells.ts"
 import type { LoadableDataset } from "../../contract/Datasets.ts"
 import { findRequiredColumns } from "./RowValidation.ts"
 
+/** The description of a column that a file for the dataset may have. */
 interface ColumnDescription {
   readonly name: string
   /** The type in plain words, such as `whole number`. */

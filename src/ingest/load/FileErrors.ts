@@ -17,6 +17,7 @@ const reasons = new Map([
 /** An error of a file operation, from Effect's `FileSystem` or a Node stream. */
 type FileError = PlatformError.PlatformError | NodeJS.ErrnoException
 
+/** Returns the operating system's error code, such as `ENOENT`, or an empty string if there is none. */
 const getCode = (error: FileError) => {
   const failure = PlatformError.isPlatformError(error) ? error.cause : error
   return Predicate.hasProperty(failure, "code") ? String(failure.code) : ""

@@ -11,7 +11,7 @@ import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 
-/** Why a cell, a header column or a whole row is rejected. */
+/** The reason why a cell, a header column or a whole row is rejected. */
 export interface CellProblem {
   /** The column's name. Empty if the problem concerns the whole row. */
   readonly column: string
@@ -111,7 +111,7 @@ const parseList = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** How the records after a CSV header are parsed. */
+/** The columns of a CSV file, and the rules for parsing its records. */
 interface CsvFormat {
   readonly header: ReadonlyArray<string>
   readonly listColumns: ReadonlySet<string>
@@ -122,10 +122,15 @@ interface CsvFormat {
   readonly isExport: boolean
 }
 
+/** Converts a text cell. An empty cell becomes null; validation handles the other texts that mean null. */
+const parseTextCell = (text: string, isExport: boolean) => {
+  if (text === "") return null
+  return isExport ? removeFormulaApostrophe(text) : text
+}
+
 /**
- * Converts a CSV record to a row. A list cell that means null is left out, so that it counts as missing. An empty text
- * cell becomes null; validation handles the other texts that mean null. If the record has too few or too many cells, or
- * a list cannot be parsed, the row has a `problem`.
+ * Converts a CSV record to a row. A list cell that means null is left out, so that it counts as missing. If the record
+ * has too few or too many cells, or a list cannot be parsed, the row has a `problem`.
  */
 const parseCsvRow = (
   { header, isExport, listColumns, nullTexts }: CsvFormat,
@@ -139,14 +144,16 @@ const parseCsvRow = (
   const cells: Record<string, RowCells[string]> = {}
   for (const [index, column] of header.entries()) {
     const text = record[index] ?? ""
-    if (listColumns.has(column)) {
-      if (nullTexts.has(text.trim())) continue
-      const list = parseList(text.trim())
-      if (list === undefined) {
-        return { line, cells, problem: { column, reason: `${invalidListCellReason}${formatRefusedValue(text)}` } }
-      }
-      cells[column] = list
-    } else cells[column] = text === "" ? null : isExport ? removeFormulaApostrophe(text) : text
+    if (!listColumns.has(column)) {
+      cells[column] = parseTextCell(text, isExport)
+      continue
+    }
+    if (nullTexts.has(text.trim())) continue
+    const list = parseList(text.trim())
+    if (list === undefined) {
+      return { line, cells, problem: { column, reason: `${invalidListCellReason}${formatRefusedValue(text)}` } }
+    }
+    cells[column] = list
   }
   return { line, cells }
 }
@@ -196,6 +203,7 @@ const maxRecordSize = 16 * 1024 * 1024
 /** The maximum number of columns in a CSV header. */
 const maxColumns = 1_000
 
+/** Creates the error for a record that exceeds `maxRecordSize`. */
 const makeRecordTooLong = (path: string, line: number, advice: string) =>
   new UnreadableLoadFile({
     message: `${path}, line ${line}: the row has more than ${
@@ -332,9 +340,9 @@ const readCsv = <R>(
 
 /**
  * Parses JSON. Numbers and booleans become text as written in the file, so that validation sees every digit of a
- * number. `nameCount` is the total number of names in all objects. A name that occurs twice in an object is counted
- * only once, because `JSON.parse` keeps only the last value. A smaller number than that of `countNames` therefore shows
- * that a name occurs twice.
+ * number. Also returns `nameCount`, the total number of names in all objects. It counts a name that occurs twice in an
+ * object only once, because `JSON.parse` keeps only the last value. If it is smaller than the result of `countNames`,
+ * some name therefore occurs twice.
  */
 const parseJson = (text: string) => {
   let nameCount = 0
@@ -385,6 +393,7 @@ const countNames = (text: string) => {
   return count
 }
 
+/** Returns whether a parsed JSON value can be a cell: null, text or a list of texts. */
 const isCell = (value: unknown): value is RowCells[string] =>
   value === null || typeof value === "string" || (Array.isArray(value) && value.every(Predicate.isString))
 
@@ -458,6 +467,7 @@ const readNdjson = <E, R>(
     ]),
   )
 
+/** Returns a function that converts an error of the file system to one that explains why the file cannot be read. */
 const makeFileError = (path: string) => (error: PlatformError.PlatformError) =>
   new UnreadableLoadFile({ message: describeReadError(path, error) })
 
@@ -493,21 +503,24 @@ export const removeCompressionExtension = (path: string) => {
  * extension.
  */
 const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) => {
-  const found = findDecompressor(path)
-  return found !== undefined
-    ? NodeStream.pipeThroughDuplex(bytes, {
-      evaluate: found.create,
-      onError: () => new UnreadableLoadFile({ message: `${path} is not a complete ${found.name} file.` }),
+  const decompressor = findDecompressor(path)
+  if (decompressor !== undefined) {
+    return NodeStream.pipeThroughDuplex(bytes, {
+      evaluate: decompressor.create,
+      onError: () => new UnreadableLoadFile({ message: `${path} is not a complete ${decompressor.name} file.` }),
     })
-    : Stream.onFirst(bytes, (chunk) =>
-      // These two bytes mark the beginning of a gzip file.
-      chunk[0] === 0x1f && chunk[1] === 0x8b
-        ? Effect.fail(
-          new UnreadableLoadFile({
-            message: `${path} is compressed with gzip, but its name does not end in .gz. Rename it to ${path}.gz.`,
-          }),
-        )
-        : Effect.void)
+  }
+  return Stream.onFirst(bytes, (chunk) => {
+    // These two bytes mark the beginning of a gzip file.
+    const isGzip = chunk[0] === 0x1f && chunk[1] === 0x8b
+    return isGzip
+      ? Effect.fail(
+        new UnreadableLoadFile({
+          message: `${path} is compressed with gzip, but its name does not end in .gz. Rename it to ${path}.gz.`,
+        }),
+      )
+      : Effect.void
+  })
 }
 
 /**

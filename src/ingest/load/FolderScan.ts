@@ -9,6 +9,7 @@ export class InvalidLoadFolder extends Data.TaggedError("InvalidLoadFolder")<{ r
 /** Matches the name of a file that `load` can read. The group is the dataset's name. */
 const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz|\.zst)?$/i
 
+/** Returns the table that a file is named after, or undefined if there is none. */
 const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 
 /**

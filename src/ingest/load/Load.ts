@@ -61,12 +61,12 @@ export interface LoadTask {
   readonly auditedFile?: string
 }
 
-/** Rows in memory that `validator` has accepted. Error messages call the first of these rows line 1. */
+/** Rows in memory that `validator` has accepted. In error messages, the first of these rows is line 1. */
 export interface ValidatedRows {
   readonly dataset: LoadableDataset
   readonly validator: RowValidator
   readonly rows: ReadonlyArray<RowCells>
-  /** Whether the rows are all rows of their documents, so that former rows of these documents are deleted. */
+  /** Whether these are all the rows of their documents, so that rows built earlier from the documents are deleted. */
   readonly replacesDocuments: boolean
 }
 
@@ -119,7 +119,7 @@ interface FileSummary extends Readonly<FileRowCounts> {
   readonly warning: string | undefined
 }
 
-/** The result of a load. If the load only checked the file, this is what the load would have done. */
+/** The result of a load or, if the file was only checked, the result that loading it would have had. */
 export interface LoadResult extends FileSummary {
   readonly table: string
   /** The number of rows added, updated and so on in the dataset's table. */
@@ -152,6 +152,7 @@ const addUnreachableRows = (
   }
 }
 
+/** Returns a warning about unreachable rows, or undefined if there are none. */
 const formatWarning = ({ count, examples }: UnreachableRows, { table }: LoadableDataset) => {
   if (count === 0) return undefined
   const list = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
@@ -266,8 +267,8 @@ const isExportHeader = ({ model, otherModels = [], row }: LoadableDataset, names
 type RowBatch = readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]
 
 /**
- * Returns `batches`, a stream that reads and validates the file in batches, and `validator`, which knows after the last
- * batch what the file contains, such as the columns that it omits.
+ * Returns `batches`, a stream that reads and validates the file in batches, and `validator`, which also reports facts
+ * about the whole file after the last batch, such as the columns that it omits.
  */
 const readBatches = Effect.fnUntraced(
   function* (dataset: LoadableDataset, columns: ReadonlyArray<Staging.LoadableColumn>, task: LoadTask) {
@@ -331,7 +332,7 @@ const keepSpellings = Effect.fnUntraced(function* ({ columns, source }: Staging.
   for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
 })
 
-/** What `fillTable` learned about the file while it filled the staging table. */
+/** A file whose rows `fillTable` has written to the staging table. */
 interface StagedFile {
   readonly summary: FileSummary
   /** Columns that the file omits. Always empty without `keepOmitted`. */
@@ -341,7 +342,7 @@ interface StagedFile {
   readonly spellings: FileSpellings
 }
 
-/** What has been found in the batches of a file that have been inserted so far. */
+/** The errors and the row counts of the batches that have been inserted so far. */
 interface InsertedBatches {
   /** One list of errors per invalid row. */
   readonly badRows: Array<ReadonlyArray<LoadCellError>>
@@ -351,8 +352,9 @@ interface InsertedBatches {
 
 /**
  * Returns a function that inserts one batch of a file into the table `target`, with its symbols spelled as in the
- * tables. It adds what it finds to `found`, and stores the number of distinct keys so far in `insertedRows`. Rows that
- * violate CHECK constraints are added to `found.badRows`, and the function does not fail.
+ * tables. It adds the batch's errors and counts to its parameter of the type `InsertedBatches`, and stores the number
+ * of distinct keys so far in `insertedRows`. It does not fail if rows violate CHECK constraints, but adds them to
+ * `badRows`.
  */
 const makeBatchInserter = Effect.fnUntraced(
   function* (
@@ -391,8 +393,8 @@ const makeBatchInserter = Effect.fnUntraced(
 
 /**
  * Streams the rows of a file, or rows in memory, into the table `target`, which has the columns `columns`. Stores the
- * number of inserted rows in `insertedRows` along the way. Returns what it learned about the file. Fails with
- * `InvalidRows` if a row is invalid, and with `EmptyLoadFile` if there are no rows and `allowEmpty` is not set.
+ * number of inserted rows in `insertedRows` along the way. Fails with `InvalidRows` if a row is invalid, and with
+ * `EmptyLoadFile` if there are no rows and `allowEmpty` is not set.
  */
 const fillTable = Effect.fnUntraced(
   function* (
@@ -444,8 +446,8 @@ class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: Loa
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: Staging.MergedRowCounts }> {}
 
 /** Converts CHECK violations to the error that reports invalid cells. */
-const toInvalidRows = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: Staging.RowsViolateChecks) =>
-  makeInvalidRowsError(file, dataset.table, groupViolations(violations))
+const toInvalidRows = ({ violations }: Staging.RowsViolateChecks, { table }: LoadableDataset, { file }: LoadTask) =>
+  makeInvalidRowsError(file, table, groupViolations(violations))
 
 /** Shows the load's next step in the progress display, such as `news: merging`. */
 const startNextStep = (name: string) =>
@@ -517,10 +519,19 @@ const confirmReplacement = Effect.fnUntraced(
 )
 
 /**
- * Merges the staged rows into the dataset's table, within a savepoint. A replacement also deletes all other rows. It
- * fails if they are more than `confirmedRemovals` and their number needs confirmation. Rows in memory may replace the
- * former rows of their documents. Returns the row counts (`merged`), and how many rows the merge has added, updated or
- * removed (`changes`).
+ * Removes the rows of the dataset's table that the load replaces, and returns their number. A replacement removes all
+ * rows that are not in the file. Rows in memory may replace the former rows of their documents. A file with `append`
+ * removes nothing.
+ */
+const removeReplacedRows = (staged: Staging.StagedRows, { omitted }: StagedFile, task: FileOrRows) => {
+  if (!task.append) return Staging.deleteRemovedRows(staged)
+  return task.validated?.replacesDocuments === true ? Staging.deleteFormerRows(staged, omitted) : Effect.succeed(0)
+}
+
+/**
+ * Removes the rows that the load replaces, and merges the staged rows into the dataset's table, within a savepoint.
+ * Fails if more than `confirmedRemovals` rows were removed and their number needs confirmation. Returns the row counts
+ * (`merged`), and the number of rows that were added, updated or removed (`changes`).
  */
 const mergeFile = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, stagedFile: StagedFile, confirmedRemovals: number, task: FileOrRows) {
@@ -530,11 +541,7 @@ const mergeFile = Effect.fnUntraced(
       // If another program has stored other spellings in the meantime, the staged rows must have them before the merge.
       yield* keepSpellings(staged, spellings)
       if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
-      const removed = !task.append
-        ? yield* Staging.deleteRemovedRows(staged)
-        : task.validated?.replacesDocuments === true
-        ? yield* Staging.deleteFormerRows(staged, omitted)
-        : 0
+      const removed = yield* removeReplacedRows(staged, stagedFile, task)
       if (removed > confirmedRemovals) yield* refuseUnconfirmedRemoval(staged, removed, task)
       const counts = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
       const merged = task.append ? counts : { ...counts, removed }
@@ -580,7 +587,8 @@ const stageAndMerge = Effect.fnUntraced(
     return { ...stagedFile.summary, merged }
   },
   // The merge of a file that omits columns fails with `RowsViolateChecks`, because only then the rows are complete.
-  (effect, dataset, task) => Effect.catchTag(effect, "RowsViolateChecks", toInvalidRows(dataset, task)),
+  (effect, dataset, task) =>
+    Effect.catchTag(effect, "RowsViolateChecks", (violated) => toInvalidRows(violated, dataset, task)),
 )
 
 /**
@@ -615,15 +623,13 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
 export const loadDatasetFile = (task: LoadTask, insertedRows: Ref.Ref<number>) => load(task, insertedRows)
 
 /** Loads rows in memory into their dataset, like a file with the options `append` and `keepOmitted`. */
-export const loadValidatedRows = (validated: ValidatedRows) =>
-  Effect.flatMap(
-    Ref.make(0),
-    (inserted) =>
-      load(
-        { dataset: validated.dataset.table, file: "The batch", append: true, keepOmitted: true, validated },
-        inserted,
-      ),
+export const loadValidatedRows = Effect.fnUntraced(function* (validated: ValidatedRows) {
+  const { table } = validated.dataset
+  return yield* load(
+    { dataset: table, file: "The batch", append: true, keepOmitted: true, validated },
+    yield* Ref.make(0),
   )
+})
 
 /**
  * Removes the rows of a file from its dataset. By default, rows that were changed since they were loaded are not

@@ -2,7 +2,7 @@
  * Staging tables (D31, load). A load first writes the rows of its file to a table in the schema `loading`. It then
  * merges them into the dataset's table by key. If it replaces the dataset, it also deletes all rows that are not in the
  * file. In this file's SQL, `incoming` is a row of the staging table, and `existing` is a row of the dataset's table.
- * docs/decisions/0116-load-merges-rows.md
+ * See docs/decisions/0116-load-merges-rows.md.
  */
 import { Array, Console, Data, Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -27,6 +27,8 @@ export interface LoadableColumn {
 /** Reads the columns of a table that a file can fill, in table order. `table` is the table's name in SQL. */
 export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
+  // `plain` contains the column's type or, if that is a domain (`typtype` is `d`), the domain's base type. The
+  // condition excludes columns that PostgreSQL fills itself: generated columns, and `generated always as identity`.
   return yield* sql<LoadableColumn>`
     select attname as name, type, type like '%[]' as is_list, not attnotnull as is_nullable,
       atttypid = 'public.ticker'::regtype as is_symbol, pg_get_expr(adbin, adrelid) as default_value
@@ -143,9 +145,9 @@ export interface StagedRows {
 
 /**
  * Creates an empty staging table for a dataset: `loading.news` for `public.news`. It has the same columns, a unique key
- * and no triggers. Columns with a default accept
- * null, which means that the file has no value. The staging table enforces all CHECK constraints of the dataset's
- * table, even those that are `not valid` because existing rows have not been checked.
+ * and no triggers. Columns with a default accept null, which means that the file has no value. The staging table
+ * enforces all CHECK constraints of the dataset's table, even those that are `not valid` because existing rows have not
+ * been checked.
  *
  * `isIncomplete` must be true if the file may omit columns. Every column then accepts null, and the table has
  * `lineNumberColumn` instead of CHECK constraints. The constraints can only be checked during the merge, which fills
@@ -195,8 +197,10 @@ const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: Loadab
 })
 
 /** Encodes a cell as text for a `text[]` parameter. A list is encoded as JSON. */
-const encodeCell = (cell: RowCells[string]) =>
-  cell === undefined || cell === null ? null : typeof cell === "string" ? cell : JSON.stringify(cell)
+const encodeCell = (cell: RowCells[string]) => {
+  if (cell === undefined || cell === null) return null
+  return typeof cell === "string" ? cell : JSON.stringify(cell)
+}
 
 const quoteColumns = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 
@@ -302,6 +306,7 @@ const explainCheckViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   return yield* Effect.catch(sql.withTransaction(statements), explain)
 })
 
+/** Returns whether an empty string in the column counts as null. */
 const isEmptyTextNull = ({ is_nullable, type }: LoadableColumn) => is_nullable && type === "text"
 
 /**
@@ -322,8 +327,8 @@ const makeKeyCondition = ({ columns, dataset: { key } }: Pick<StagedRows, "colum
 
 /**
  * Returns the SQL condition that a row is provisional. A provisional row replaces only other provisional rows (D22,
- * corrections). `row` is the alias of the row. The condition is false if the column is null. The column is null if the
- * file omits it, and then the existing value does not change.
+ * corrections). `row` is the row's alias. The condition is false if the column that marks provisional rows is null, as
+ * it is if the file omits this column.
  */
 const makeProvisionalCondition = (row: string, { provisional }: LoadableDataset) =>
   provisional === undefined
@@ -433,7 +438,7 @@ const encodeBatch = (columns: ReadonlyArray<LoadableColumn>, batch: ReadonlyArra
  * Converts a violation within a batch, whose `line` is a position in the batch, to a violation with the file's line
  * number and texts.
  */
-const toFileViolation = (batch: ReadonlyArray<ValidRow>) => (violation: CheckViolation): CheckViolation => {
+const toFileViolation = (violation: CheckViolation, batch: ReadonlyArray<ValidRow>): CheckViolation => {
   const { cells = {}, line = 0 } = batch[violation.line - 1] ?? {}
   const values = violation.values.map((value, index) => {
     const cell = cells[violation.columns[index] ?? ""]
@@ -457,7 +462,7 @@ export const makeRowInserter = Effect.fnUntraced(
       const parameters = encodeBatch(columns, batch)
       const findViolations = Effect.map(
         findCheckViolations(dataset.table, makeBatchQuery(columns), parameters, limit),
-        (violations) => violations.map(toFileViolation(batch)),
+        (violations) => violations.map((violation) => toFileViolation(violation, batch)),
       )
       const [counts] = yield* explainCheckViolations(sql.unsafe<InsertedCounts>(insert, parameters), findViolations)
       const { accepted, added, distinct_rows, keys, updated } = counts ??
@@ -514,23 +519,21 @@ export interface StagedRowMergeOptions {
   /** Columns in which existing rows keep their values. */
   readonly omitted: ReadonlyArray<string>
   /**
-   * Whether the rows are appended. If so, `provisional` applies, and other programs may write to the table during the
-   * merge.
+   * Whether the rows are appended. If so, provisional rows do not replace final ones, and other programs may write to
+   * the table during the merge.
    */
   readonly isAppend: boolean
 }
 
 /**
- * Returns a function that returns SQL for the value that an existing row must have in a column to count as equal to the
- * file's row. In a hidden column, any value counts as equal. Null in a column with a default means that the file has no
- * value, so any value counts as equal there, too.
+ * Returns SQL for the value that an existing row must have in a column to count as equal to the file's row. In a hidden
+ * column, any value counts as equal. Null in a column with a default means that the file has no value, so any value
+ * counts as equal there, too.
  */
-const makeExpectedValueSql = (hidden: ReadonlyArray<string>) => ({ default_value, name }: LoadableColumn) =>
-  hidden.includes(name)
-    ? `existing."${name}"`
-    : default_value === null
-    ? `incoming."${name}"`
-    : `coalesce(incoming."${name}", existing."${name}")`
+const makeExpectedValueSql = ({ default_value, name }: LoadableColumn, hidden: ReadonlyArray<string>) => {
+  if (hidden.includes(name)) return `existing."${name}"`
+  return default_value === null ? `incoming."${name}"` : `coalesce(incoming."${name}", existing."${name}")`
+}
 
 /** SQL conditions on a row of the dataset's table (`existing`) and a row of the file (`incoming`). */
 interface MergeConditions {
@@ -554,7 +557,7 @@ const makeMergeConditions = (
     ? `(${makeProvisionalCondition("incoming", dataset)} and not ${makeProvisionalCondition("existing", dataset)})`
     : "false"
   const existingValues = qualifyColumns("existing", updatedColumns.map(({ name }) => name))
-  const expectedValues = updatedColumns.map(makeExpectedValueSql(hidden)).join(", ")
+  const expectedValues = updatedColumns.map((column) => makeExpectedValueSql(column, hidden)).join(", ")
   const isChanged = Array.isReadonlyArrayEmpty(updatedColumns)
     ? "false"
     : `(not ${isKept} and (${existingValues}) is distinct from (${expectedValues}))`
@@ -563,15 +566,15 @@ const makeMergeConditions = (
 
 /** SQL conditions on a row of the dataset's table, with the alias `existing`. A replacement deletes such rows. */
 interface RemovalConditions {
-  /** Another row of the table has the same key, and the table keeps that one. Of each key, one row is kept. */
+  /** Another row of the table has the same key. The condition is false for one row of each key, which is kept. */
   readonly isRepeated: string
   /** The file does not contain the row's key, or `isRepeated` is true. */
   readonly isRemoved: string
 }
 
 /**
- * Returns the SQL condition `isRepeated` of `RemovalConditions`. It numbers the rows with the same key, and is true for
- * all rows but the first one.
+ * Returns the SQL condition `isRepeated` of `RemovalConditions`: of the rows with the same key, it is true for all but
+ * the first.
  */
 const makeRepeatedKeyCondition = Effect.fnUntraced(
   function* ({ columns, dataset, target }: StagedRows) {
@@ -704,6 +707,7 @@ const findUnmergedKey = Effect.fnUntraced(
   },
 )
 
+/** Creates the error for a row of the file that could not be merged. `unmergedKey` is the row's key as text. */
 const makeRowNotMerged = ({ key, table }: LoadableDataset, unmergedKey: string) =>
   new RowNotMerged({
     message: `The row with the key (${key.join(", ")}) = ${unmergedKey} could not be merged into ` +
@@ -711,7 +715,10 @@ const makeRowNotMerged = ({ key, table }: LoadableDataset, unmergedKey: string) 
       "know, and that keeps the row out or changes it. Remove that, or remove the row from the file.",
   })
 
-/** Sufficient for any number of concurrent writers, because a merged row stays locked until the commit. */
+/**
+ * Maximum number of times that a merge updates and inserts rows. It is sufficient for any number of concurrent writers,
+ * because a merged row stays locked until the commit.
+ */
 const maxMergePasses = 10
 
 /**
@@ -861,11 +868,15 @@ export const deleteRemovedRows = Effect.fnUntraced(
 )
 
 /**
- * Deletes the rows of `target` that were ingested from one of the documents of the staged rows but are not among these,
- * because the document was read differently then. Rows with a value in a column of `omitted` stay, since another source
- * has supplied it. Returns the number of deleted rows. The dataset has a column `document_url`.
+ * Deletes rows of `target` that an earlier ingest has built from the same documents as the staged rows, but that are no
+ * longer among these rows, because the documents are now read differently. Keeps rows with a value in a column of
+ * `omitted`, because another source has supplied that value. Returns the number of deleted rows. The dataset must have
+ * a column `document_url`.
  */
 export const deleteFormerRows = (staged: StagedRows, omitted: ReadonlyArray<string>) =>
+  // - `source` is an array. It contains a URL of the SEC if the ingest has built the row.
+  // - `num_nonnulls` counts the values in the omitted columns. It needs at least one argument, so if no column is
+  //   omitted, it gets null, which it does not count.
   readCount(`with deleted as (
       delete from ${staged.target} as existing
       where (existing.ticker, existing.document_url) in (select ticker, document_url from ${staged.source})

@@ -310,6 +310,7 @@ const findLongTexts = (cells: RowCells, indexedColumns: ReadonlyArray<string>): 
     reason: `must have at most ${maxIndexedBytes} bytes, because the column is indexed`,
   }))
 
+/** Returns the result of `validateRow` for an invalid row. */
 const refuseRow = (line: number, problems: ReadonlyArray<CellProblem>) =>
   Result.fail(problems.map((problem): LoadCellError => ({ line, ...problem })))
 

@@ -1,8 +1,8 @@
 /**
  * Changes the symbols in a file to the spelling that the tables use (D41, spelling of symbols). For example, `BRK.B`
  * becomes `BRK-B` if a table contains `BRK-B`. A trigger on each table does the same when a row is stored
- * (`12_spellings.sql`). But before that, a load compares the rows of its file with each other and with the table, so
- * they must be spelled the same way.
+ * (`12_spellings.sql`). That is too late for a load, which first compares the rows of its file with each other and with
+ * the table. For these comparisons, the symbols must already be spelled the same way.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -61,8 +61,8 @@ export const makeFileSpellings = Effect.fnUntraced(function* () {
     /**
      * Stores the spellings of new symbols, so that other transactions use them. Returns the symbols for which another
      * program has stored a different spelling. Waits until other transactions that have stored spellings end. The
-     * caller must already hold the load locks of all tables that it loads. Otherwise, this transaction and another one
-     * could deadlock, each waiting for a lock that the other holds.
+     * caller must already have the load locks of all tables that it loads. Otherwise, two transactions could deadlock,
+     * each waiting for a lock that the other one has.
      */
     keep: Effect.suspend(() => {
       if (newSpellings.length === 0) return Effect.succeed<ReadonlyArray<RespelledSymbol>>([])

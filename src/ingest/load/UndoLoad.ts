@@ -54,8 +54,8 @@ export interface UndoTask {
 const maxExamples = 5
 
 /**
- * The id of the advisory lock that `24_history.sql` holds while it records a transaction, from drawing a time until the
- * commit.
+ * The id of the advisory lock that `24_history.sql` takes when it assigns a transaction's time in the history. The lock
+ * is released when the transaction commits.
  */
 const recordingLock = "7101886"
 
@@ -67,7 +67,10 @@ const MomentRow = Schema.Struct({
 })
 const decodeMoment = decodeRows(MomentRow)
 
-/** Parses the requested time. Rejects a timestamp without an offset, because its time zone would be unknown. */
+/**
+ * Parses the time to which the dataset is restored. Rejects a timestamp without an offset, because its time zone would
+ * be unknown.
+ */
 const requireMoment = (to: string) => {
   const moment = parseAsOfTime(to)
   return moment === undefined
@@ -82,7 +85,7 @@ const requireMoment = (to: string) => {
 }
 
 /**
- * Returns what `makePastConditions` needs to select the rows that were visible at the given time: the highest
+ * Returns the values with which `makePastConditions` selects the rows that were visible at the given time: the highest
  * transaction id that had been assigned by then (`bound`; 0 if the history has no earlier transaction), and the first
  * month of the history with rows that were replaced later (`month`). Fails if the time is in the future or before the
  * start of the history.
@@ -99,7 +102,8 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
     })
   }
   // Waits for transactions that already have a time, which may be before `moment`, but have not committed yet. They
-  // hold the lock until the commit. It is released at once, because later transactions have a later time.
+  // hold the lock until the commit. This connection releases it immediately, because transactions that begin now get a
+  // later time.
   yield* sql.unsafe(`select pg_advisory_lock_shared(${recordingLock})`)
   yield* sql.unsafe(`select pg_advisory_unlock_shared(${recordingLock})`)
   const [found] = yield* decodeMoment(sql.unsafe(
@@ -211,6 +215,7 @@ const stageUndo = Effect.fnUntraced(function* (dataset: LoadableDataset, moment:
   return undo
 })
 
+/** Returns the number of rows that an undo would add, update or remove. */
 const countChanges = ({ counts: { added, removed, updated } }: UndoPreview) => added + updated + removed
 
 /**
@@ -237,10 +242,9 @@ const replaceRows = Effect.fnUntraced(function* ({ lastChange, preview, staged }
 
 /**
  * Restores the rows that a dataset had at an earlier time, in one transaction, if `confirm` returns true for the
- * preview of the changes. Returns the preview, and whether the dataset was changed (`isChanged`). Nothing is changed,
- * and
- * `confirm` is not called, if the dataset already has these rows. Fails with `UndoRefused` if the rows cannot be
- * restored.
+ * preview of the changes. Returns the preview, and whether the dataset was changed (`isChanged`). If the dataset
+ * already has these rows, nothing is changed, and `confirm` is not called. Fails with `UndoRefused` if the rows cannot
+ * be restored.
  */
 export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, onCommit, to }: UndoTask) {
   const sql = yield* SqlClient.SqlClient

@@ -8,7 +8,7 @@ import { findDatasetFiles } from "../../ingest/load/FolderScan.ts"
 import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Removal } from "../../ingest/load/Load.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
 import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withSilentExamples } from "./CommandParts.ts"
-import { revokingDemoKey } from "./DemoKey.ts"
+import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
@@ -47,7 +47,7 @@ const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => 
  */
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)
-  const load = revokingDemoKey(loadDatasetFile(task, insertedRows), task.file)
+  const load = withDemoKeyRevocation(loadDatasetFile(task, insertedRows), task.file)
   const [duration, result] = yield* Effect.timed(withProgressDisplay(load))
   if (result.warning !== undefined) yield* Console.error(result.warning)
   if (result.ignored.length > 0) {

@@ -95,7 +95,7 @@ const isSampleFile = Effect.fnUntraced(function* (file: string, home: string) {
  * Runs `effect`. If it loads data into an embedded database, revokes the demo key in the same transaction, unless
  * `file` is one of the sample data files. `file` is undefined if the rows do not come from a file.
  */
-export const revokingDemoKey = <A, E, R>(effect: Effect.Effect<A, E, R>, file?: string) =>
+export const withDemoKeyRevocation = <A, E, R>(effect: Effect.Effect<A, E, R>, file?: string) =>
   Effect.gen(function* () {
     const { folder } = yield* EmbeddedHomeDirectory
     if (Option.isNone(folder)) return yield* effect

@@ -13,7 +13,7 @@ import { findDatasetFiles } from "../../ingest/load/FolderScan.ts"
 import { loadDatasetFile, removeFileRows } from "../../ingest/load/Load.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/schedule/IngestSchedule.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { createDemoKey, findDemoKeyFile, getSamplesFolder, revokeDemoKey, revokingDemoKey } from "./DemoKey.ts"
+import { createDemoKey, findDemoKeyFile, getSamplesFolder, revokeDemoKey, withDemoKeyRevocation } from "./DemoKey.ts"
 import { warnOfSampleMarket } from "./SampleMarket.ts"
 
 const samplesUrl = new URL("../../../samples/", import.meta.url)
@@ -91,7 +91,7 @@ const fictionalRows = new Map([["ticker_changes", { condition: "incoming.source 
 export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: boolean) {
   const sql = yield* SqlClient.SqlClient
   const { tasks } = yield* findDatasetFiles(yield* findSampleFiles)
-  return yield* revokingDemoKey(sql.withTransaction(Effect.andThen(
+  return yield* withDemoKeyRevocation(sql.withTransaction(Effect.andThen(
     acquireTableLoadLocks(tasks.map(({ dataset }) => dataset)),
     Effect.forEach(tasks, (file) => removeFileRows(file, { ...fictionalRows.get(file.dataset), includesChanged })),
   )))

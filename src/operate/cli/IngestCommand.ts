@@ -30,12 +30,12 @@ import {
   withExamples,
   withSilentExamples,
 } from "./CommandParts.ts"
-import { revokingDemoKey } from "./DemoKey.ts"
-import { doubtsCommand } from "./DoubtsCommand.ts"
+import { withDemoKeyRevocation } from "./DemoKey.ts"
+import { ingestDoubtsCommand } from "./IngestDoubtsCommand.ts"
 import { ingestCheckCommand } from "./IngestCheckCommand.ts"
 import { allowSampleDataFlag, confirmMixingWithSamples } from "./SampleMarket.ts"
 import { makeFolderError } from "../../ingest/load/FileErrors.ts"
-import { pricesCommand } from "./IngestPricesCommand.ts"
+import { ingestPricesCommand } from "./IngestPricesCommand.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
@@ -234,7 +234,7 @@ const edgarCommand = Command.make(
         archives: Option.getOrUndefined(archives),
       }
       const report = new IngestReport()
-      const run = revokingDemoKey(runIngest(options, report)).pipe(
+      const run = withDemoKeyRevocation(runIngest(options, report)).pipe(
         Effect.catchTag(
           "PlatformError",
           (error) => Effect.fail(Option.isSome(out) ? makeFolderError(out.value)(error) : error),
@@ -302,5 +302,11 @@ const rejectionsCommand = Command.make(
 /** `ingest`: fills datasets from other sources. */
 export const ingestCommand = Command.make("ingest").pipe(
   Command.withDescription("Fill datasets from public sources, or from files with prices"),
-  Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand, doubtsCommand, ingestCheckCommand]),
+  Command.withSubcommands([
+    edgarCommand,
+    ingestPricesCommand,
+    rejectionsCommand,
+    ingestDoubtsCommand,
+    ingestCheckCommand,
+  ]),
 )

@@ -6,7 +6,7 @@ import { ingestPriceFile, type PriceFileResult, type PriceIngestOptions } from "
 import { type PriceDataset, priceDatasets } from "../../ingest/prices/PriceRows.ts"
 import type { ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
 import { CommandFailed, makeBooleanFlag, makeDatasetListParser, makeFlag, withExamples } from "./CommandParts.ts"
-import { revokingDemoKey } from "./DemoKey.ts"
+import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { allowSampleDataFlag, confirmMixingWithSamples } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
@@ -97,7 +97,7 @@ const ingestFiles = Effect.fnUntraced(
     // `undefined` stands for an ingest without a file, which only recomputes.
     for (const file of files.length === 0 ? [undefined] : files) {
       // The demo key is for the sample data only: with the first rows of the operator's own data, it is revoked.
-      const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, options))).pipe(
+      const result = yield* withProgressDisplay(withDemoKeyRevocation(ingestPriceFile(file, options))).pipe(
         Effect.catchTag(
           ["BarFileRefused", "PartialDayRefused", "UnreadableLoadFile"],
           ({ message }) => Effect.as(Console.error(message), undefined),
@@ -119,7 +119,7 @@ const ingestFiles = Effect.fnUntraced(
 )
 
 /** `ingest prices`: ingests price bar files. */
-export const pricesCommand = Command.make(
+export const ingestPricesCommand = Command.make(
   "prices",
   {
     files: Argument.Path("file").pipe(

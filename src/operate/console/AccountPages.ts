@@ -13,7 +13,7 @@ import { listDaysBetween } from "../../site/browser/daily-chart.js"
 import { formatDollars, formatInteger } from "../../site/browser/number-format.js"
 import { renderUsageByEndpoint, renderUsageCharts } from "../../site/browser/usage-figures.js"
 import { accountListQuery } from "../admin/AdminApi.ts"
-import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
+import { apiUrl, callAdminApi, decodeQuery } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   getAccountName,
@@ -72,7 +72,7 @@ export const accountsPage: ConsolePage = {
   render: Effect.fnUntraced(function* ({ admin, api, query, refused }) {
     const search = getText(query, "search")
     const page = yield* decodeQuery(accountListQuery, { search, after: getText(query, "after") })
-    const { next, results } = yield* call(api.read.accounts.list({ query: page }))
+    const { next, results } = yield* callAdminApi(api.read.accounts.list({ query: page }))
     return {
       title: "Accounts",
       body: markup`${
@@ -261,7 +261,7 @@ const renderUsage = Effect.fnUntraced(function* (name: string, { api, query }: P
   const to = getDateInNewYork(now)
   const from = DateTime.formatIsoDate(DateTime.subtract(DateTime.makeUnsafe(to), { days: Number(chosen) - 1 }))
   const read = (group_by: "day" | "endpoint") =>
-    call(api.read.usage.totals({ query: { from, to, account: name, group_by } }))
+    callAdminApi(api.read.usage.totals({ query: { from, to, account: name, group_by } }))
   const [byDay, byEndpoint] = yield* Effect.all([read("day"), read("endpoint")])
   const days = byDay.results.map(({ day, ...totals }) => ({ ...totals, usage_date: day }))
   return markup`<h2 id="usage">Usage and cost</h2>
@@ -286,10 +286,10 @@ ${
 const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
   const { admin, api, refused } = request
   const name = yield* getAccountName(request.query)
-  const { body: account, headers: { etag } } = yield* call(api.read.accounts.find({ params: { name } }))
-  const credits = yield* call(api.read.accounts.credits({ params: { name } }))
-  const invoices = yield* call(api.read.accounts.invoices({ params: { name } }))
-  const keys = yield* call(api.read.keys.list({ query: { account: name } }))
+  const { body: account, headers: { etag } } = yield* callAdminApi(api.read.accounts.find({ params: { name } }))
+  const credits = yield* callAdminApi(api.read.accounts.credits({ params: { name } }))
+  const invoices = yield* callAdminApi(api.read.accounts.invoices({ params: { name } }))
+  const keys = yield* callAdminApi(api.read.keys.list({ query: { account: name } }))
   const isPostpaid = account.balance_microdollars === null
   const isErased = account.erased_at !== null
   const may = (scope: AdminScope) => !isErased && isScopeSufficient(admin.scope, scope)

@@ -2,7 +2,7 @@
 import { Effect, Predicate } from "effect"
 import type { AuditRow } from "../../postgres/AuditLog.ts"
 import { auditQuery } from "../admin/AdminApi.ts"
-import { call, decodeQuery } from "./ConsoleApi.ts"
+import { callAdminApi, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makePageUrl, renderNextPage, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
@@ -84,7 +84,7 @@ export const auditPage: ConsolePage = {
       type: name === "since" || name === "until" ? "date" as const : "text" as const,
     }))
     const changes = decodeQuery(auditQuery, { ...filter, before }).pipe(
-      Effect.flatMap((page) => call(api.read.operations.audit({ query: { before: afterNewest, ...page } }))),
+      Effect.flatMap((page) => callAdminApi(api.read.operations.audit({ query: { before: afterNewest, ...page } }))),
       Effect.map(({ previous, results }) =>
         markup`${renderChanges("Changes", results)}${
           renderNextPage("Older changes", previous, (before) => makePageUrl("/console/audit", { ...filter, before }))

@@ -137,10 +137,10 @@ export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.
   ).pipe(Effect.mapError(makeInvalidAddress))
 
 /**
- * Calls the API. Errors that are API responses are kept. A query that cannot be encoded becomes a failure with status
- * 422, and all other errors become defects, because they are bugs in the console.
+ * Calls the admin API. Fails with the API's error response, or with status 422 if the query cannot be encoded. All
+ * other errors become defects, because they are bugs in the console.
  */
-export const call = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+export const callAdminApi = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catch(effect, (error): Effect.Effect<never, ApiFailure> => {
     if (error instanceof ApiFailure) return Effect.fail(error)
     return Schema.isSchemaError(error) ? Effect.fail(makeInvalidAddress(error)) : Effect.die(error)

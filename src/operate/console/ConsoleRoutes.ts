@@ -7,7 +7,15 @@ import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
 import { loadAssets } from "../../site/Assets.ts"
 import { accountPage, accountsPage } from "./AccountPages.ts"
 import { auditPage } from "./AuditPage.ts"
-import { ApiFailure, apiUrl, call, type ConsoleApi, makeConsoleApi, makeFailure, sessionCookie } from "./ConsoleApi.ts"
+import {
+  ApiFailure,
+  apiUrl,
+  callAdminApi,
+  type ConsoleApi,
+  makeConsoleApi,
+  makeFailure,
+  sessionCookie,
+} from "./ConsoleApi.ts"
 import {
   type Admin,
   consoleAssetPath,
@@ -186,7 +194,7 @@ const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
       const pageRequest = { api, admin, query: getQuery(request) }
       return form === undefined ? yield* renderGet(page, pageRequest) : yield* runForm(page, form, pageRequest)
     })
-    return yield* call(api.read.tokens.me({})).pipe(
+    return yield* callAdminApi(api.read.tokens.me({})).pipe(
       Effect.flatMap((admin) =>
         Effect.catchTag(respond(admin), "ApiFailure", (failure) => respondToFailure(failure, page, admin))
       ),

@@ -1,7 +1,7 @@
 /** The page for erasing an account. It first shows what would be erased (docs/operations/erasure.md). */
 import { Effect } from "effect"
 import { formatInteger } from "../../site/browser/number-format.js"
-import { apiUrl, call } from "./ConsoleApi.ts"
+import { apiUrl, callAdminApi } from "./ConsoleApi.ts"
 import { type ConsolePage, getAccountName, InvalidForm, makeAccountUrl, type PageRequest } from "./ConsolePage.ts"
 import { declareForm, getText, renderForm, type SubmittedForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
@@ -27,7 +27,7 @@ export const erasurePage: ConsolePage = {
   scope: "admin",
   render: Effect.fnUntraced(function* ({ api, query, refused }) {
     const name = yield* getAccountName(query)
-    const { body: state, headers: { etag } } = yield* call(api.read.erasure.preview({ params: { name } }))
+    const { body: state, headers: { etag } } = yield* callAdminApi(api.read.erasure.preview({ params: { name } }))
     const { erased_at, finished_at } = state
     return {
       title: erased_at === null ? `Erase ${name}` : `${name} is erased`,

@@ -4,7 +4,7 @@ import type { ListedApiKey } from "../../accounts/keys/ApiKeyManagement.ts"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { keyEndpointPaths } from "../../api/catalogue/Endpoints.ts"
 import { keyListQuery } from "../admin/AdminApi.ts"
-import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
+import { apiUrl, callAdminApi, decodeQuery, readSecret } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   type FormAction,
@@ -133,7 +133,7 @@ export const keysPage: ConsolePage = {
       { name: "unused_days", label: "Days without use", value: unused_days ?? "" },
     ]
     const results = decodeQuery(keyListQuery, { account, unused_days, after: getText(query, "after") }).pipe(
-      Effect.flatMap((page) => call(api.read.keys.list({ query: page }))),
+      Effect.flatMap((page) => callAdminApi(api.read.keys.list({ query: page }))),
       Effect.map(({ next, results }) =>
         markup`${renderKeys(results, true)}${
           renderNextPage("Older keys", next, (after) => makePageUrl("/console/keys", { account, unused_days, after }))
@@ -201,7 +201,7 @@ ${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form(revokeFor
 /** Renders the page of a key, with only the forms that the key's state and the admin's scope allow. */
 const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
   const id = getKeyId(request.query)
-  const { body: key, headers: { etag } } = yield* call(request.api.read.keys.find({ params: { id } }))
+  const { body: key, headers: { etag } } = yield* callAdminApi(request.api.read.keys.find({ params: { id } }))
   return {
     title: `Key ${id}`,
     body: markup`${

@@ -5,7 +5,7 @@ import { requeueableEmailStatuses } from "../../outbox/mail/Announcements.ts"
 import { formatInteger } from "../../site/browser/number-format.js"
 import { formatAge } from "../../site/browser/timestamps.js"
 import { undeliveredQuery } from "../admin/AdminApi.ts"
-import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
+import { apiUrl, callAdminApi, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest, renderNextPage } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
 import { declareForm, getText, renderForm, type SubmittedForm } from "./Forms.ts"
@@ -21,8 +21,8 @@ export const trafficPage: ConsolePage = {
   path: "/console",
   label: "Traffic",
   render: Effect.fnUntraced(function* ({ api }) {
-    const { accounts, endpoints, errors, since } = yield* call(api.read.traffic.recent({}))
-    const statements = yield* call(api.read.traffic.statements({}))
+    const { accounts, endpoints, errors, since } = yield* callAdminApi(api.read.traffic.recent({}))
+    const statements = yield* callAdminApi(api.read.traffic.statements({}))
     return {
       title: "Traffic",
       body: markup`<p>Requests with a key since ${
@@ -91,10 +91,10 @@ export const datasetsPage: ConsolePage = {
   path: "/console/datasets",
   label: "Datasets",
   render: Effect.fnUntraced(function* ({ api }) {
-    const { results } = yield* call(api.read.operations.datasets({}))
+    const { results } = yield* callAdminApi(api.read.operations.datasets({}))
     const now = yield* Clock.currentTimeMillis
     const readChanges = (subject_type: "dataset" | "ticker_change") =>
-      call(api.read.operations.audit({ query: { subject_type, limit: 50 } }))
+      callAdminApi(api.read.operations.audit({ query: { subject_type, limit: 50 } }))
     const [loads, tickers] = [yield* readChanges("dataset"), yield* readChanges("ticker_change")]
     return {
       title: "Datasets",
@@ -125,8 +125,8 @@ export const jobsPage: ConsolePage = {
   path: "/console/jobs",
   label: "Jobs",
   render: Effect.fnUntraced(function* ({ api }) {
-    const ingests = yield* call(api.read.operations.ingests({}))
-    const jobs = yield* call(api.read.operations.jobs({}))
+    const ingests = yield* callAdminApi(api.read.operations.ingests({}))
+    const jobs = yield* callAdminApi(api.read.operations.jobs({}))
     return {
       title: "Jobs",
       body: markup`<h2 id="ingests">Runs of ingest edgar</h2>
@@ -189,8 +189,8 @@ export const emailsPage: ConsolePage = {
   label: "Emails",
   render: Effect.fnUntraced(function* ({ admin, api, query, refused }) {
     const page = yield* decodeQuery(undeliveredQuery, { after: getText(query, "after") })
-    const progress = yield* call(api.read.announcements.progress({}))
-    const undelivered = yield* call(api.read.announcements.undelivered({ query: page }))
+    const progress = yield* callAdminApi(api.read.announcements.progress({}))
+    const undelivered = yield* callAdminApi(api.read.announcements.undelivered({ query: page }))
     const entries = progress.results.flatMap(({ entry_id }) => entry_id === null ? [] : [entry_id])
     return {
       title: "Emails",

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { explainParameters, explainQuery } from "../admin/AdminApi.ts"
 import { type ExplainedRequest, formatExplanation } from "../admin/RequestExplanation.ts"
-import { call, decodeQuery } from "./ConsoleApi.ts"
+import { callAdminApi, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
@@ -43,7 +43,7 @@ export const requestPage: ConsolePage = {
       const params = yield* decodeQuery(explainParameters, { request_id })
       const [account, from, to] = [getText(query, "account"), getText(query, "from"), getText(query, "to")]
       const days = yield* decodeQuery(explainQuery, { account, from, to })
-      const { results, searched_back_to } = yield* call(api.read.usage.explain({ params, query: days }))
+      const { results, searched_back_to } = yield* callAdminApi(api.read.usage.explain({ params, query: days }))
       return markup`${results.map(renderRequest)}${
         searched_back_to !== null &&
         markup`<p>The search took too long. It has read the days after ${searched_back_to}.</p>`

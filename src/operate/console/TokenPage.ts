@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
-import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
+import { apiUrl, callAdminApi, decodeQuery, readSecret } from "./ConsoleApi.ts"
 import { type ConsolePage, makePageUrl, type PageRequest, parseId, renderNextPage } from "./ConsolePage.ts"
 import { declareForm, getText, renderForm, type SubmittedForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
@@ -44,7 +44,7 @@ export const tokensPage: ConsolePage = {
   render: Effect.fnUntraced(function* ({ api, query, refused }) {
     const values = { usable: getText(query, "usable") ?? "true", after: getText(query, "after") }
     const page = yield* decodeQuery(tokenListQuery, values)
-    const { next, results } = yield* call(api.read.tokens.list({ query: page }))
+    const { next, results } = yield* callAdminApi(api.read.tokens.list({ query: page }))
     const isUsable = page.usable === "true"
     return {
       title: "Admin tokens",

@@ -7,7 +7,7 @@ import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { webhookListQuery } from "../admin/AdminApi.ts"
 import { formatInteger } from "../../site/browser/number-format.js"
 import type { ListedWebhookEndpoint } from "../../outbox/webhooks/WebhookEndpoints.ts"
-import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
+import { apiUrl, callAdminApi, decodeQuery } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   makeAccountUrl,
@@ -65,7 +65,7 @@ export const webhooksPage: ConsolePage = {
   label: "Webhooks",
   render: Effect.fnUntraced(function* ({ admin, api, query, refused }) {
     const page = yield* decodeQuery(webhookListQuery, { after: getText(query, "after") })
-    const { next, results } = yield* call(api.read.webhooks.list({ query: page }))
+    const { next, results } = yield* callAdminApi(api.read.webhooks.list({ query: page }))
     const mayChange = isScopeSufficient(admin.scope, "support")
     return {
       title: "Webhooks",

@@ -8,9 +8,9 @@ import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../../
 import { type FileChunk, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import {
   BodyAborted,
+  type ExportMeasurement,
   type ExportObserver,
   type ExportResult,
-  type Measurement,
 } from "../../contract/rules/EndpointResult.ts"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
@@ -198,7 +198,7 @@ export const makeExport = Effect.fnUntraced(function* (
   const { format, results } = options
   if (request.request.purpose === "estimate") {
     const { bytes, results } = yield* failWithApiError(measure(options, cursor, request))
-    const measurement: Measurement = { _tag: "Measurement", bytes, records: results }
+    const measurement: ExportMeasurement = { _tag: "ExportMeasurement", bytes, records: results }
     return measurement
   }
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined

@@ -189,7 +189,7 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         assert.strictEqual((yield* Fiber.join(killed)).exit._tag, "Failure")
         const last = (yield* readRuns).at(-1)
         assert.strictEqual(last?.status, "failed")
-        assert.match(last?.error ?? "", /^The process of the ingest was killed/)
+        assert.match(last?.error ?? "", /^The ingest process was killed/)
       }).pipe(Effect.provideService(Clock.Clock, clock))
     }))
 })

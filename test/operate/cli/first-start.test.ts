@@ -20,7 +20,7 @@ import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { formatLoadLockName } from "../../../src/ingest/load/LoadingTable.ts"
 import { createApiKey } from "../../../src/accounts/keys/ApiKeyManagement.ts"
-import { createDemoKey, revokeDemoKey, revokingDemoKey } from "../../../src/operate/cli/DemoKey.ts"
+import { createDemoKey, revokeDemoKey, withDemoKeyRevocation } from "../../../src/operate/cli/DemoKey.ts"
 import * as FirstStart from "../../../src/operate/cli/FirstStart.ts"
 import { EmbeddedHomeDirectory } from "../../../src/postgres/ConnectionLayers.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
@@ -551,7 +551,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
 
       const load = (task: Partial<LoadTask> & Pick<LoadTask, "file">) =>
         Effect.flatMap(Ref.make(0), (rows) =>
-          revokingDemoKey(
+          withDemoKeyRevocation(
             loadDatasetFile({ dataset: "historical_tickers", append: false, ...task }, rows),
             task.file,
           )).pipe(Effect.provideService(EmbeddedHomeDirectory, { folder: Option.some(home) }))

@@ -256,7 +256,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
   it.effect("fails after 15 seconds without a response (operations/webhooks)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.respond = Receivers.hang
+      receiver.behaviour.respond = Receivers.neverRespond
       const attempt = yield* Effect.forkChild(deliver(receiver.url))
       const isReceived = Effect.sync(() => receiver.received.length === 1)
       yield* TestClock.withLive(

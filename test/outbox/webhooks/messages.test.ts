@@ -166,7 +166,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       const hanging = yield* Receivers.startWebhookReceiver
       const healthy = yield* Receivers.startWebhookReceiver
       failing.behaviour.respond = () => 500
-      hanging.behaviour.respond = Receivers.hang
+      hanging.behaviour.respond = Receivers.neverRespond
       const endpoints = yield* Effect.forEach([failing, hanging, healthy], ({ url }) => createEndpoint(url))
       yield* Effect.forEach([1, 2, 3], (n) => Effect.forEach(endpoints, ({ enqueue }) => enqueue(n)))
       yield* runUntil(Effect.sync(() => healthy.received.length === 3 && failing.received.length === 1))
@@ -186,7 +186,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       const { runUntil } = yield* makeSender
       const hanging = yield* Receivers.startWebhookReceiver
       const healthy = yield* Receivers.startWebhookReceiver
-      hanging.behaviour.respond = Receivers.hang
+      hanging.behaviour.respond = Receivers.neverRespond
       for (let n = 0; n < 3; n += 1) {
         const { account, enqueue } = yield* createEndpoint(hanging.url)
         yield* Effect.forEach(Array.from({ length: 19 }), () => createEndpoint(hanging.url, { account }))
@@ -254,7 +254,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
     Effect.gen(function* () {
       const first = yield* makeSender
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.respond = Receivers.hang
+      receiver.behaviour.respond = Receivers.neverRespond
       const { enqueue, makeDue, statuses } = yield* createEndpoint(receiver.url)
       yield* enqueue(1)
       yield* first.runUntil(Effect.sync(() => receiver.received.length === 1))

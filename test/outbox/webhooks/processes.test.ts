@@ -57,7 +57,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(failed.err, /did not accept the message: HTTP 404/)
 
       receiver.received.length = 0
-      receiver.behaviour.respond = Receivers.hang
+      receiver.behaviour.respond = Receivers.neverRespond
       yield* command("keys", "create", "--account", "acme", "--name", "first")
       const first = yield* serve
       yield* waitUntil(Effect.sync(() => receiver.received.length === 1))

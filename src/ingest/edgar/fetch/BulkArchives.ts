@@ -25,8 +25,10 @@ export interface DocumentArchives {
 type ArchiveName = keyof typeof bulkArchiveUrls
 
 /** Returns the name of the archive that covers documents with this kind of URL, or undefined if none does. */
-const findArchive = (url: string): ArchiveName | undefined =>
-  url.includes("/submissions/") ? "submissions.zip" : url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
+const findArchive = (url: string): ArchiveName | undefined => {
+  if (url.includes("/submissions/")) return "submissions.zip"
+  return url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
+}
 
 /**
  * Maximum age of the archives, in days. The run after this one reads the daily indexes starting at the archives' day.
@@ -55,7 +57,10 @@ export const checkArchivesExist = Effect.fnUntraced(
   },
 )
 
-/** Opens one archive in the folder and checks its content and age. */
+/**
+ * Opens one archive in the folder and checks its content and age. Only the documents of the companies with these CIKs
+ * can then be read from it.
+ */
 const openArchive = Effect.fnUntraced(function* (folder: string, name: ArchiveName, ciks: ReadonlySet<string>) {
   const path = yield* Path.Path
   const now = yield* Clock.currentTimeMillis
@@ -63,7 +68,7 @@ const openArchive = Effect.fnUntraced(function* (folder: string, name: ArchiveNa
   const refuse = (reason: string) =>
     new IngestRefused({ message: `${file} ${reason}. Download it again: ${bulkArchiveUrls[name]}` })
   let hasCompanies = false
-  /** Called for the name of each entry, so it also finds out whether the archive is one of the SEC's. */
+  // Because this function is called for the name of each entry, it also finds out whether the archive is from the SEC.
   const isWanted = (entry: string) => {
     const [, cik] = /^CIK(\d{10})(-submissions-\d+)?\.json$/.exec(entry) ?? []
     hasCompanies ||= cik !== undefined
@@ -103,14 +108,15 @@ export const openBulkArchives = Effect.fnUntraced(
         // No company has an empty CIK.
         const name = outdated.has(findCik(url) ?? "") ? undefined : findArchive(url)
         const archive = name === undefined ? undefined : archives[name]
+        if (archive === undefined) return undefined
+        const entry = url.slice(url.lastIndexOf("/") + 1)
         const bytes = yield* Effect.mapError(
-          archive?.read(url.slice(url.lastIndexOf("/") + 1), maxDocumentMegabytes * 1_000_000) ??
-            Effect.succeed(undefined),
+          archive.read(entry, maxDocumentMegabytes * 1_000_000),
           ({ message }) => new DocumentRejected({ url, reason: `${message} in ${name}` }),
         )
-        return bytes === undefined ? undefined : yield* Effect.fromResult(
-          Result.mapError(decodeDocumentText(bytes), (reason) => new DocumentRejected({ url, reason })),
-        )
+        if (bytes === undefined) return undefined
+        const text = decodeDocumentText(bytes)
+        return Result.isSuccess(text) ? text.success : yield* new DocumentRejected({ url, reason: text.failure })
       }),
     }
     return opened

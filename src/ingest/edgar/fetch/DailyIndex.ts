@@ -20,6 +20,7 @@ export interface DailyIndexFiling {
 
 const isDate = Schema.is(CalendarDate)
 
+/** Matches the path of a filing in an index. The group is the filing's accession number. */
 const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
 
 /**

@@ -10,8 +10,8 @@ import type { SetAside } from "../store/IngestWork.ts"
 const maxConsecutiveFailures = 3
 
 /**
- * How much a failed download counts if an earlier run could not download the document either. The weight is low,
- * because a few documents that always fail must not end the run.
+ * The weight of a failed download if an earlier run could not download the document either. The weight of any other
+ * failure is 1. This one is low, because a few documents that always fail must not end the run.
  */
 const repeatedFailureWeight = 0.1
 
@@ -23,14 +23,24 @@ export interface DownloadOptions {
   readonly validators?: CacheValidators | undefined
 }
 
-/**
- * A failed download. `isMissing` is true if the SEC has no such document. `setAside` is the entry to add to the retry
- * queue.
- */
+/** A failed download. */
 export interface FailedDownload {
+  /** Whether the SEC has no such document. */
   readonly isMissing: boolean
+  /** The entry to add to the retry queue. */
   readonly setAside: SetAside
 }
+
+/** The result of downloading a document. */
+type DownloadResult = Result.Result<DownloadedDocument, FailedDownload>
+
+/** Returns the result of a failed download. */
+const makeFailedDownload = (
+  url: string,
+  kind: SetAside["kind"],
+  reason: string,
+  isMissing = false,
+): DownloadResult => Result.fail({ isMissing, setAside: setDocumentAside(kind, new DocumentRejected({ url, reason })) })
 
 /** The document or, for a conditional request, the information that it has not changed. */
 type DownloadedDocument = Exclude<EdgarResponse, { readonly _tag: "Missing" }>
@@ -75,42 +85,39 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
     consecutiveFailures += isRepeated && hasResponse ? repeatedFailureWeight : 1
   }
 
-  /**
-   * Reads the document from the archives or requests it from the SEC. With validators, the response may be `Unchanged`.
-   * A failed result has the kind `absent` if the SEC did not send the document, and `rejected` if it sent something
-   * unusable.
-   */
-  const requestDocument = (url: string, { isRepeated = false, validators }: DownloadOptions = {}) => {
-    const fail = (
-      kind: SetAside["kind"],
-      reason: string,
-      isMissing = false,
-    ): Result.Result<DownloadedDocument, FailedDownload> =>
-      Result.fail({ isMissing, setAside: setDocumentAside(kind, new DocumentRejected({ url, reason })) })
+  /** Reads the document from the archives or, if they do not contain it, requests it from the SEC. */
+  const readOrRequest = (url: string, isRepeated: boolean, validators: CacheValidators | undefined) => {
     // Skip the archives for a document that failed in an earlier run: the SEC may have a newer or corrected version.
     const archived = isRepeated || archives === undefined ? Effect.succeed(undefined) : archives.read(url)
     return Effect.flatMap(
       archived,
       (text) =>
-        text === undefined ? requestFromSec(url, validators) : Effect.succeed<EdgarResponse>({
-          _tag: "Found",
-          text,
-          validators: noValidators,
-        }),
-    ).pipe(
-      Effect.map((response): Result.Result<DownloadedDocument, FailedDownload> => {
+        text === undefined
+          ? requestFromSec(url, validators)
+          : Effect.succeed<EdgarResponse>({ _tag: "Found", text, validators: noValidators }),
+    )
+  }
+
+  /**
+   * Reads or requests a document, and returns failures as a `Result`. With validators, the response may be `Unchanged`.
+   * A failure has the kind `absent` if the SEC did not send the document, and `rejected` if it sent something unusable.
+   */
+  const requestDocument = (url: string, { isRepeated = false, validators }: DownloadOptions = {}) =>
+    readOrRequest(url, isRepeated, validators).pipe(
+      Effect.map((response): DownloadResult => {
         progress.count += 1
-        return response._tag === "Missing" ? fail("absent", "is not there", true) : Result.succeed(response)
+        return response._tag === "Missing"
+          ? makeFailedDownload(url, "absent", "is not there", true)
+          : Result.succeed(response)
       }),
-      Effect.catchTag("DocumentRejected", ({ reason }) => Effect.succeed(fail("rejected", reason))),
+      Effect.catchTag("DocumentRejected", ({ reason }) => Effect.succeed(makeFailedDownload(url, "rejected", reason))),
       Effect.catchTag("EdgarUnavailable", (error) => {
         countFailure(isRepeated)
         return consecutiveFailures < maxConsecutiveFailures
-          ? Effect.succeed(fail("absent", `could not be downloaded: ${error.reason}`))
+          ? Effect.succeed(makeFailedDownload(url, "absent", `could not be downloaded: ${error.reason}`))
           : Effect.fail(error)
       }),
     )
-  }
 
   /** Downloads a document and returns its text. Do not pass validators, because an `Unchanged` response has no text. */
   const download = (url: string, options: DownloadOptions = {}) =>

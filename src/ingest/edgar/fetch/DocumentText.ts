@@ -26,6 +26,7 @@ const findDeclaredEncoding = (bytes: Uint8Array) => {
   return /\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']/.exec(declaration)?.[1] ?? "utf-8"
 }
 
+/** Creates a decoder that fails on invalid bytes. Fails if the encoding is unknown. */
 const makeDecoder = (encoding: string) => {
   try {
     return Result.succeed(new TextDecoder(encoding, { fatal: true }))

@@ -133,7 +133,7 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
 })
 
 /** Builds the result for a complete document. */
-const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
+const makeFound = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
   _tag: "Found",
   text,
   validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
@@ -144,8 +144,9 @@ const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse)
  * result is true.
  */
 const isComplete = (url: string, body: string) => {
-  const end = url.endsWith(".json") ? /\}\s*$/ : url.endsWith(".xml") ? />\s*$/ : /$/
-  return end.test(body.slice(-100))
+  const end = body.slice(-100)
+  if (url.endsWith(".json")) return /\}\s*$/.test(end)
+  return url.endsWith(".xml") ? />\s*$/.test(end) : true
 }
 
 /**
@@ -171,7 +172,8 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
   if ((isHtml || /^\s*(<\?xml[^>]*\?>\s*)?<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
     return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
   }
-  return isComplete(url, body) ? found(body, response) : yield* new TransientFailure({ reason: "a truncated document" })
+  if (!isComplete(url, body)) return yield* new TransientFailure({ reason: "a truncated document" })
+  return makeFound(body, response)
 })
 
 /** Converts a connection error or a timeout to `TransientFailure`. */
@@ -226,10 +228,10 @@ export class EdgarClient extends Context.Service<EdgarClient, {
         const attemptWithRetries = (request: EdgarDocumentRequest) =>
           attempt(request).pipe(
             Effect.retry({ schedule: edgarRetrySchedule, while: ({ _tag }) => _tag === "TransientFailure" }),
-            Effect.catchTag("TransientFailure", ({ reason }) =>
-              Effect.fail(
-                new EdgarUnavailable({ url: request.url, reason }),
-              )),
+            Effect.catchTag(
+              "TransientFailure",
+              ({ reason }) => Effect.fail(new EdgarUnavailable({ url: request.url, reason })),
+            ),
           )
 
         /**

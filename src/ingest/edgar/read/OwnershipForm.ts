@@ -20,7 +20,7 @@ import {
   unknownHolding,
 } from "./OwnershipHolders.ts"
 import { doubtUnlessZero } from "./ReportingPersons.ts"
-import { findYearDoubt } from "./StatedDates.ts"
+import { findYearDoubt } from "./DatePlausibility.ts"
 import * as Xml from "./XmlValues.ts"
 import {
   classifyDerivativeByTitle,

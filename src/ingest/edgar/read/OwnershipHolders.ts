@@ -5,7 +5,7 @@
 import { Record, Result } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { describeStated, type Doubt } from "./Doubt.ts"
-import { findDateDoubt } from "./StatedDates.ts"
+import { findDateDoubt } from "./DatePlausibility.ts"
 import { readElementText, type XmlElement } from "./XmlDocument.ts"
 import { readDateElement } from "./XmlValues.ts"
 

@@ -98,8 +98,8 @@ const describeContestedSymbols = ({ contested }: SymbolAssignment, tickers: Read
 }
 
 /**
- * The content of the daily indexes that a run has read, and what to store about the indexes once all companies are
- * visited.
+ * The content of the daily indexes that a run has read, and the changes to make to the stored validators and the queue
+ * once all companies are visited.
  */
 class IndexRead {
   /** Filings in the indexes, by company CIK. */
@@ -176,10 +176,10 @@ const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
  * Selects the companies to visit from the `issuers` in the ticker list. If the run is restricted to symbols
  * (`options.tickers`), these are the companies with these symbols. Otherwise, they are the companies with queued
  * documents, the companies that no run has visited for these datasets, and the companies in the daily indexes since the
- * last run over all companies.
+ * last run over all companies. `day` is today's date in New York.
  *
  * Selects all companies and sets `isFirstLoad` if there was no such run, if it is too long ago, or if the rows are
- * written to files. `indexes` contains what was read from the daily indexes. `day` is today's date in New York.
+ * written to files. `indexes` contains the content of the daily indexes, if any were read.
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (

@@ -366,31 +366,46 @@ const selectPages = (
   )
 }
 
+/** Downloads the pages of older filings that this visit needs. `decoded` is undefined for a page that failed. */
+const readOlderPages = (
+  context: VisitContext,
+  submissions: CompanySubmissions,
+  outdated: ReturnType<typeof findOutdatedRows>,
+) =>
+  Effect.forEach(selectPages(context, submissions, outdated), (page) =>
+    Effect.map(
+      readDocument(context, buildSubmissionsPageUrl(page.name), decodeSubmissionsPage),
+      (decoded) => ({ page, decoded }),
+    ))
+
+/**
+ * Queues the unreadable elements of the company's filing lists, once per dataset, because each dataset lacks the filing
+ * that such an element describes.
+ */
+const queueUnreadableElements = (
+  { datasets, visit }: VisitContext,
+  rejections: ReadonlyArray<DocumentRejected>,
+) => {
+  const affected = datasetsFromCompanyFilings.filter((name) => datasets.has(name))
+  for (const rejection of rejections) {
+    visit.setAside.push(...affected.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
+  }
+}
+
 /**
  * Downloads the company's filing list and the needed pages of older filings. Returns the list with the filings of all
  * these pages and their acceptance times, the datasets to rebuild (`outdated`), and which datasets can be built
  * completely. Returns undefined if the list could not be read; it has then been queued for a retry.
  */
 const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
-  const { datasets, isDryRun, issuer: { cik }, since, visit, work } = context
+  const { isDryRun, issuer: { cik }, since, visit, work } = context
   const submissions = yield* readDocument(context, buildSubmissionsUrl(cik), decodeSubmissions)
   if (submissions === undefined) return undefined
   const outdated = findOutdatedRows(context, submissions.filings)
-  const older = yield* Effect.forEach(
-    selectPages(context, submissions, outdated),
-    (page) =>
-      Effect.map(
-        readDocument(context, buildSubmissionsPageUrl(page.name), decodeSubmissionsPage),
-        (decoded) => ({ page, decoded }),
-      ),
-  )
+  const older = yield* readOlderPages(context, submissions, outdated)
   queueMissingFilings(context, submissions, older.flatMap(({ decoded }) => decoded?.filings ?? []))
   const lists = [submissions, ...older.flatMap(({ decoded }) => decoded ?? [])]
-  for (const rejection of lists.flatMap(({ rejections }) => rejections)) {
-    // Each dataset lacks the filing that an unreadable element of the list describes. Queue it once per dataset.
-    const affected = datasetsFromCompanyFilings.filter((name) => datasets.has(name))
-    visit.setAside.push(...affected.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
-  }
+  queueUnreadableElements(context, lists.flatMap(({ rejections }) => rejections))
   const failedPages = older.flatMap(({ decoded, page }) => decoded === undefined ? [page] : [])
   // Index pages are requested only to determine the time zone of acceptance times. If it is already known, no page is
   // requested, and queued pages are no longer needed.
@@ -415,12 +430,31 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
 type FilingsRead = NonNullable<Effect.Success<ReturnType<typeof readFilings>>>
 
 /**
+ * Handles queue entries of forms that are due (`due`, by accession number) but whose documents cannot be downloaded. If
+ * no document of the filing is needed any more, marks the entries as done. If the company's filing list no longer
+ * contains the filing, queues the documents again.
+ */
+const handleUnreadableForms = (
+  { setAside, done }: CompanyVisit,
+  due: ReadonlyMap<string, ReadonlyArray<CompanyWork>>,
+  filings: ReadonlyArray<EdgarFiling>,
+  hasAllPages: boolean,
+) => {
+  const filingsByAccession = new Map(filings.map((filing) => [filing.accession, filing]))
+  for (const [accession, entries] of due) {
+    const filing = filingsByAccession.get(accession)
+    if (filing !== undefined && findFormKind(filing) === undefined) done.push(...entries)
+    // If a page could not be read, the filing may be on that page.
+    if (filing !== undefined || !hasAllPages) continue
+    const reason = "is no longer in the company's list of filings"
+    setAside.push(...entries.map(({ url }) => setDocumentAside("absent", new DocumentRejected({ url, reason }))))
+  }
+}
+
+/**
  * Selects the ownership forms and registration statements whose documents must be downloaded for these datasets: new
  * ones, and those with a queue entry that is due. Returns them as `forms`, and the due queue entries by accession
  * number as `due`.
- *
- * Also handles queued filings that cannot be selected. If no document of the filing is needed any more, marks the entry
- * as done. If the company's filing list no longer contains the filing, queues it again.
  */
 const selectForms = (
   context: VisitContext,
@@ -431,26 +465,12 @@ const selectForms = (
   const { visit, work } = context
   const queued = work.filter((entry) => entry.dataset === "" && isForm(entry))
   const due = Map.groupBy(queued.filter(({ isDue }) => isDue), findAccession)
+  handleUnreadableForms(visit, due, filings, hasAllPages)
   const notDue = new Set(queued.filter(({ isDue }) => !isDue).map(findAccession))
-  // The key is undefined if no dataset needs the document of a filing. The map has no entry for it.
+  // The key may be undefined, so that the result of `findFormDataset` can be looked up. No entry has that key.
   const pending = new Map<string | undefined, ReadonlySet<EdgarFiling>>(
     datasets.map((dataset) => [dataset, new Set(findPending(context, filings, dataset))]),
   )
-  const filingsByAccession = new Map(filings.map((filing) => [filing.accession, filing]))
-  for (const [accession, entries] of due) {
-    const filing = filingsByAccession.get(accession)
-    if (filing !== undefined && findFormKind(filing) === undefined) visit.done.push(...entries)
-    // If a page could not be read, the filing may be on that page.
-    if (filing !== undefined || !hasAllPages) continue
-    visit.setAside.push(
-      ...entries.map(({ url }) =>
-        setDocumentAside(
-          "absent",
-          new DocumentRejected({ url, reason: "is no longer in the company's list of filings" }),
-        )
-      ),
-    )
-  }
   const forms = filings.filter((filing) => {
     const pendingOfDataset = pending.get(findFormDataset(filing))
     return pendingOfDataset !== undefined &&

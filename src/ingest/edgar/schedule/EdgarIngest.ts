@@ -54,9 +54,9 @@ const visitConcurrency = 8
 const formsAtOnce = 500
 
 /**
- * Adds a step to the effect of visiting a company. If the effect fails because the SEC is down or blocks requests,
- * which ends the run, the results of completed visits are saved first, as well as the documents that this visit has to
- * retry later.
+ * Returns a function that adds a step to the effect of a visit. If the visit fails because the SEC is down or blocks
+ * requests, which ends the run, the results of completed visits are saved first, as well as the documents that this
+ * visit has to retry later.
  */
 const saveFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
 <A, E extends { readonly _tag: string }, R>(
@@ -241,7 +241,7 @@ const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): Stat
 }
 
 /** Returns why the run failed or is incomplete, for operators. Returns null if it succeeded or was interrupted. */
-const getMessage = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => {
+const findFailureReason = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => {
   if (Exit.isSuccess(exit)) return findIncompleteness(report)
   return Cause.hasInterruptsOnly(exit.cause) ? null : describeIngestError(Cause.squash(exit.cause))
 }
@@ -252,7 +252,7 @@ const getMessage = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => 
  */
 const recordEnd = Effect.fnUntraced(
   function* (runId: number, exit: Exit.Exit<unknown, unknown>, report: IngestReport) {
-    const record = State.recordIngestRunEnd(runId, toStatus(exit, report), getMessage(exit, report))
+    const record = State.recordIngestRunEnd(runId, toStatus(exit, report), findFailureReason(exit, report))
     const fiber = yield* Effect.forkDetach(Effect.ignore(Effect.timeout(record, "5 seconds")))
     yield* Fiber.await(fiber)
   },

@@ -27,7 +27,8 @@ export const findFormKind = ({ fileNumber, filingDate, form, primaryDocument }: 
 /** Returns the dataset that is built from the filing's document, or undefined if there is none. */
 export const findFormDataset = (filing: FormFiling): IngestedDataset | undefined => {
   const kind = findFormKind(filing)
-  return kind === undefined ? undefined : kind === "fees" ? "registrations" : "ownership"
+  if (kind === undefined) return undefined
+  return kind === "fees" ? "registrations" : "ownership"
 }
 
 /**

@@ -158,7 +158,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const baseUrl = yield* EdgarBaseUrlConfig
   const readMetrics = yield* registerMetrics
   let failedAt = -Infinity
-  const noteFailure = Effect.map(Clock.currentTimeMillis, (now) => {
+  const recordFailureTime = Effect.map(Clock.currentTimeMillis, (now) => {
     failedAt = now
   })
   return Effect.gen(function* () {
@@ -173,7 +173,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     }
     yield* runScheduled(ingest, baseUrl).pipe(
       Effect.raceFirst(Effect.forever(Effect.delay(Effect.ignore(readMetrics), metricsInterval))),
-      Effect.tapCause(() => noteFailure),
+      Effect.tapCause(() => recordFailureTime),
       Effect.mapError((error) => new ScheduledIngestFailed({ message: describeIngestError(error) })),
     )
     yield* readMetrics

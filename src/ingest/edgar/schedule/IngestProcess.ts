@@ -11,11 +11,11 @@ import { DirectConnectionConfig } from "../../../postgres/pool/ConnectionSetting
 /** Name of the hidden option of `ingest edgar` that marks a run as scheduled. */
 export const scheduledRunFlag = "scheduled"
 
-/** Time after which the process of the ingest is killed if it has been asked to stop. */
+/** How long the ingest process may take to stop when it has been asked to. After this time, it is killed. */
 const stopTimeout = Duration.seconds(15)
 
 /**
- * Environment variables that the process of the ingest inherits from the service: system, TLS, and proxy variables, and
+ * Environment variables that the ingest process inherits from the service: system, TLS, and proxy variables, and
  * settings that the command reads. They do not include the service's secrets.
  */
 const passedVariables = new RegExp(
@@ -35,7 +35,7 @@ const getProgram = () => {
   return "Deno" in globalThis ? ["run", "--allow-all", main] : [main]
 }
 
-/** Settings that the service passes to the process of the ingest. */
+/** Settings that the service passes to the ingest process. */
 export interface IngestProcessOptions {
   readonly userAgent: string
   /** Symbols of the companies to ingest; null for all companies. */
@@ -73,8 +73,8 @@ export const runIngestProcess = Effect.fnUntraced(
       },
     )
     return yield* Effect.match(handle.exitCode, {
-      onFailure: ({ message }) => `The process of the ingest was killed: ${message}`,
-      onSuccess: (code) => code === 0 ? null : `The process of the ingest ended with exit code ${code}.`,
+      onFailure: ({ message }) => `The ingest process was killed: ${message}`,
+      onSuccess: (code) => code === 0 ? null : `The ingest process ended with exit code ${code}.`,
     })
   },
   Effect.scoped,

@@ -1,4 +1,4 @@
-/** The report of a run: what it has done so far, and whether it is complete. */
+/** Counts the results of an ingest run so far, and determines whether the run is complete. */
 import { SqlError } from "effect/sql"
 import { isDiskFull } from "../../../postgres/SqlState.ts"
 import type { MergedRowCounts } from "../../load/LoadingTable.ts"
@@ -81,12 +81,16 @@ export const addDoubts = ({ doubts }: IngestReport, found: ReadonlyArray<Doubt>)
   for (const doubt of found) doubts.set(formatDoubtKey(doubt), doubt)
 }
 
-/** Returns why the run is incomplete, or null if it is complete. */
-export const findIncompleteness = ({ documents, rejectedDocuments }: IngestReport) =>
-  (documents === 0 && rejectedDocuments > 0) ||
-    (rejectedDocuments >= minIncomplete && rejectedDocuments > maxIncompleteShare * (documents + rejectedDocuments))
-    ? `${rejectedDocuments} of ${documents + rejectedDocuments} documents were set aside`
-    : null
+/**
+ * Returns why the run is incomplete, or null if it is complete. It is also incomplete if no document could be read,
+ * even if there were fewer than `minIncomplete`.
+ */
+export const findIncompleteness = ({ documents, rejectedDocuments }: IngestReport) => {
+  const total = documents + rejectedDocuments
+  const hasOnlyFailures = documents === 0 && rejectedDocuments > 0
+  const hasManyFailures = rejectedDocuments >= minIncomplete && rejectedDocuments > maxIncompleteShare * total
+  return hasOnlyFailures || hasManyFailures ? `${rejectedDocuments} of ${total} documents were set aside` : null
+}
 
 /** Describes the cause of an error. If the PostgreSQL disk is full, adds advice. */
 export const describeIngestError = (error: unknown) => {

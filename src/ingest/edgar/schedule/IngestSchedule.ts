@@ -1,6 +1,7 @@
 /** The setting for the daily start time of the scheduled ingest, such as `daily 22:15 America/New_York`. */
 import { Config, Cron, DateTime, Option, Schema } from "effect"
 
+/** Matches a schedule. The groups are the hour, the minute and the time zone. */
 const pattern = /^daily ([01]\d|2[0-3]):([0-5]\d) (\S+)$/
 
 /**

@@ -15,7 +15,7 @@ import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requeueDocument } from "./IngestWork.ts"
 
-/** Fails an operator's decision because no doubt has the given ID, or because the doubt cannot be decided this way. */
+/** An operator's decision was refused: no doubt has the given ID, or the doubt cannot be decided this way. */
 export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
 
 const OptionalText = Schema.NullOr(Schema.String)
@@ -154,7 +154,7 @@ export const changeCells = (
 export const listDecidedChanges = (decided: ReturnType<typeof splitDecided>["decided"]) =>
   decided.flatMap(({ decision, doubt }) => listChanges(doubt, [doubt.published], decision.value))
 
-/** The decisions that were known when a company's rows were built, and are therefore already applied to them. */
+/** The decisions that were known when a company's rows were built. The rows already contain the decided values. */
 export interface AppliedDecisions {
   readonly cik: string
   readonly decisions: Decisions
@@ -183,8 +183,8 @@ export const findLaterDecisions = Effect.fnUntraced(function* (used: ReadonlyArr
 })
 
 /**
- * Queues the company facts again for the companies of those decisions that affect share counts, so that the next run
- * recomputes everything that depends on them.
+ * For each company with a decision about a share count, queues the company facts again, so that the next run recomputes
+ * everything that depends on the count.
  */
 export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision, "cik" | "table">>) =>
   Effect.forEach(
@@ -206,7 +206,7 @@ export const saveDoubts = Effect.fnUntraced(function* (
   // with counts.
   const hasCounts = datasetsWithCounts.some((name) => filled.includes(name))
   const datasets = hasCounts ? [...filled, ...datasetsWithCounts] : filled
-  // A statement cannot insert a row twice, so use each doubt once.
+  // A statement cannot insert and update the same row, so each doubt is used only once.
   const foundDoubts = JSON.stringify(
     Array.from(new Map(doubts.map((doubt) => [formatDoubtKey(doubt), doubt])).values(), (doubt) => ({
       ...doubt,
@@ -334,7 +334,8 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   // A holder is found by its CIK, so another spelling would be another holder.
   if (field === "owner_cik" && !/^\d{10}$/.test(value)) return yield* refuse("has ten digits, such as 0000000042")
   yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
-  // The tables accept 0 from other sources, but as in a document, it is no count of a company's shares.
+  // The tables accept 0 from other sources. The ingest does not, neither from a document nor from an operator: no
+  // company has 0 shares.
   if (field === "outstanding_shares" && Number(value) === 0) {
     return yield* refuse("is never 0. If it is unknown, use `--null`")
   }
@@ -380,8 +381,7 @@ const storeDecision = Effect.fnUntraced(
 )
 
 /**
- * Returns the other doubts that a decision about a joint doubt also settles, and that the caller must decide together
- * with it.
+ * Returns the other doubts that the caller must decide together with a joint doubt.
  *
  * Doubts are joint if a document may state only part of a holder's holdings. The row then shows no holder, and the
  * doubts about all of the holder's values are decided together. If the operator sets a value, the stated values of the
@@ -430,7 +430,11 @@ const findRepeatedDoubts = Effect.fnUntraced(function* ({ dataset, field, id, re
   `)
 })
 
-/** Fails if the amount would be in both columns, because an amount of a class is of one kind of shares. */
+/**
+ * Fails if a decision would put the amount of a class into the columns for both kinds of shares, common and preferred.
+ * If the title of the class does not say which kind it is, the amount is doubtful in both columns, but only one of them
+ * can be right.
+ */
 const requireOneKind = Effect.fnUntraced(function* ({ dataset, field, id, url }: typeof StoredDoubt.Type) {
   const sql = yield* SqlClient.SqlClient
   const [other] = yield* sql`
@@ -447,45 +451,49 @@ const requireOneKind = Effect.fnUntraced(function* ({ dataset, field, id, url }:
 })
 
 /**
+ * Locks the company of the doubt with this ID and then the doubt, and returns the doubt. Fails if there is none. A run
+ * that is loading the company's rows therefore finishes before the decision is made, and a run that loads them later
+ * finds the decision (`findLaterDecisions`).
+ */
+const lockDoubt = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    select from edgar_companies where cik = (select cik from edgar_doubts where doubt_id = ${id}::bigint)
+    for no key update
+  `
+  const [doubt] = yield* decodeRows(StoredDoubt)(sql`
+    select doubt_id::float8 as id, cik, dataset, url, field, read, confirmable, is_joint, published, decision, decided
+    from edgar_doubts where doubt_id = ${id}::bigint for update
+  `)
+  return doubt ?? (yield* new DoubtNotDecidable({
+    message: `There is no doubt ${id}. To list the doubts, run: tickerline ingest doubts`,
+  }))
+})
+
+/**
  * Records an operator's decision about the doubt with this ID. The value is `chosen` (null means unknown) or, if that
  * is undefined, the value that the document states. Updates the rows built from the element. If share counts depend on
  * the value, the next run recomputes the company's share counts.
  *
  * Returns the doubt as it was before, the `value`, whether share counts depend on it (`isCount`), the number of
  * values that it changed in rows (`changedValues`), and the columns of the `others` that were decided together with it.
- *
- * Locks the company first. A run that is loading the company's rows therefore finishes before the decision is made, and
- * a run that loads them later finds the decision (`findLaterDecisions`).
  */
 export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: string | null) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function* () {
-    yield* sql`
-      select from edgar_companies where cik = (select cik from edgar_doubts where doubt_id = ${id}::bigint)
-      for no key update
-    `
-    const [doubt] = yield* decodeRows(StoredDoubt)(sql`
-      select doubt_id::float8 as id, cik, dataset, url, field, read, confirmable, is_joint, published, decision, decided
-      from edgar_doubts where doubt_id = ${id}::bigint for update
-    `)
-    if (doubt === undefined) {
-      return yield* new DoubtNotDecidable({
-        message: `There is no doubt ${id}. To list the doubts, run: tickerline ingest doubts`,
-      })
-    }
+    const doubt = yield* lockDoubt(id)
     const value = yield* checkValue(doubt, chosen)
     if (value !== null) yield* requireOneKind(doubt)
     const others = doubt.is_joint ? yield* findJointDoubts(doubt, value) : []
     const decision = chosen === undefined ? "confirmed" : "corrected"
     const decided = [doubt, ...yield* findRepeatedDoubts(doubt)]
     const tickers = (yield* Effect.forEach(decided, (one) => storeDecision(one, decision, value))).flat()
-    const tickersOfOthers = yield* Effect.forEach(
-      others,
-      (other) =>
-        value === null
-          ? storeDecision(other, "corrected", null)
-          : Effect.flatMap(checkValue(other, undefined), (stated) => storeDecision(other, "confirmed", stated)),
-    )
+    // If the value is unknown, so are the others. Otherwise, the values that the document states are confirmed.
+    const decideOther = (other: typeof StoredDoubt.Type) =>
+      value === null
+        ? storeDecision(other, "corrected", null)
+        : Effect.flatMap(checkValue(other, undefined), (stated) => storeDecision(other, "confirmed", stated))
+    const tickersOfOthers = yield* Effect.forEach(others, decideOther)
     const isCount = isTableWithCounts(doubt.dataset)
     if (isCount) {
       yield* updateMarketCaps(tickers)

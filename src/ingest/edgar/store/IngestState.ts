@@ -12,7 +12,7 @@ import type { CacheValidators } from "../fetch/EdgarClient.ts"
 /** Status of a finished run. `incomplete` means that the run visited all companies but many documents failed. */
 export type IngestRunStatus = "succeeded" | "incomplete" | "failed" | "interrupted"
 
-/** How far a company's filings have been ingested for one dataset. */
+/** The progress of the ingest for one company and one dataset: which of the company's filings have been ingested. */
 export const IngestDatasetProgress = Schema.Struct({
   cik: Schema.String,
   dataset: Schema.String,
@@ -28,7 +28,7 @@ export const IngestDatasetProgress = Schema.Struct({
 })
 export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
 
-/** A run of the ingest, with the options that a run that resumes it must use. */
+/** A run of the ingest, with the options that stay the same when it is resumed. */
 const StoredIngestRun = Schema.Struct({
   run_id: Schema.Finite,
   /** Symbols of the companies to ingest; null if the run covers all companies. */

@@ -131,6 +131,7 @@ const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
 const decodeForms = decodeRows(DeferredForm)
 const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schema.Finite }))
 
+/** Returns the key of a queue entry as text, for use in maps and sets. */
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
 
 /**
@@ -359,6 +360,7 @@ const FailedDocument = Schema.Struct({
   last_failed_at: Schema.String,
 })
 
+/** Returns SQL that formats a timestamp in UTC, such as `2026-06-15T02:15:00Z`. */
 const formatTimeInSql = (expression: string) =>
   `to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 

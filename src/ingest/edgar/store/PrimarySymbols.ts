@@ -49,8 +49,8 @@ const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schem
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
 /**
- * Returns the first symbol that is not that of preferred shares, units, or the like (`isDerivedSymbol`). This is
- * usually, but not always, the symbol of the common stock (pitfall 5).
+ * Returns the first symbol that is not derived, as those of preferred shares and units are (`isDerivedSymbol`). This is
+ * usually, but not always, the symbol of the common stock (pitfall 5 in `test/ingest/edgar/ticker-list.test.ts`).
  */
 const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
 
@@ -94,7 +94,7 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
 })
 
 /**
- * Returns what to store about a company that is in the ticker list of `day`.
+ * Returns the row to store for a company that is in the ticker list of `day`.
  *
  * The primary symbol changes only after it has been missing from the company's symbols in several copies of the list.
  * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`) or, if the
@@ -129,6 +129,23 @@ export const updateCompanySymbols = (
   }
 }
 
+/** Reads the stored companies, by CIK. */
+const readStoredCompanies = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const companies = yield* decodeCompanies(sql`
+    select cik, tickers, primary_ticker, former_tickers, listed_on::text, primary_listed_on::text, periods
+    from edgar_companies
+  `)
+  return new Map(companies.map((company) => [company.cik, company]))
+})
+
+/** Reads the days of the stored copies of the ticker list, oldest first. */
+const readCopyDays = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const copies = yield* decodeDays(sql`select day::text from edgar_ticker_lists order by day`)
+  return copies.map(({ day }) => day)
+})
+
 /**
  * Compares the ticker list from a day with the stored companies, without changing the database. Returns:
  *
@@ -139,14 +156,8 @@ export const updateCompanySymbols = (
  * - `contested`: the symbols that the list assigns to several companies.
  */
 export const assignSymbols = Effect.fnUntraced(function* (listRows: ReadonlyArray<ListedTicker>, day: string) {
-  const sql = yield* SqlClient.SqlClient
-  const stored = new Map(
-    (yield* decodeCompanies(sql`
-      select cik, tickers, primary_ticker, former_tickers, listed_on::text, primary_listed_on::text, periods
-      from edgar_companies
-    `)).map((company) => [company.cik, company]),
-  )
-  const copyDays = (yield* decodeDays(sql`select day::text from edgar_ticker_lists order by day`)).map(({ day }) => day)
+  const stored = yield* readStoredCompanies
+  const copyDays = yield* readCopyDays
   const { contested, rows: list } = resolveContestedSymbols(
     listRows,
     ({ cik, ticker }) => stored.get(cik)?.tickers.includes(ticker) === true,
@@ -159,7 +170,7 @@ export const assignSymbols = Effect.fnUntraced(function* (listRows: ReadonlyArra
   const issuers = Array.from(listed.values(), (issuer): Issuer => {
     const primary = companies.get(issuer.cik)?.primary_ticker ?? issuer.ticker
     const known = stored.get(issuer.cik)
-    // The stored periods apply only as long as the primary symbol on which they are based does not change.
+    // The stored periods are based on the stored primary symbol, so they are wrong if the primary symbol has changed.
     const ticker = known?.primary_ticker === primary ? known.periods.at(-1)?.ticker ?? primary : primary
     return { ...issuer, ticker, exchange: exchanges.get(ticker) ?? issuer.exchange }
   })

@@ -40,7 +40,7 @@ const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
  */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of all visits since the batch before was loaded, except rows, which are in a `RowCollector`. */
+/** The results of all visits since the previous batch was loaded, except rows, which are in a `RowCollector`. */
 class Batch extends VisitResults {
   /** Companies that the run has finished with this batch. Second visits are not included. */
   readonly companies: Array<Issuer> = []
@@ -53,7 +53,7 @@ class Batch extends VisitResults {
   readonly usedDecisions: Array<AppliedDecisions> = []
 }
 
-/** Adds the results of a visit to the batch, except rows, failures, and doubts, which are processed first. */
+/** Adds the results of a visit to the batch, except rows, failures, and doubts, which `addVisit` adds itself. */
 const addResults = (batch: Batch, visit: VisitResults) => {
   batch.readUrls.push(...visit.readUrls)
   batch.progress.push(...visit.progress)
@@ -69,9 +69,10 @@ const addResults = (batch: Batch, visit: VisitResults) => {
 type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
 
 /**
- * Loads the rows and saves the batch's other results in the same transaction, so that progress and the queue never
- * claim that something has been ingested whose rows are missing. Operators may have decided about values after the rows
- * were built; these decisions are applied to the rows first. Returns how many rows each table gained or changed.
+ * Loads the rows and saves the batch's other results in the same transaction. The stored progress and the queue
+ * therefore never say that a filing has been ingested although its rows are missing. Operators may have decided about
+ * values after the rows were built; these decisions are applied to the rows first. Returns how many rows each table
+ * gained or changed.
  */
 const loadRows = Effect.fnUntraced(function* (
   rows: RowCollector,
@@ -156,6 +157,20 @@ const prepareFolder = Effect.fnUntraced(
 )
 
 /**
+ * Replaces the values in a visit's rows about which an operator has decided. Returns the changed rows, the decisions,
+ * and the doubts that no operator has decided yet (`open`).
+ */
+const applyDecisions = Effect.fnUntraced(function* ({ cik }: Issuer, visit: CompanyVisit) {
+  // A deferred form is read without decisions. They are needed only if it contains suspicious values.
+  const decisions = visit.decisions ??
+    (visit.doubts.length === 0 ? new Map() : yield* retryLostConnection(readDecisions([cik])))
+  const { decided, open } = splitDecided(visit.doubts, decisions)
+  const changes = listDecidedChanges(decided)
+  const rows = new Map(Array.from(visit.rows, ([table, cells]) => [table, changeCells(table, cells, changes)]))
+  return { rows, decisions, open }
+})
+
+/**
  * Creates a writer that collects the results of concurrent visits and saves them in batches. With `target: "load"`, the
  * batches are loaded. Otherwise, the writer only appends rows to files or, in a dry run, only counts them. Adds the
  * counts to `report`. A lock ensures that visits do not change a batch while it is being saved.
@@ -169,7 +184,8 @@ export const makeBatchWriter = Effect.fnUntraced(
     let savedAt = yield* Clock.currentTimeMillis
 
     /**
-     * Adds rows, documents that failed, and rows that failed to the batch and the report. Call it only with the lock.
+     * Adds the rows of a visit, and its failed documents and rows (`rejected`), to the batch and the report. Call it
+     * only with the lock.
      */
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
       for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
@@ -226,20 +242,18 @@ export const makeBatchWriter = Effect.fnUntraced(
        */
       addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
         lock.withPermit(Effect.gen(function* () {
-          const decisions = visit.decisions ??
-            (visit.doubts.length === 0 ? new Map() : yield* retryLostConnection(readDecisions([issuer.cik])))
+          const { decisions, open, rows } = yield* applyDecisions(issuer, visit)
           batch.usedDecisions.push({ cik: issuer.cik, decisions })
-          const { decided, open } = splitDecided(visit.doubts, decisions)
-          const changes = listDecidedChanges(decided)
-          const rows = Array.from(visit.rows, ([table, cells]) => [table, changeCells(table, cells, changes)] as const)
-          yield* append(new Map(rows), visit.setAside)
+          yield* append(rows, visit.setAside)
           addDoubts(report, open)
           batch.doubts.push(...open)
           addResults(batch, visit)
           batch.issuers.set(issuer.cik, issuer)
-          if (isCompany) batch.companies.push(issuer)
           report.documents += visit.documents
-          if (isCompany) report.visited += 1
+          if (isCompany) {
+            batch.companies.push(issuer)
+            report.visited += 1
+          }
           if (batch.companies.length >= maxBatchCompanies || collected.count() >= maxBatchRows) yield* saveNow
         })),
       /**

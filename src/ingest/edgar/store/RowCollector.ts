@@ -1,5 +1,5 @@
 /**
- * Validates the rows that are built from SEC documents, and holds the rows of a batch in memory until they are loaded
+ * Validates the rows that are built from SEC documents, and keeps the rows of a batch in memory until they are loaded
  * (decision 0105).
  */
 import { Effect, FileSystem, Path, Result } from "effect"
@@ -80,7 +80,10 @@ const separateInvalid = (
   }
 }
 
-/** Removes the rows of documents that another visit in the same batch has read again. */
+/**
+ * Removes collected rows of the documents in `read`, because a later visit in the same batch has read these documents
+ * again. Their new rows have not been added yet.
+ */
 const removeFormer = (found: CollectedRows, read: ReadonlySet<RowCells[string]>) => {
   if (!found.documents.isDisjointFrom(read)) {
     found.rows = found.rows.filter(({ document_url }) => !read.has(document_url))
@@ -98,21 +101,22 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
   const collected = new Map<string, CollectedRows>()
 
   /** Returns the collected rows of a table. The first call for a table creates the validator and an empty list. */
-  const open = Effect.fnUntraced(function* (table: string) {
-    const known = collected.get(table)
-    if (known !== undefined) return known
+  const getOrCreate = Effect.fnUntraced(function* (table: string) {
+    const existing = collected.get(table)
+    if (existing !== undefined) return existing
     const dataset = yield* requireDataset(table)
-    const opened: CollectedRows = {
+    const created: CollectedRows = {
       validator: yield* retryLostConnection(makeTableValidator(dataset, { mayOmitColumns: true })),
       rows: [],
       documents: new Set(),
     }
-    collected.set(table, opened)
-    return opened
+    collected.set(table, created)
+    return created
   })
 
+  /** Adds the valid rows of a table, to memory or to its file, and returns the invalid ones. */
   const addToTable = Effect.fnUntraced(function* (table: string, newRows: ReadonlyArray<RowCells>) {
-    const found = yield* open(table)
+    const found = yield* getOrCreate(table)
     const { invalid, loaded, written } = validateRows(table, found.validator, newRows)
     if (folder === undefined) {
       if (tablesByDocument.has(table)) removeFormer(found, new Set(loaded.map(({ document_url }) => document_url)))

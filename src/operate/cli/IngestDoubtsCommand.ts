@@ -107,7 +107,7 @@ const correctCommand = Command.make(
   }),
 )
 
-export const doubtsCommand = Command.make(
+export const ingestDoubtsCommand = Command.make(
   "doubts",
   {
     ticker: makeFlag("ticker", LongTickerParameter, "Only those of the company with this symbol").pipe(Flag.optional),

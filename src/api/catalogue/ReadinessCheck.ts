@@ -27,15 +27,21 @@ export const makeReadinessCheck = Effect.gen(function* () {
   const versions = yield* DatasetVersions
   const shutdown = yield* ShutdownState
 
+  const checkUsage = () => {
+    if (!metering.hasCapacity()) return "full"
+    return metering.isLate() ? "late" : "ok"
+  }
+
   return Effect.gen(function* () {
     const parts = {
       service: shutdown.begun ? "ending" : "ok",
       database: healthProbe.isUp() ? "ok" : "away",
-      usage: !metering.hasCapacity() ? "full" : metering.isLate() ? "late" : "ok",
+      usage: checkUsage(),
       limits: rateLimit.isCountingLocally() ? "alone" : "ok",
       cache: versions.isPolling() ? "ok" : "idle",
       clock: healthProbe.isClockRight() ? "ok" : "wrong",
     } as const
+    // The other parts may be impaired, but the service can still serve data.
     const reasons = [
       ...(parts.service === "ending" ? ["the service is shutting down"] : []),
       ...(parts.database === "ok" ? [] : ["the database does not answer"]),
