@@ -618,29 +618,46 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as unit on true
 $$;
 
+-- Returns the close of a symbol on a day, or null if none is known. Whatever reads closes from both `daily_prices` and
+-- bars must use this function. The close in `daily_prices` takes precedence: a price ingest stores the closes of its bars
+-- there, so a different one is a correction, which stays until bars for the symbol and day are ingested again. Without
+-- `set search_path`, PostgreSQL can inline the function.
+create function find_close(symbol text, day date) returns table (close numeric) language sql stable as $$
+  select coalesce(
+    (select known.close from public.daily_prices as known where known.ticker = symbol and known.date = day),
+    (
+      select bar.close from public.price_periods as bar
+      where bar.ticker = symbol and bar.date = day and bar.period in ('regular', 'day')
+      order by bar.period limit 1 -- 'day' comes first
+    )
+  )::numeric
+$$;
+
 -- Returns the newest close of the security that now uses each symbol, even if the security was traded under another
--- symbol on the day of that close. If both bars and `daily_prices` have a close for the day, the bar's is returned.
+-- symbol on the day of that close. During a session, this is the price so far.
 create function find_newest_closes(symbols text[], today date)
 returns table (symbol text, security text, date date, close numeric)
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today))
-  select distinct on (symbol) symbol, security, found.date, found.close
+  select distinct on (symbol) symbol, security, last.date, found.close
   from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
     join periods as former using (security) cross join lateral (
-    (
-      select bar.date, bar.close, 0 as source from public.price_periods as bar
-      where bar.ticker = former.ticker and bar.date >= former.starts and bar.date < former.ends
-        and bar.period in ('regular', 'day')
-      order by bar.date desc, bar.period limit 1
-    )
-    union all
-    (
-      select day.date, day.close, 1 from public.daily_prices as day
-      where day.ticker = former.ticker and day.date >= former.starts and day.date < former.ends
-      order by day.date desc limit 1
-    )
-  ) as found
-  order by symbol, found.date desc, found.source
+      select greatest(
+        (
+          select bar.date from public.price_periods as bar
+          where bar.ticker = former.ticker and bar.date >= former.starts and bar.date < former.ends
+            and bar.period in ('regular', 'day')
+          order by bar.date desc limit 1
+        ),
+        (
+          select known.date from public.daily_prices as known
+          where known.ticker = former.ticker and known.date >= former.starts and known.date < former.ends
+          order by known.date desc limit 1
+        )
+      )::date as date
+    ) as last cross join lateral public.find_close(former.ticker, last.date) as found
+  where last.date is not null
+  order by symbol, last.date desc
 $$;
 
 -- Returns the market capitalizations (D44) for the symbols' rows in `screener` and `float_outstanding`, and for the
