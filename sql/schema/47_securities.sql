@@ -306,6 +306,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       end as right_days
     from observed
   ),
+  -- Whether a contradicted record is about a split that was postponed or brought forward, by at most 180 days
+  -- (`is_postponed`): bars confirm a record of a split in the same direction for another day, and do not show a day
+  -- without such a record on which this split could have taken place. `shown_days` are the confirmed days.
+  compared as (
+    select *, coalesce(right_days <@ shown_days and exists (
+        select from unnest(shown_days) as day where abs(day - effective_date) <= 180
+      ), false) as is_postponed
+    from (
+      select *, array_agg(seen_on) filter (where is_shown) over (partition by security, sign(change)) as shown_days
+      from judged
+    ) as judged
+  ),
   -- The status of each record. If bars confirm any of the records about a split, it took place on those days, and the
   -- other records are repetitions. Otherwise, the most plausible record counts, unless the records state several
   -- ratios, or bars contradict all of them.
@@ -316,6 +328,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         when bool_or(is_shown) over same then case when is_shown and row_number() over (
             partition by security, is_contradicted, sign(change), number, is_shown, seen_on order by effective_date desc
           ) = 1 then 'applied' else 'repeated' end
+        when bool_and(is_postponed) over same then 'repeated'
         when has_several_ratios or bool_and(right_days is not null) over same then 'contradicted'
         when row_number() over (
           partition by security, is_contradicted, sign(change), number
@@ -325,7 +338,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         ) = 1 then 'applied'
         else 'repeated'
       end as status
-    from judged window same as (partition by security, is_contradicted, sign(change), number)
+    from compared window same as (partition by security, is_contradicted, sign(change), number)
   )
   select security, effective_date, split_from, split_to, status from resolved
   union

@@ -323,6 +323,54 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }),
   )
 
+  it.effect.each(
+    [
+      ["six weeks", "2026-07-20", 10],
+      ["six weeks, with another ratio", "2026-07-20", 12],
+      ["three weeks, with another ratio", "2026-07-01", 12],
+    ] as const,
+  )(
+    "applies a split that was postponed by %s once bars show it (D44, D45)",
+    ([, day, ratio]) =>
+      Effect.gen(function* () {
+        const bars = listDays("2026-06-01", 40).map((date): DayBars.DayBar => ["AAA", date, date < day ? 1 : ratio])
+        const [before, since] = [bars.filter(([, date]) => date < day), bars.filter(([, date]) => date >= day)]
+        const [shown, others] = [since.slice(0, 1), [...before, ...since.slice(1)]]
+        const results: Array<ReadonlyArray<string>> = []
+        for (const files of [[before, since], [since, before], [others, shown]]) {
+          yield* DayBars.emptyTables
+          yield* storeSplit("AAA", "2026-06-10", 10, 1)
+          yield* storeSplit("AAA", day, ratio, 1)
+          yield* storeListing("AAA", { outstanding: "1000", last_updated: "2026-06-01 10:00:00" })
+          let reasons: ReadonlyArray<string> = []
+          for (const file of files) {
+            reasons = (yield* ingestBars(...file)).incompleteSymbols.map(({ reason }) => reason)
+            if (file === before && files[0] === before) assert.include(reasons.join(), "a split on 2026-06-10")
+          }
+          assert.deepStrictEqual(reasons, [])
+          results.push(yield* readResults)
+        }
+        const [found = []] = results
+        assert.isFalse(isFound(found, "gap"))
+        assert.isTrue(isFound(found, `screener AAA price ${ratio}.0000 cap 1000.00`), found.join())
+        for (const other of results) assert.deepStrictEqual(other, found)
+      }),
+  )
+
+  it.effect("does not take a split for postponed if bars show another one that is not recorded (D44, D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-10", 10, 1)
+      yield* storeSplit("AAA", "2026-07-20", 10, 1)
+      yield* storeListing("AAA", { outstanding: "1000", last_updated: "2026-06-01 10:00:00" })
+      const price = (date: string) => (date < "2026-06-25" ? 1 : 10) * (date < "2026-07-20" ? 1 : 10)
+      const { incompleteSymbols } = yield* ingestBars(
+        ...listDays("2026-06-01", 40).map((date): DayBars.DayBar => ["AAA", date, price(date)]),
+      )
+      assert.include(incompleteSymbols.map(({ reason }) => reason).join(), "a split on 2026-06-10")
+      assert.isTrue(isFound(yield* readResults, "screener AAA price 100.0000 cap gains"))
+    }))
+
   it.effect("applies two equal splits within a month if bars show both (D45)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
