@@ -106,8 +106,9 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
 $$;
 
 -- Returns the periods of the given symbols and of all symbols connected with them by ticker changes that are eligible on
--- a day. A ticker change may be recorded for a day a few sessions too early or too late. If bars show the old symbol
--- until one day and the new symbol only after it, the periods follow the bars, and `recorded` differs from `starts`.
+-- a day. A ticker change may be recorded for a day that is up to 30 days too early or too late. If bars show the old
+-- symbol until one day and the new symbol only after it, the periods follow the bars, and `recorded` differs from
+-- `starts`.
 create function security_periods(symbols text[], today date)
 returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text, recorded date
@@ -135,7 +136,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   -- The ticker changes of chains that took place on another day, according to the bars of the 30 days before and after
   -- the recorded day. If bars under the two symbols overlap, another company uses one of the symbols, so they prove
-  -- nothing. A change is moved by at most ten days, and never past another change of one of its symbols.
+  -- nothing. A change is never moved past another change of one of its symbols. Another company may have used the new
+  -- symbol until shortly before the change, or adopted the old one shortly after it. A change is therefore moved by more
+  -- than ten days only if there are no bars under the new symbol in the 30 days before it, and none under the old symbol
+  -- in the 30 days after it.
   --
   -- `day` is the recorded day of the change, and `shown` the day on which bars show the change: the first day with bars
   -- under the new symbol (`first_new`), if that is earlier than recorded, or the day after the last day with bars under
@@ -153,11 +157,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where bar.ticker in (old_ticker, new_ticker) and date between day - 30 and day + 30
     ) as sessions cross join lateral (
       select case
-        when last_old < first_new and first_new between day - 10 and day - 1 then first_new
-        when last_old < first_new and last_old between day and day + 10 then last_old + 1
+        when last_old < first_new and first_new < day then first_new
+        when last_old < first_new and last_old >= day then last_old + 1
       end as shown
     ) as dated cross join lateral (values (old_ticker), (new_ticker)) as side (ticker)
-    where shown is not null and not exists (
+    where shown is not null and (
+      first_new >= day - 10 and last_old <= day + 10
+      or not exists (
+        select from public.price_periods as bar
+        where bar.ticker = new_ticker and date between first_new - 30 and first_new - 1
+          or bar.ticker = old_ticker and date between last_old + 1 and last_old + 30
+      )
+    ) and not exists (
       select from recorded_periods as other
       where other.ticker in (old_ticker, new_ticker) and (
         other.is_linked and other.security <> change.security and day in (other.starts, other.ends)
