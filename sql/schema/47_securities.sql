@@ -503,14 +503,22 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- former symbol has a row next to the current symbol's row, the former symbol's row never belongs to the security,
   -- because another company uses that symbol now.
   used as materialized (
-    select symbol, former.ticker, former.starts, former.ends, case when present.is_ambiguous then present.starts end
-        as ambiguous_before, case
+    select symbol, former.ticker, former.starts, former.ends, former.is_linked,
+      case when present.is_ambiguous then present.starts end as ambiguous_before, case
         when former.ticker = symbol then '-infinity'
         when exists (select from public.screener as listed where listed.ticker = former.ticker) then 'infinity'
         else former.starts
       end as owned_from
     from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
       join periods as former using (security)
+  ),
+  -- The periods in which a security did not use one of its symbols (`is_used` is false), and lineage knows no other
+  -- company that did, together with the periods in which the security used them.
+  listed_periods as (
+    select symbol, ticker, starts, ends, owned_from, ambiguous_before, true as is_used from used
+    union all
+    select distinct used.symbol, ticker, other.starts, other.ends, null::date, null::date, false
+    from used join periods as other using (ticker) where used.is_linked and not other.is_linked
   ),
   -- The rows of the two datasets that belong to the securities. `is_own` marks the row under the requested symbol. The
   -- date and `is_whole` are taken from all rows with the same count.
@@ -537,11 +545,15 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The rows under the requested symbols, with the symbols that the security has used collected in arrays.
   counted as materialized (
     select dataset, symbol, outstanding, cik, is_receipt, stated_on, filed_at, is_whole, tickers, starts, ends,
-      owned_from, ambiguous_before
+      owned_from, ambiguous_before, other_tickers, other_starts, other_ends
     from present_rows join (
-      select used.symbol, array_agg(used.ticker) as tickers, array_agg(used.starts) as starts,
-        array_agg(used.ends) as ends, array_agg(used.owned_from) as owned_from, max(ambiguous_before) as ambiguous_before
-      from used group by used.symbol
+      select symbol, array_agg(ticker) filter (where is_used) as tickers,
+        array_agg(starts) filter (where is_used) as starts, array_agg(ends) filter (where is_used) as ends,
+        array_agg(owned_from) filter (where is_used) as owned_from, max(ambiguous_before) as ambiguous_before,
+        array_agg(ticker) filter (where not is_used) as other_tickers,
+        array_agg(starts) filter (where not is_used) as other_starts,
+        array_agg(ends) filter (where not is_used) as other_ends
+      from listed_periods group by symbol
     ) as histories using (symbol)
     where is_own and outstanding is not null
   ),
@@ -594,14 +606,32 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     assessed.counted_splits, is_receipt, unit.ads_ratio, unit.stated_on, ambiguous_before
   from covered
     -- The newest filing with this count, preferably one with a date: a number that is repeated without one may be a copy.
+    -- If there is none, a filing that is listed under a symbol which the security adopted later or had given up: vendors
+    -- list old filings under the present symbol, for example. The filing must have the company's CIK. If one of the two
+    -- CIKs is unknown, there must be no sign that anybody traded under the symbol around its date.
     left join lateral (
       select coalesce(stated.reported_date, stated.filed_at) as stated_on, stated.filed_at
-      from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+      from (
+        select *, true as is_used from unnest(tickers, starts, ends) as used_period (ticker, starts, ends)
+        union all
+        select *, false from unnest(other_tickers, other_starts, other_ends) as other_period (ticker, starts, ends)
+      ) as period
         join public.historical_float_pro as stated using (ticker)
+        cross join lateral (
+          select greatest(period.starts, coalesce(stated.reported_date, stated.filed_at) - 30) as first,
+            least(period.ends - 1, coalesce(stated.reported_date, stated.filed_at) + 30) as last
+        ) as around
       where (covered.stated_on is null or covered.filed_at is null) and stated.outstanding_shares = covered.outstanding
         and (covered.stated_on is null or covered.stated_on = coalesce(stated.reported_date, stated.filed_at))
         and stated.filed_at >= period.starts and stated.filed_at < period.ends
-      order by stated.reported_date is null, stated_on desc, stated.filed_at desc limit 1
+        and (is_used or coalesce(lpad(stated.cik, 10, '0') = covered.cik, not exists (
+            select from public.price_periods as traded
+            where traded.ticker = period.ticker and traded.date between around.first and around.last
+          ) and not exists (
+            select from public.daily_prices as traded
+            where traded.ticker = period.ticker and traded.date between around.first and around.last
+          )))
+      order by is_used desc, stated.reported_date is null, stated_on desc, stated.filed_at desc limit 1
     ) as filing on true
     left join lateral (
       select assessment.counted_splits from public.edgar_assessments as assessment

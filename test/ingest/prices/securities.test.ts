@@ -609,6 +609,40 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.strictEqual(yield* readCap("AAA"), "30000.00")
     }))
 
+  it.effect.each(
+    [
+      ["the new symbol before the change", "NEW", "2026-05-06", "2026-05-05"],
+      ["the former symbol after the change", "OLD", "2026-06-22", "2026-06-01"],
+    ] as const,
+  )(
+    "dates a count by a filing that is listed under %s, unless another company had the symbol (D38, D44)",
+    ([, ticker, filed_at, reported_date]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* DayBars.emptyTables
+        yield* storeChange("OLD", "NEW", "2026-06-20")
+        yield* storeSplit("OLD", "2026-06-10", 10, 1)
+        // The split may be in the count if it took place between the date and the filing.
+        const isUndecided = filed_at > "2026-06-10"
+        yield* storeFiling(ticker, filed_at, { reported_date, outstanding_shares: "30000" })
+        yield* storeListing("NEW", { outstanding: "30000", cik: "0000000001", last_updated: "2026-06-25 10:00:00" })
+        const cap = isUndecided ? null : "30000.00"
+        yield* ingestBars(["NEW", "2026-06-25", 10])
+        assert.strictEqual(yield* readCap("NEW"), cap)
+        yield* insertRows("daily_prices", { ticker, date: ticker === "NEW" ? "2026-05-20" : "2026-06-24", close: "3" })
+        yield* DayBars.ingestCorrections
+        assert.strictEqual(yield* readCap("NEW"), "300000.00")
+        // The CIK shows which company has filed, even if another one had the symbol around that day.
+        yield* sql`update historical_float_pro set cik = '0000000001'`
+        yield* DayBars.ingestCorrections
+        assert.strictEqual(yield* readCap("NEW"), cap)
+        yield* sql`delete from daily_prices where close = 3`
+        yield* sql`update historical_float_pro set cik = '0000000002'`
+        yield* DayBars.ingestCorrections
+        assert.strictEqual(yield* readCap("NEW"), "300000.00")
+      }),
+  )
+
   it.effect("has no market cap if a split may be that of a company in an ambiguous history (D45)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
