@@ -137,9 +137,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The ticker changes of chains that took place on another day, according to the bars of the 30 days before and after
   -- the recorded day. If bars under the two symbols overlap, another company uses one of the symbols, so they prove
   -- nothing. A change is never moved past another change of one of its symbols. Another company may have used the new
-  -- symbol until shortly before the change, or adopted the old one shortly after it. A change is therefore moved by more
-  -- than ten days only if there are no bars under the new symbol in the 30 days before it, and none under the old symbol
-  -- in the 30 days after it.
+  -- symbol until shortly before the change, or adopted the old one shortly after it. A change is therefore moved by
+  -- more than ten days only if there are no bars under the new symbol in the 30 days before it, and none under the old
+  -- symbol in the 30 days after it.
   --
   -- `day` is the recorded day of the change, and `shown` the day on which bars show the change: the first day with bars
   -- under the new symbol (`first_new`), if that is earlier than recorded, or the day after the last day with bars under
@@ -606,9 +606,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     assessed.counted_splits, is_receipt, unit.ads_ratio, unit.stated_on, ambiguous_before
   from covered
     -- The newest filing with this count, preferably one with a date: a number that is repeated without one may be a copy.
-    -- If there is none, a filing that is listed under a symbol which the security adopted later or had given up: vendors
-    -- list old filings under the present symbol, for example. The filing must have the company's CIK. If one of the two
-    -- CIKs is unknown, there must be no sign that anybody traded under the symbol around its date.
+    -- If there is none, a filing that is listed under a symbol which the security adopted later or had given up. For
+    -- example, vendors list old filings under the present symbol. The filing must have the company's CIK. If one of the
+    -- two CIKs is unknown, there must be no sign that anybody traded under the symbol around its date.
     left join lateral (
       select coalesce(stated.reported_date, stated.filed_at) as stated_on, stated.filed_at
       from (
@@ -673,9 +673,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- Returns the close of a symbol on a day, or null if none is known. Whatever reads closes from both `daily_prices` and
--- bars must use this function. The close in `daily_prices` takes precedence: a price ingest stores the closes of its bars
--- there, so a different one is a correction, which stays until bars for the symbol and day are ingested again. Without
--- `set search_path`, PostgreSQL can inline the function.
+-- bars must use this function. The close in `daily_prices` takes precedence: a price ingest stores the closes of its
+-- bars there, so a different one is a correction, which stays until bars for the symbol and day are ingested again.
+-- Without `set search_path`, PostgreSQL can inline the function.
 create function find_close(symbol text, day date) returns table (close numeric) language sql stable as $$
   select coalesce(
     (select known.close from public.daily_prices as known where known.ticker = symbol and known.date = day),

@@ -324,9 +324,10 @@ const lacksOneDigit = (long: bigint, short: bigint) => {
 
 /**
  * Returns whether a position cannot have had these two amounts one after the other. `change` is the number of
- * securities that the transaction in between added. Transactions that need not be reported may explain a difference, but not that
- * there are more securities after a sale, or fewer after an acquisition. Nor do they explain that the amount looks like
- * the expected one with a typing error: a digit too many or too few, or another unit, such as thousands.
+ * securities that the transaction in between added. Transactions that need not be reported may explain a difference,
+ * but not that there are more securities after a sale, or fewer after an acquisition. Nor do they explain that the
+ * amount looks like the expected one with a typing error: a digit too many or too few, or another unit, such as
+ * thousands.
  */
 const isImpossible = (before: bigint, change: bigint, after: bigint) => {
   const expected = before + change
