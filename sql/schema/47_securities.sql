@@ -106,8 +106,9 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
 $$;
 
 -- Returns the periods of the given symbols and of all symbols connected with them by ticker changes that are eligible on
--- a day. A ticker change may be recorded for a day a few sessions too early or too late. If bars show the old symbol
--- until one day and the new symbol only after it, the periods follow the bars, and `recorded` differs from `starts`.
+-- a day. A ticker change may be recorded for a day that is up to 30 days too early or too late. If bars show the old
+-- symbol until one day and the new symbol only after it, the periods follow the bars, and `recorded` differs from
+-- `starts`.
 create function security_periods(symbols text[], today date)
 returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text, recorded date
@@ -135,7 +136,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   -- The ticker changes of chains that took place on another day, according to the bars of the 30 days before and after
   -- the recorded day. If bars under the two symbols overlap, another company uses one of the symbols, so they prove
-  -- nothing. A change is moved by at most ten days, and never past another change of one of its symbols.
+  -- nothing. A change is never moved past another change of one of its symbols. Another company may have used the new
+  -- symbol until shortly before the change, or adopted the old one shortly after it. A change is therefore moved by
+  -- more than ten days only if there are no bars under the new symbol in the 30 days before it, and none under the old
+  -- symbol in the 30 days after it.
   --
   -- `day` is the recorded day of the change, and `shown` the day on which bars show the change: the first day with bars
   -- under the new symbol (`first_new`), if that is earlier than recorded, or the day after the last day with bars under
@@ -153,11 +157,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where bar.ticker in (old_ticker, new_ticker) and date between day - 30 and day + 30
     ) as sessions cross join lateral (
       select case
-        when last_old < first_new and first_new between day - 10 and day - 1 then first_new
-        when last_old < first_new and last_old between day and day + 10 then last_old + 1
+        when last_old < first_new and first_new < day then first_new
+        when last_old < first_new and last_old >= day then last_old + 1
       end as shown
     ) as dated cross join lateral (values (old_ticker), (new_ticker)) as side (ticker)
-    where shown is not null and not exists (
+    where shown is not null and (
+      first_new >= day - 10 and last_old <= day + 10
+      or not exists (
+        select from public.price_periods as bar
+        where bar.ticker = new_ticker and date between first_new - 30 and first_new - 1
+          or bar.ticker = old_ticker and date between last_old + 1 and last_old + 30
+      )
+    ) and not exists (
       select from recorded_periods as other
       where other.ticker in (old_ticker, new_ticker) and (
         other.is_linked and other.security <> change.security and day in (other.starts, other.ends)
@@ -306,6 +317,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       end as right_days
     from observed
   ),
+  -- Whether a contradicted record is about a split that was postponed or brought forward, by at most 180 days
+  -- (`is_postponed`): bars confirm a record of a split in the same direction for another day, and do not show a day
+  -- without such a record on which this split could have taken place. `shown_days` are the confirmed days.
+  compared as (
+    select *, coalesce(right_days <@ shown_days and exists (
+        select from unnest(shown_days) as day where abs(day - effective_date) <= 180
+      ), false) as is_postponed
+    from (
+      select *, array_agg(seen_on) filter (where is_shown) over (partition by security, sign(change)) as shown_days
+      from judged
+    ) as judged
+  ),
   -- The status of each record. If bars confirm any of the records about a split, it took place on those days, and the
   -- other records are repetitions. Otherwise, the most plausible record counts, unless the records state several
   -- ratios, or bars contradict all of them.
@@ -316,6 +339,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         when bool_or(is_shown) over same then case when is_shown and row_number() over (
             partition by security, is_contradicted, sign(change), number, is_shown, seen_on order by effective_date desc
           ) = 1 then 'applied' else 'repeated' end
+        when bool_and(is_postponed) over same then 'repeated'
         when has_several_ratios or bool_and(right_days is not null) over same then 'contradicted'
         when row_number() over (
           partition by security, is_contradicted, sign(change), number
@@ -325,7 +349,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         ) = 1 then 'applied'
         else 'repeated'
       end as status
-    from judged window same as (partition by security, is_contradicted, sign(change), number)
+    from compared window same as (partition by security, is_contradicted, sign(change), number)
   )
   select security, effective_date, split_from, split_to, status from resolved
   union
@@ -479,14 +503,22 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- former symbol has a row next to the current symbol's row, the former symbol's row never belongs to the security,
   -- because another company uses that symbol now.
   used as materialized (
-    select symbol, former.ticker, former.starts, former.ends, case when present.is_ambiguous then present.starts end
-        as ambiguous_before, case
+    select symbol, former.ticker, former.starts, former.ends, former.is_linked,
+      case when present.is_ambiguous then present.starts end as ambiguous_before, case
         when former.ticker = symbol then '-infinity'
         when exists (select from public.screener as listed where listed.ticker = former.ticker) then 'infinity'
         else former.starts
       end as owned_from
     from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
       join periods as former using (security)
+  ),
+  -- The periods in which a security did not use one of its symbols (`is_used` is false), and lineage knows no other
+  -- company that did, together with the periods in which the security used them.
+  listed_periods as (
+    select symbol, ticker, starts, ends, owned_from, ambiguous_before, true as is_used from used
+    union all
+    select distinct used.symbol, ticker, other.starts, other.ends, null::date, null::date, false
+    from used join periods as other using (ticker) where used.is_linked and not other.is_linked
   ),
   -- The rows of the two datasets that belong to the securities. `is_own` marks the row under the requested symbol. The
   -- date and `is_whole` are taken from all rows with the same count.
@@ -513,11 +545,15 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The rows under the requested symbols, with the symbols that the security has used collected in arrays.
   counted as materialized (
     select dataset, symbol, outstanding, cik, is_receipt, stated_on, filed_at, is_whole, tickers, starts, ends,
-      owned_from, ambiguous_before
+      owned_from, ambiguous_before, other_tickers, other_starts, other_ends
     from present_rows join (
-      select used.symbol, array_agg(used.ticker) as tickers, array_agg(used.starts) as starts,
-        array_agg(used.ends) as ends, array_agg(used.owned_from) as owned_from, max(ambiguous_before) as ambiguous_before
-      from used group by used.symbol
+      select symbol, array_agg(ticker) filter (where is_used) as tickers,
+        array_agg(starts) filter (where is_used) as starts, array_agg(ends) filter (where is_used) as ends,
+        array_agg(owned_from) filter (where is_used) as owned_from, max(ambiguous_before) as ambiguous_before,
+        array_agg(ticker) filter (where not is_used) as other_tickers,
+        array_agg(starts) filter (where not is_used) as other_starts,
+        array_agg(ends) filter (where not is_used) as other_ends
+      from listed_periods group by symbol
     ) as histories using (symbol)
     where is_own and outstanding is not null
   ),
@@ -570,14 +606,32 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     assessed.counted_splits, is_receipt, unit.ads_ratio, unit.stated_on, ambiguous_before
   from covered
     -- The newest filing with this count, preferably one with a date: a number that is repeated without one may be a copy.
+    -- If there is none, a filing that is listed under a symbol which the security adopted later or had given up. For
+    -- example, vendors list old filings under the present symbol. The filing must have the company's CIK. If one of the
+    -- two CIKs is unknown, there must be no sign that anybody traded under the symbol around its date.
     left join lateral (
       select coalesce(stated.reported_date, stated.filed_at) as stated_on, stated.filed_at
-      from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+      from (
+        select *, true as is_used from unnest(tickers, starts, ends) as used_period (ticker, starts, ends)
+        union all
+        select *, false from unnest(other_tickers, other_starts, other_ends) as other_period (ticker, starts, ends)
+      ) as period
         join public.historical_float_pro as stated using (ticker)
+        cross join lateral (
+          select greatest(period.starts, coalesce(stated.reported_date, stated.filed_at) - 30) as first,
+            least(period.ends - 1, coalesce(stated.reported_date, stated.filed_at) + 30) as last
+        ) as around
       where (covered.stated_on is null or covered.filed_at is null) and stated.outstanding_shares = covered.outstanding
         and (covered.stated_on is null or covered.stated_on = coalesce(stated.reported_date, stated.filed_at))
         and stated.filed_at >= period.starts and stated.filed_at < period.ends
-      order by stated.reported_date is null, stated_on desc, stated.filed_at desc limit 1
+        and (is_used or coalesce(lpad(stated.cik, 10, '0') = covered.cik, not exists (
+            select from public.price_periods as traded
+            where traded.ticker = period.ticker and traded.date between around.first and around.last
+          ) and not exists (
+            select from public.daily_prices as traded
+            where traded.ticker = period.ticker and traded.date between around.first and around.last
+          )))
+      order by is_used desc, stated.reported_date is null, stated_on desc, stated.filed_at desc limit 1
     ) as filing on true
     left join lateral (
       select assessment.counted_splits from public.edgar_assessments as assessment
@@ -618,29 +672,46 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as unit on true
 $$;
 
+-- Returns the close of a symbol on a day, or null if none is known. Whatever reads closes from both `daily_prices` and
+-- bars must use this function. The close in `daily_prices` takes precedence: a price ingest stores the closes of its
+-- bars there, so a different one is a correction, which stays until bars for the symbol and day are ingested again.
+-- Without `set search_path`, PostgreSQL can inline the function.
+create function find_close(symbol text, day date) returns table (close numeric) language sql stable as $$
+  select coalesce(
+    (select known.close from public.daily_prices as known where known.ticker = symbol and known.date = day),
+    (
+      select bar.close from public.price_periods as bar
+      where bar.ticker = symbol and bar.date = day and bar.period in ('regular', 'day')
+      order by bar.period limit 1 -- 'day' comes first
+    )
+  )::numeric
+$$;
+
 -- Returns the newest close of the security that now uses each symbol, even if the security was traded under another
--- symbol on the day of that close. If both bars and `daily_prices` have a close for the day, the bar's is returned.
+-- symbol on the day of that close. During a session, this is the price so far.
 create function find_newest_closes(symbols text[], today date)
 returns table (symbol text, security text, date date, close numeric)
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today))
-  select distinct on (symbol) symbol, security, found.date, found.close
+  select distinct on (symbol) symbol, security, last.date, found.close
   from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
     join periods as former using (security) cross join lateral (
-    (
-      select bar.date, bar.close, 0 as source from public.price_periods as bar
-      where bar.ticker = former.ticker and bar.date >= former.starts and bar.date < former.ends
-        and bar.period in ('regular', 'day')
-      order by bar.date desc, bar.period limit 1
-    )
-    union all
-    (
-      select day.date, day.close, 1 from public.daily_prices as day
-      where day.ticker = former.ticker and day.date >= former.starts and day.date < former.ends
-      order by day.date desc limit 1
-    )
-  ) as found
-  order by symbol, found.date desc, found.source
+      select greatest(
+        (
+          select bar.date from public.price_periods as bar
+          where bar.ticker = former.ticker and bar.date >= former.starts and bar.date < former.ends
+            and bar.period in ('regular', 'day')
+          order by bar.date desc limit 1
+        ),
+        (
+          select known.date from public.daily_prices as known
+          where known.ticker = former.ticker and known.date >= former.starts and known.date < former.ends
+          order by known.date desc limit 1
+        )
+      )::date as date
+    ) as last cross join lateral public.find_close(former.ticker, last.date) as found
+  where last.date is not null
+  order by symbol, last.date desc
 $$;
 
 -- Returns the market capitalizations (D44) for the symbols' rows in `screener` and `float_outstanding`, and for the

@@ -502,11 +502,17 @@ export const mergePeriods = runStatements(
 export const maxSplitDistance = 30
 
 /**
+ * The maximum number of days by which a split is postponed or brought forward. Bars on its new day show that the record
+ * for the old day is about the same split (`security_splits`).
+ */
+const maxPostponement = 180
+
+/**
  * Adds sessions to `touched` whose rows depend on the sessions in `changed`, or on closes that other programs have
  * changed (`stale`): the sessions of the same security, under any of its symbols, in the following days. If a split is
  * recorded around a changed session, the sessions around the split are added too, because the changed bars may show
- * that the split took place on another day. `symbol_periods` contains the securities' symbols, and `splits` their
- * splits.
+ * that the split took place on another day. So are the sessions around other records that may be about the same split.
+ * `symbol_periods` contains the securities' symbols, and `splits` their splits.
  */
 export const addDependentSessions = runStatements(
   "create unique index on touched (ticker, date)",
@@ -520,10 +526,11 @@ export const addDependentSessions = runStatements(
       join symbol_periods as period on source.ticker = period.ticker
         and source.last >= period.starts and source.first < period.ends
       cross join lateral (
-        select case when exists (
-          select from splits where splits.security = period.security
-            and effective_date between source.first - ${maxSplitDistance} and source.last + ${maxSplitDistance}
-        ) then ${maxSplitDistance} else 0 end as margin
+        select coalesce(max(abs(other.effective_date - shown.effective_date)) + ${maxSplitDistance}, 0) as margin
+        from splits as shown join splits as other on other.security = shown.security
+          and abs(other.effective_date - shown.effective_date) <= ${maxPostponement}
+        where shown.security = period.security
+          and shown.effective_date between source.first - ${maxSplitDistance} and source.last + ${maxSplitDistance}
         offset 0 -- Without it, PostgreSQL would look up the splits for each session that is joined below.
       ) as around
       join symbol_periods as any_period using (security)

@@ -41,6 +41,7 @@ import {
   findCorrections,
   findMarketCaps,
   findMisdatedChanges,
+  findNewestCloses,
   findPeriodsBefore,
   findSecurities,
   type MisdatedChange,
@@ -214,7 +215,7 @@ const computeDatasets = Effect.fnUntraced(function* ({ datasets }: PriceIngestOp
     // comes before it, and must be found even if `premarket_stats` itself is not filled.
     if (dataset === "premarket_stats") yield* findPreviousCloses
     if (!datasets.includes(dataset)) continue
-    if (dataset === "screener") yield* findMarketCaps
+    if (dataset === "screener") yield* Effect.andThen(findNewestCloses, findMarketCaps)
     merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))
   }
   return merged

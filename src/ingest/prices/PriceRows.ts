@@ -82,24 +82,21 @@ const sessionVolume = `case when bool_or(period = 'day') and not bool_or(period 
 
 /**
  * Returns an SQL subquery for the last close of a security on or before a day, with the columns `date` and `close`. It
- * returns no row if there is no close on that day or in the 29 days before it. If both `daily_prices` and the bars have
- * a close for the same day, `daily_prices` takes precedence.
+ * returns no row if there is no close on that day or in the 29 days before it.
  */
-const lastClose = (security: string, day: string) =>
-  `(
-    select closes.date, closes.close from symbol_periods as any_period cross join lateral (
-      (select date, close, 0 as source from daily_prices as known
-        where ${makePeriodCondition("known", "any_period")} and date <= ${day} and date > ${day} - ${maxCloseAge}
-        order by date desc limit 1)
-      union all
-      (select date, close, 1 from price_periods as known
-        where ${
-    makePeriodCondition("known", "any_period")
-  } and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
-        order by date desc, period limit 1)
-    ) as closes
-    where any_period.security = ${security} order by closes.date desc, source limit 1
+const lastClose = (security: string, day: string) => {
+  const isKnown = `${makePeriodCondition("known", "any_period")} and date <= ${day} and date > ${day} - ${maxCloseAge}`
+  return `(
+    select newest.date, found.close from (
+      select any_period.ticker, greatest(
+        (select date from daily_prices as known where ${isKnown} order by date desc limit 1),
+        (select date from price_periods as known where ${isKnown} and ${hasClose} order by date desc limit 1)
+      )::date as date
+      from symbol_periods as any_period where any_period.security = ${security} order by 2 desc nulls last limit 1
+    ) as newest cross join lateral find_close(newest.ticker, newest.date) as found
+    where newest.date is not null
   )`
+}
 
 /**
  * Creates the table `volumes`, with the volumes of each session and totals over the security's sessions of the
@@ -506,20 +503,20 @@ const gainColumns = Object.fromEntries(
 )
 
 /**
- * SQL join. `newest` is the security's newest session, under any symbol: its day, close, volume, and the local time in
- * New York at which its last bar ends.
+ * SQL join. `newest` is the newest day for which the security has a close, under any symbol: the day, the close, the
+ * volume, and the local time in New York at which the day's last bar ends. The volume is null if `daily_prices` has a
+ * close that is newer than all bars.
  */
 const joinNewestSession = `left join lateral (
-    select bar.* from symbol_periods as any_period cross join lateral (
-      select date, close, (
-          select ${sessionVolume} from price_periods as parts
-          where parts.ticker = part.ticker and parts.date = part.date
-        ) as volume, date + coalesce(last_minute + 1, ${makeCloseMinuteSql("date")}) * interval '1 minute' as ended
-      from price_periods as part
-      where ${makePeriodCondition("part", "any_period")} and period in ('regular', 'day')
-      order by date desc, period limit 1 -- 'day' comes first
-    ) as bar
-    where any_period.security = current_period.security order by date desc limit 1
+    select closes.date, closes.close, traded.volume,
+      closes.date + coalesce(last_minute + 1, ${makeCloseMinuteSql("closes.date")}) * interval '1 minute' as ended
+    from newest_closes as closes cross join lateral (
+      select ${sessionVolume} as volume,
+        case when not bool_or(period = 'day') then max(last_minute) filter (where period = 'regular') end as last_minute
+      from symbol_periods as any_period join price_periods as part on ${makePeriodCondition("part", "any_period")}
+      where any_period.security = current_period.security and part.date = closes.date
+    ) as traded
+    where closes.symbol = listed.ticker
   ) as newest on true`
 
 /**
@@ -619,7 +616,7 @@ const joinUpwardGaps = `cross join lateral (
   ) as gaps`
 
 /**
- * Updates the existing rows of the screener to the newest session of their security. `listed` is the row, and
+ * Updates the existing rows of the screener to the newest close of their security. `listed` is the row, and
  * `current_period` is the period in which the security uses the row's symbol now. Rows are updated if this ingest
  * computes a session of the security, under any of its symbols, or if a close or share count was corrected that belongs
  * to the security. No rows are added, because most of their columns come from other sources.
@@ -638,7 +635,7 @@ const screener: ComputedRows = {
     volume_change_percentage: keepUnlessComputable(
       toPercent("newest.volume", "nullif(usual.mean, 0)"),
       dependentDays,
-      "listed.volume_change_percentage",
+      "case when newest.volume is not null then listed.volume_change_percentage end",
     ),
     ...gainColumns,
     num_gaps: "gaps.count",

@@ -80,7 +80,7 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
  * - `recomputed`: symbols with prices whose ticker changes or splits have changed, and the symbols that ticker changes
  *   connect with them.
  * - `stale`: symbols whose closes in `daily_prices` have changed, with the range of days from `first` to `last`, and
- *   symbols whose share counts have changed, with null for both days.
+ *   symbols whose share counts have changed or whose rows are new, with null for both days.
  *
  * A change that takes effect on a later day is left for an ingest on or after that day. Returns the number of symbols
  * whose sessions are computed again.
@@ -91,6 +91,15 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
   // A change without a day takes effect immediately: "is not false" is true for null.
   const isDue = `day <= '${today}' is not false`
   yield* runStatements(
+    // Before the first bars are ingested, no changes are recorded, so all listed symbols count as changed.
+    `insert into price_corrections (dataset, ticker)
+      select dataset, ticker
+      from (
+        select 'screener' as dataset, ticker from screener
+        union all select 'float_outstanding', ticker from float_outstanding
+      ) as listed
+      where not exists (select from price_periods)
+      except select dataset, ticker from price_corrections`,
     keep
       ? `create temp table corrected on commit drop as
           select * from price_corrections where ${isDue}`
@@ -111,11 +120,6 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
     `create temp table stale on commit drop as
       select ticker, min(day) as first, max(last_day) as last from corrected
       where dataset not in ('ticker_changes', 'split_status') group by ticker`,
-    // Before the first bars are ingested, no changes are recorded, so all listed symbols count as changed.
-    `insert into stale
-      select ticker
-      from (select ticker from screener union select ticker from float_outstanding) as listed
-      where not exists (select from price_periods)`,
     "analyze stale",
   )
   return (yield* sql`
@@ -223,6 +227,25 @@ export const findContradictedSplits = Effect.gen(function* () {
     order by 1, 2
   `)
 })
+
+/**
+ * Creates the table `newest_closes`, with the newest close of each security that has sessions, by its present symbol
+ * (`symbol`, `date`, `close`). Market capitalizations are computed from the same closes (`find_market_caps`). Must run
+ * after `daily_prices` has been filled, because it reads the closes there.
+ */
+export const findNewestCloses = Effect.flatMap(todayInChicago, (today) =>
+  runStatements(
+    `create temp table newest_closes on commit drop as
+      select symbol, date, close
+      from find_newest_closes(array(select distinct ticker from symbol_periods), '${today}') as newest
+      where exists (
+        select from symbol_periods as any_period
+          join price_periods as known on ${makePeriodCondition("known", "any_period")}
+        where any_period.security = newest.security and period in ('regular', 'day')
+      )`,
+    "create index on newest_closes (symbol)",
+    "analyze newest_closes",
+  ))
 
 /**
  * Creates the table `caps` with the market capitalizations (D44) for rows of `screener` and `float_outstanding`, in the

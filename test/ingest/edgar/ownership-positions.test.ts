@@ -90,7 +90,26 @@ const list = <A>(choose: RandomChooser, values: ReadonlyArray<A>) => {
   return order === "random" ? shuffle(choose, values) : order === "oldest first" ? values : values.toReversed()
 }
 
-const seen = { known: 0, doubted: 0, ambiguous: 0, unknown: 0 }
+/** Returns whether leaving out one digit of a number gives the other one. */
+const lacksDigit = (long: number, short: number) =>
+  Array.from(String(long), (_, index) => String(long).split("").toSpliced(index, 1).join(""))
+    .some((rest) => Number(rest) === short)
+
+/**
+ * Returns whether the last amount may be right. If it is alone on its day, changes that need not be reported do not
+ * explain that a sale leaves more, or an acquisition less, nor that the amount seems to be mistyped.
+ */
+const isBelievable = (transactions: ReadonlyArray<Transaction>) => {
+  const [before, last] = transactions.slice(-2)
+  if (before === undefined || last === undefined || before.day === last.day) return true
+  const expected = before.held + last.change
+  if (expected === last.held) return true
+  if (last.change < 0 ? last.held > before.held : last.change > 0 && last.held < before.held) return false
+  const [less = 0, more = 0] = [expected, last.held].map((amount) => Math.floor(amount / 100)).toSorted((a, b) => a - b)
+  return less <= 0 || (more < 90 * less && (more < 100 || !lacksDigit(more, less)))
+}
+
+const seen = { known: 0, doubted: 0, disbelieved: 0, ambiguous: 0, unknown: 0 }
 
 /** Reads a random form and compares its total with the model. */
 const checkForm = (seed: number) => {
@@ -123,6 +142,9 @@ const checkForm = (seed: number) => {
     if (most === 5 && amount === null && positions.some(({ transactions }) => !isPossible(transactions))) {
       seen.doubted += 1
       assert.lengthOf(doubts, 1, message)
+    } else if (amount === null && positions.some(({ transactions }) => !isBelievable(transactions))) {
+      seen.disbelieved += 1
+      assert.lengthOf(doubts, 1, message)
     } else assert.deepStrictEqual([amount, doubts], [sums[0], []], message)
     return
   }
@@ -139,6 +161,7 @@ describe("The number of shares in a random form", () => {
     for (let seed = 1; seed <= getInputCount(20_000); seed += 1) checkForm(seed)
     assert.isAbove(seen.known, getInputCount(20_000) / 2)
     assert.isBelow(seen.doubted, seen.known / 20)
+    assert.isBelow(seen.disbelieved, seen.known / 20)
     assert.isAbove(seen.ambiguous, seen.unknown)
     assert.isAbove(seen.unknown, 0)
   })
@@ -172,5 +195,43 @@ describe("A random form with one wrong date", () => {
   it("never has another amount than the true one without a doubt (decision 0100)", () => {
     const seeds = Array.from({ length: getInputCount(20_000) }, (_, seed) => seed)
     assert.isNotEmpty(seeds.filter(checkFormWithWrongDate))
+  })
+})
+
+/** Mistypes a number of at least three digits: a digit too many, a digit too few, or thousands. */
+const mistype = (choose: RandomChooser, amount: number) => {
+  const digits = String(amount)
+  const index = chooseBetween(choose, 0, digits.length - 1)
+  const [before, rest] = [digits.slice(0, index), digits.slice(index + 1)]
+  const [digit = ""] = digits.slice(index)
+  return Number(choose([`${digits}0`, before + digit + digit + rest, before + rest, digits.slice(0, -3)]))
+}
+
+/**
+ * Reads a random form whose last amount was mistyped and is alone on its day. Does nothing and returns false if the
+ * amount of the day before is not clear.
+ */
+const checkFormWithWrongAmount = (seed: number) => {
+  const choose = makeRandomChooser(seed)
+  const transactions = makeTransactions(choose, 100_000)
+  const [before, last] = transactions.slice(-2)
+  const truth = Math.floor((last?.held ?? 0) / 100)
+  const isClear = isPossible(transactions) && findEnds(transactions.slice(0, -1)).size === 1
+  if (before === undefined || last === undefined || before.day === last.day) return false
+  if (!isClear || truth < 1000) return false
+  const lines = [...transactions.slice(0, -1), { ...last, held: mistype(choose, truth) * 100 }]
+    .map((transaction) => writeTransaction(choose, "Common Stock", "", transaction))
+  const shares = list(choose, lines)
+  const { doubts, rows: [row] } = Result.getOrThrow(readFilingWithDoubts(writeForm({ shares }), "4", formIssuerCik))
+  const message = `seed ${seed}: ${shares.join("\n")}`
+  assert.isNull(row?.["common_shares_amount"], message)
+  assert.lengthOf(doubts, 1, message)
+  return true
+}
+
+describe("A random form with a wrong amount that is alone on the last day", () => {
+  it("never has this amount, and a doubt instead (decision 0100)", () => {
+    const seeds = Array.from({ length: getInputCount(20_000) }, (_, seed) => seed)
+    assert.isAbove(seeds.filter(checkFormWithWrongAmount).length, getInputCount(20_000) / 20)
   })
 })

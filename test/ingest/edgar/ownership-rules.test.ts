@@ -283,6 +283,49 @@ describe("The last transaction of a position", () => {
     assert.strictEqual(commonShares(...gap), "850")
   })
 
+  it("is unknown if it is alone on its day and contradicts the day before, which is said (decision 0100)", () => {
+    const reason = "does not fit the amounts of the days before"
+    const impossible = [
+      ["+10=900", "-100=5000"],
+      ["+10=900000", "-100=899"],
+      ["-10=900", "+100=850"],
+      ["-1200=7898", "+100=79980"],
+      ["-1200=61246", "-11773=494730"],
+      ["-1200=61246", "-11773=4973"],
+      ["-1200=61246", "+100=61346000"],
+    ]
+    for (const [before = "", last = ""] of impossible) {
+      const shares = [write(before, { date: "2026-02-17" }), write(last)]
+      for (const lines of [shares, shares.toReversed()]) {
+        const [[column, , published, found] = [], ...others] = doubtsOf({ shares: lines })
+        assert.deepStrictEqual([column, published, found, others], ["common_shares_amount", null, reason, []], last)
+        assert.isNull(commonShares(...lines), last)
+      }
+    }
+  })
+
+  it("may be alone on its day after transactions that are not reported (decision 0100)", () => {
+    const possible = [
+      // Acquired some shares, moved most of them into a trust, moved all of them, sold what was acquired before.
+      ["+10=900", "-100=850", "850"],
+      ["-10=20000", "-100=1050", "1050"],
+      ["-10=900000", "-100=0", "0"],
+      ["-10=900", "+100=1300", "1300"],
+      ["-10=900", "-1000=300", "300"],
+      // The direction is wrong, but the code is right.
+      ["-10=900", "+100=800", "800"],
+    ]
+    for (const [before = "", last = "", amount] of possible) {
+      const isMarkedWrong = last === "+100=800"
+      const shares = [write(before, { date: "2026-02-17" }), write(last, isMarkedWrong ? { code: "S" } : {})]
+      assert.strictEqual(commonShares(...shares), amount, last)
+      assert.deepStrictEqual(doubtsOf({ shares }), [])
+    }
+    // The first amount confirms the last one, so the one in between is wrong.
+    const days = [["-10=9000", "16"], ["-100=89000", "17"], ["-100=8800", "18"]] as const
+    assert.strictEqual(commonShares(...days.map(([line, day]) => write(line, { date: `2026-02-${day}` }))), "8800")
+  })
+
   it("is the last line if the lines do not state how many shares were traded (decision 0100)", () => {
     const date = "2026-02-19"
     assert.strictEqual(commonShares(trade({ held: "800", date }), trade({ held: "500", date })), "500")

@@ -6,6 +6,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { ingestPriceFile } from "../../../src/ingest/prices/PriceIngest.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
 import * as DayBars from "./DayBars.ts"
@@ -122,6 +123,43 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }
       yield* ingestBars(["AAA", "2026-06-02", 41])
       assert.isFalse(isFound(yield* readResults, "gap AAA 2026-06-03"))
+    }))
+
+  it.effect("gives the screener's price, market cap and gains from the same corrected or newer close (D44, D45)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      yield* storeListing("AAA", { outstanding: "1000", last_updated: "2026-03-01 10:00:00" })
+      yield* storeCount("AAA")
+      const readRow = sql`select price::int, market_cap::int, today_volume::int, gain_1_day::int from screener`.values
+      yield* ingestBars(["AAA", "2026-06-01", 5], ["AAA", "2026-06-02", 7])
+      assert.deepStrictEqual(yield* readRow, [[7, 7000, 100, 40]])
+      yield* sql`update daily_prices set close = 15 where date = '2026-06-02'`
+      yield* DayBars.ingestCorrections
+      assert.deepStrictEqual(yield* readRow, [[15, 15_000, 100, 200]])
+      assert.isTrue(isFound(yield* readResults, "float AAA 15000.00"))
+      // No volume is known for a day that only has a close.
+      yield* storeClose("AAA", "2026-06-03", 30)
+      yield* DayBars.ingestCorrections
+      assert.deepStrictEqual(yield* readRow, [[30, 30_000, null, 100]])
+      yield* ingestBars(["AAA", "2026-06-02", 7])
+      assert.deepStrictEqual(yield* readRow, [[30, 30_000, null, 329]])
+      yield* ingestBars(["AAA", "2026-06-03", 14])
+      assert.deepStrictEqual(yield* readRow, [[14, 14_000, 100, 100]])
+    }))
+
+  it.effect("fills the screener's rows that were stored before bars were ingested for other datasets (D44)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      // No other test has this symbol. Otherwise, the truncation of the tables would be noted as a change to it.
+      yield* storeListing("NEVER", { outstanding: "1000", last_updated: "2026-03-01 10:00:00" })
+      const file = yield* DayBars.writeBars(["NEVER", "2026-06-01", 5], ["NEVER", "2026-06-02", 7])
+      yield* ingestPriceFile(file, { allowEmpty: false, check: false, datasets: ["daily_prices"] })
+      yield* DayBars.ingestCorrections
+      const rows = yield* sql`select price::int, market_cap::int, gain_1_day::int from screener`.values
+      assert.deepStrictEqual(rows, [[7, 7000, 40]])
+      assert.deepStrictEqual(yield* sql`select from price_corrections`, [])
     }))
 
   it.effect("no longer applies a split if closes show later that another company had its symbol (D45)", () =>
@@ -284,6 +322,54 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         assert.deepStrictEqual(results, [expected ?? [], expected ?? []])
       }),
   )
+
+  it.effect.each(
+    [
+      ["six weeks", "2026-07-20", 10],
+      ["six weeks, with another ratio", "2026-07-20", 12],
+      ["three weeks, with another ratio", "2026-07-01", 12],
+    ] as const,
+  )(
+    "applies a split that was postponed by %s once bars show it (D44, D45)",
+    ([, day, ratio]) =>
+      Effect.gen(function* () {
+        const bars = listDays("2026-06-01", 40).map((date): DayBars.DayBar => ["AAA", date, date < day ? 1 : ratio])
+        const [before, since] = [bars.filter(([, date]) => date < day), bars.filter(([, date]) => date >= day)]
+        const [shown, others] = [since.slice(0, 1), [...before, ...since.slice(1)]]
+        const results: Array<ReadonlyArray<string>> = []
+        for (const files of [[before, since], [since, before], [others, shown]]) {
+          yield* DayBars.emptyTables
+          yield* storeSplit("AAA", "2026-06-10", 10, 1)
+          yield* storeSplit("AAA", day, ratio, 1)
+          yield* storeListing("AAA", { outstanding: "1000", last_updated: "2026-06-01 10:00:00" })
+          let reasons: ReadonlyArray<string> = []
+          for (const file of files) {
+            reasons = (yield* ingestBars(...file)).incompleteSymbols.map(({ reason }) => reason)
+            if (file === before && files[0] === before) assert.include(reasons.join(), "a split on 2026-06-10")
+          }
+          assert.deepStrictEqual(reasons, [])
+          results.push(yield* readResults)
+        }
+        const [found = []] = results
+        assert.isFalse(isFound(found, "gap"))
+        assert.isTrue(isFound(found, `screener AAA price ${ratio}.0000 cap 1000.00`), found.join())
+        for (const other of results) assert.deepStrictEqual(other, found)
+      }),
+  )
+
+  it.effect("does not take a split for postponed if bars show another one that is not recorded (D44, D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-10", 10, 1)
+      yield* storeSplit("AAA", "2026-07-20", 10, 1)
+      yield* storeListing("AAA", { outstanding: "1000", last_updated: "2026-06-01 10:00:00" })
+      const price = (date: string) => (date < "2026-06-25" ? 1 : 10) * (date < "2026-07-20" ? 1 : 10)
+      const { incompleteSymbols } = yield* ingestBars(
+        ...listDays("2026-06-01", 40).map((date): DayBars.DayBar => ["AAA", date, price(date)]),
+      )
+      assert.include(incompleteSymbols.map(({ reason }) => reason).join(), "a split on 2026-06-10")
+      assert.isTrue(isFound(yield* readResults, "screener AAA price 100.0000 cap gains"))
+    }))
 
   it.effect("applies two equal splits within a month if bars show both (D45)", () =>
     Effect.gen(function* () {

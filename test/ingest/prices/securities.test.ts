@@ -110,7 +110,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       const sql = yield* SqlClient.SqlClient
       const corrections: ReadonlyArray<readonly [string, Array<string>]> = [
         ["status = 'reverted'", []],
-        ["effective_date = '2026-06-15'", []],
+        // Within 30 days, the bars would show that the change is recorded for the wrong day.
+        ["effective_date = '2026-07-15'", []],
       ]
       for (const [correction, gaps] of corrections) {
         yield* DayBars.emptyTables
@@ -157,6 +158,51 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         yield* sql`update ticker_changes set effective_date = ${shown.slice(-10)}`
         assert.deepStrictEqual((yield* DayBars.ingestCorrections).misdated, [])
         assert.deepStrictEqual(yield* readNames, gaps)
+      }),
+  )
+
+  it.effect.each(
+    [
+      ["late", "2026-06-22", "NEW", "2026-06-15"],
+      ["late", "2026-07-09", "NEW", "2026-06-12"],
+      ["early", "2026-05-29", "OLD", "2026-06-03"],
+      ["early", "2026-05-12", "OLD", "2026-05-27"],
+    ] as const,
+  )(
+    "follows the bars if a change is recorded weeks too %s, on %s, with a split of %s on %s, and says so (D44, D45)",
+    ([, recorded, ticker, day]) =>
+      Effect.gen(function* () {
+        const days = listDays("2026-05-01", 60)
+        const tickerOn = (date: string) => date < "2026-06-10" ? "OLD" : "NEW"
+        const bars = days.map((date): DayBars.DayBar => [tickerOn(date), date, date < day ? 1 : 10])
+        for (const files of [[bars], [bars.slice(30), bars.slice(0, 30)]]) {
+          yield* DayBars.emptyTables
+          yield* storeChange("OLD", "NEW", recorded)
+          yield* storeSplit(ticker, day, 10, 1)
+          yield* storeListing("NEW", { outstanding: "30000", last_updated: "2026-05-01 10:00:00" })
+          const results = yield* Effect.forEach(files, (file) => ingestBars(...file))
+          const messages = results.flatMap(({ misdated }) => misdated).join("\n")
+          assert.include(messages, "bars show OLD until 2026-06-09 and NEW from 2026-06-10")
+          assert.deepStrictEqual((yield* readGaps).filter((row) => !row.endsWith(" 0.0000")), [])
+          assert.strictEqual(yield* readCap("NEW"), "30000.00")
+        }
+      }),
+  )
+
+  it.effect.each(
+    [
+      ["new symbol in the month before", "2026-07-03", ["NEW", "2026-05-20"]],
+      ["old symbol in the month after", "2026-05-20", ["OLD", "2026-07-01"]],
+    ] as const,
+  )(
+    "does not move a change by weeks if another company may have used the %s (D45)",
+    ([, recorded, [ticker, day]]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        yield* storeChange("OLD", "NEW", recorded)
+        const bars = listDays("2026-06-05", 10).map((date) => [date < "2026-06-10" ? "OLD" : "NEW", date, 10] as const)
+        assert.lengthOf((yield* ingestBars(...bars)).misdated, 1)
+        assert.deepStrictEqual((yield* ingestBars(...bars, [ticker, day, 50])).misdated, [])
       }),
   )
 
@@ -562,6 +608,40 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       yield* ingestBars(["AAA", "2026-06-25", 10])
       assert.strictEqual(yield* readCap("AAA"), "30000.00")
     }))
+
+  it.effect.each(
+    [
+      ["the new symbol before the change", "NEW", "2026-05-06", "2026-05-05"],
+      ["the former symbol after the change", "OLD", "2026-06-22", "2026-06-01"],
+    ] as const,
+  )(
+    "dates a count by a filing that is listed under %s, unless another company had the symbol (D38, D44)",
+    ([, ticker, filed_at, reported_date]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* DayBars.emptyTables
+        yield* storeChange("OLD", "NEW", "2026-06-20")
+        yield* storeSplit("OLD", "2026-06-10", 10, 1)
+        // The split may be in the count if it took place between the date and the filing.
+        const isUndecided = filed_at > "2026-06-10"
+        yield* storeFiling(ticker, filed_at, { reported_date, outstanding_shares: "30000" })
+        yield* storeListing("NEW", { outstanding: "30000", cik: "0000000001", last_updated: "2026-06-25 10:00:00" })
+        const cap = isUndecided ? null : "30000.00"
+        yield* ingestBars(["NEW", "2026-06-25", 10])
+        assert.strictEqual(yield* readCap("NEW"), cap)
+        yield* insertRows("daily_prices", { ticker, date: ticker === "NEW" ? "2026-05-20" : "2026-06-24", close: "3" })
+        yield* DayBars.ingestCorrections
+        assert.strictEqual(yield* readCap("NEW"), "300000.00")
+        // The CIK shows which company has filed, even if another one had the symbol around that day.
+        yield* sql`update historical_float_pro set cik = '0000000001'`
+        yield* DayBars.ingestCorrections
+        assert.strictEqual(yield* readCap("NEW"), cap)
+        yield* sql`delete from daily_prices where close = 3`
+        yield* sql`update historical_float_pro set cik = '0000000002'`
+        yield* DayBars.ingestCorrections
+        assert.strictEqual(yield* readCap("NEW"), "300000.00")
+      }),
+  )
 
   it.effect("has no market cap if a split may be that of a company in an ambiguous history (D45)", () =>
     Effect.gen(function* () {

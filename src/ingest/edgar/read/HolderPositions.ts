@@ -92,6 +92,12 @@ const findDates = (lines: Lines) => lines.flatMap(({ date }) => date ?? [])
 /** Returns the number of securities held before the transaction, or null if unknown. */
 const getHeldBefore = ({ change, held }: HoldingLine) => change === null || held === null ? null : held - change
 
+/** Returns the amount held after each of the lines if it is the same for all of them. */
+const findOnlyAmount = (lines: Lines): bigint | undefined => {
+  const [amount = null, ...others] = new Set(lines.map(({ held }) => held))
+  return amount === null || others.length > 0 ? undefined : amount
+}
+
 const isNear = (amount: bigint, other: bigint, tolerance: bigint) =>
   amount - other <= tolerance && other - amount <= tolerance
 
@@ -269,6 +275,26 @@ const findLastLinesAgainstDates = (lines: Lines, days: ReadonlyArray<Lines>): Li
   ]
 }
 
+/** Splits the lines of a position, given in document order, into days, oldest first. */
+const splitIntoDays = (lines: Lines): ReadonlyArray<Lines> => {
+  const ordered = isNewestFirst(lines) ? lines.toReversed() : lines
+  // If any date is unknown, all lines are treated as if they were from the same day.
+  return ordered.some(({ date }) => date === null)
+    ? [ordered]
+    : Array.from(Map.groupBy(ordered, ({ date }) => date ?? "")).toSorted(([a], [b]) => a < b ? -1 : 1)
+      .map(([, linesOfDay]) => linesOfDay)
+}
+
+/**
+ * Returns, for each day, the lines that may be its last transaction (`findLastLinesOfDay`). Each day begins with the
+ * amount that the previous day ended with, if that amount is unambiguous.
+ */
+const findLastLinesOfDays = (days: ReadonlyArray<Lines>) => {
+  const ends: Array<Lines> = []
+  for (const linesOfDay of days) ends.push(findLastLinesOfDay(linesOfDay, findOnlyAmount(ends.at(-1) ?? [])))
+  return ends
+}
+
 /**
  * Returns the lines that may be the last transaction of a position. `lines` are the position's lines in document order.
  * Only lines with the latest date are considered. If there are several, their amounts show which one is last; if these
@@ -277,17 +303,64 @@ const findLastLinesAgainstDates = (lines: Lines, days: ReadonlyArray<Lines>): Li
  * securities than are held afterwards.
  */
 export const findLastLines = (lines: Lines): Lines => {
-  const ordered = isNewestFirst(lines) ? lines.toReversed() : lines
-  // If any date is unknown, all lines are treated as if they were from the same day.
-  const days = ordered.some(({ date }) => date === null)
-    ? [ordered]
-    : Array.from(Map.groupBy(ordered, ({ date }) => date ?? "")).toSorted(([a], [b]) => a < b ? -1 : 1)
-      .map(([, linesOfDay]) => linesOfDay)
+  const days = splitIntoDays(lines)
   if (days.some(addTooMuch)) return []
-  // Each day begins with the amount that the previous day ended with, if that amount is unambiguous.
-  const last = days.reduce<Lines>((lastOfPreviousDay, linesOfDay) => {
-    const [start = null, ...others] = new Set(lastOfPreviousDay.map(({ held }) => held))
-    return findLastLinesOfDay(linesOfDay, start === null || others.length > 0 ? undefined : start)
-  }, [])
+  const last = findLastLinesOfDays(days).at(-1) ?? []
   return days.length > 1 ? [...last, ...findLastLinesAgainstDates(lines, days)] : last
+}
+
+/** Two amounts that differ at least by this factor are not both right, unless a transaction explains it. */
+const maxFactor = 90n
+
+/** An amount with fewer digits may contain the digits of another one by chance. */
+const minDigits = 3
+
+/** Returns whether leaving out one digit of a number gives the other number, as in 1200 for 120 or 1,234 for 134. */
+const lacksOneDigit = (long: bigint, short: bigint) => {
+  const digits = String(long)
+  return digits.length >= minDigits &&
+    Array.from(digits, (_, index) => BigInt(`${digits.slice(0, index)}${digits.slice(index + 1)}`)).includes(short)
+}
+
+/**
+ * Returns whether a position cannot have had these two amounts one after the other. `change` is the number of
+ * securities that the transaction in between added. Transactions that need not be reported may explain a difference,
+ * but not that there are more securities after a sale, or fewer after an acquisition. Nor do they explain that the
+ * amount looks like the expected one with a typing error: a digit too many or too few, or another unit, such as
+ * thousands.
+ */
+const isImpossible = (before: bigint, change: bigint, after: bigint) => {
+  const expected = before + change
+  if (isNear(after, expected, unitsPerShare)) return false
+  if (change < 0n && after > before || change > 0n && after < before) return true
+  const [less, more] = [expected / unitsPerShare, after / unitsPerShare].toSorted((a, b) => a < b ? -1 : 1)
+  return less !== undefined && more !== undefined && less > 0n &&
+    (more >= less * maxFactor || lacksOneDigit(more, less))
+}
+
+/**
+ * Returns whether the amount after the last transaction of a position contradicts the amounts of earlier days, so that
+ * one of them is wrong (`isImpossible`). `lines` are the position's lines in document order. Other transactions on the
+ * last day would confirm or contradict the amount (`findLastLines`), so this only concerns a transaction that is alone
+ * on its day. An amount that follows from any earlier day is confirmed by it.
+ */
+export const contradictsEarlierDays = (lines: Lines): boolean => {
+  const days = splitIntoDays(lines)
+  const [line, ...others] = days.at(-1) ?? []
+  if (days.length < 2 || line === undefined || line.held === null || others.length > 0) return false
+  const { held } = line
+  const ends = findLastLinesOfDays(days.slice(0, -1)).map(findOnlyAmount)
+  const before = ends.at(-1)
+  if (before === undefined) return false
+  // Some filers state the wrong direction. The amount is believed if either direction explains it.
+  return (["change", "impliedChange"] as const).every((change) => {
+    let total: bigint | null = 0n
+    for (const [index, end] of Array.from(ends.entries()).toReversed()) {
+      for (const later of days[index + 1] ?? []) {
+        total = total === null || later[change] === null ? null : total + later[change]
+      }
+      if (total !== null && end !== undefined && isNear(end + total, held, unitsPerShare)) return false
+    }
+    return line[change] !== null && isImpossible(before, line[change], held)
+  })
 }

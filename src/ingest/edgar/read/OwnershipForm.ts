@@ -4,7 +4,7 @@
  */
 import { Record, Result } from "effect"
 import { describeStated } from "./Doubt.ts"
-import { findLastLines, findPositions, type HoldingLine } from "./HolderPositions.ts"
+import { contradictsEarlierDays, findLastLines, findPositions, type HoldingLine } from "./HolderPositions.ts"
 import { readNatureOfOwnership } from "./NatureOfOwnership.ts"
 import {
   findDoubts,
@@ -207,13 +207,16 @@ type GetAmount = (line: HoldingLine) => bigint | null
 
 /**
  * Returns the amount of a position after its last transaction. It is unknown if the lines do not show which transaction
- * was the last.
+ * was the last, or if the amount cannot be right.
  */
 const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<bigint> => {
   const last = findLastLines(position)
   if (last.length === 0) return makeUnknown({ read: "", reason: "is less than a transaction added" })
   const [amount = null, ...others] = new Set(last.map(getAmount))
   if (others.length > 0) return makeUnknown({ read: "", reason: "has transactions whose order is unclear" })
+  if (contradictsEarlierDays(position)) {
+    return makeUnknown({ read: "", reason: "does not fit the amounts of the days before" })
+  }
   const problem = amount === null ? last.find(({ problem }) => problem !== undefined)?.problem : undefined
   return { value: amount, problem }
 }

@@ -132,7 +132,7 @@ const readSharesPerReceipt = Effect.fnUntraced(
 /**
  * Reads the splits of the company's security and the stored closing prices for the dates of its public floats
  * (`floats`). A close is used only if the company had the symbol on that date and no other company can have had it
- * (D32, D45). A bar in `price_periods` takes precedence over a close in `daily_prices`.
+ * (D32, D45).
  *
  * If the security is a depositary receipt, the counts are numbers of ordinary shares, so each close is divided by the
  * number of shares per receipt. A split of the receipts may change that number, so only closes since the last split are
@@ -165,18 +165,13 @@ export const readKnownPrices = Effect.fnUntraced(
     // which assigns it to the company.
     const closes = days.length === 0 ? [] : yield* decodeCloses(sql`
       with ${periods}
-      select wanted.day::text, wanted.ticker, coalesce(bar.close, priced.close)::float8 as close
+      select wanted.day::text, wanted.ticker, known.close::float8
       from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
         join periods as period on period.ticker = wanted.ticker and day >= starts and day < ends and (
           security in (select security from current_security)
           or not is_linked and starts = '-infinity' and ends = 'infinity'
         )
-        left join lateral (
-          select close from price_periods as bar
-          where bar.ticker = wanted.ticker and bar.date = day and bar.period in ('regular', 'day')
-          order by bar.period limit 1
-        ) as bar on true
-        left join daily_prices as priced on priced.ticker = wanted.ticker and priced.date = day
+        cross join lateral find_close(wanted.ticker, day) as known
     `)
     const makeCloses = (chosen: typeof closes, sharesPerUnit: number) =>
       new Map(chosen.flatMap(({ close, day }) => close === null ? [] : [[day, close / sharesPerUnit]]))
