@@ -286,14 +286,24 @@ const restate = (
   const isNear = ({ day }: KnownSplit) =>
     [...(decided.has(day) ? [] : [end, filed]), ...(decidedThere.has(day) ? [] : days)]
       .some((other) => Math.abs(countDays(day, other)) <= maxSplitDelay)
-  const [first = val, ...others] = [splits, splits.filter((split) => !isNear(split))].flatMap((known) =>
+  const restateWith = (known: ReadonlyArray<KnownSplit>) =>
     [end, filed].flatMap((from) =>
-      days.map((to) =>
-        val * (findFactorBetween(known, { day: from, decided }, { day: to, decided: decidedThere }) ?? 1)
-      )
+      days.map((to) => {
+        const factor = findFactorBetween(known, { day: from, decided }, { day: to, decided: decidedThere })
+        return { from, to, factor: factor ?? 1 }
+      })
     )
-  )
-  return [first, ...others]
+  const others = splits.filter((split) => !isNear(split))
+  // The splits near one of the dates may be on either side of it.
+  const inBetween = splits.filter(isNear).reduce((product, { ratio }) => product * (ratio ?? 1), 1)
+  const [first = val, ...rest] = [
+    ...restateWith(splits).map(({ factor }) => factor * val),
+    ...restateWith(others).flatMap(({ factor, from, to }) => {
+      const all = from <= to ? factor * inBetween : factor / inBetween
+      return [factor * val, all * val]
+    }),
+  ]
+  return [first, ...rest]
 }
 
 /** A known split around the date of a count and its filing. */
