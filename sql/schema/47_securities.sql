@@ -563,7 +563,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   covered as materialized (
     select counted.*, cover_cik, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
         when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) then false
-        when jsonb_array_length(cover -> 'classes') > 1 or (cover ->> 'hasClasses')::boolean then true
+        when (cover ->> 'hasClasses')::boolean or exists (
+            select from public.edgar_instances as stated
+            where stated.cik = cover_cik and jsonb_array_length(stated.cover -> 'classes') > 1
+          ) then true
         -- A balance sheet states the total for all classes. A filing's count comes from its balance sheet only if its
         -- cover page has none.
         else exists (

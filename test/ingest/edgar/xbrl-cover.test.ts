@@ -6,7 +6,7 @@ import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/rea
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { listSources, makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { type Decisions, formatDoubtKey } from "../../../src/ingest/edgar/read/Doubt.ts"
-import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
+import { assessCounts, type KnownSplit } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import { addInstanceCounts } from "../../../src/ingest/edgar/store/InstanceCounts.ts"
 import { ciks, submissionsOf } from "./Recordings.ts"
 import { alphabetClasses, alphabetListings, type MadeCount, type MadeInstance, makeInstance } from "./Instances.ts"
@@ -82,7 +82,7 @@ describe("The cover of an instance", () => {
     const text = makeInstance({ cik, counts: [...two, { member: "acme:ClassHMember", shares: 0 }] })
       .replaceAll(/(<\/?)(xbrl|context|entity|identifier|segment|period|instant|unit|measure)(?=[\s>])/g, "$1x:$2")
       .replace("xmlns=", "xmlns:x=")
-    assert.deepStrictEqual(Result.getOrThrow(decode(text))?.classes.map(({ shares }) => shares), [300, 20, 0])
+    assert.deepStrictEqual(Result.getOrThrow(decode(text))?.classes.map(({ shares }) => shares), [300, 20])
   })
 
   it("has one count if one is stated for all shares, and that is used as is", () => {
@@ -287,8 +287,9 @@ describe("The cover of an instance", () => {
    */
   const assess = (
     reports: ReadonlyArray<readonly [number, number | undefined]>,
-    { balances = [], decisions, lastMembers = [classA, classB], symbols = [null, null], tickers = [] }: {
+    { balances = [], decisions, lastMembers = [classA, classB], splits = [], symbols = [null, null], tickers = [] }: {
       readonly balances?: ReadonlyArray<number>
+      readonly splits?: ReadonlyArray<KnownSplit>
       readonly decisions?: Decisions
       /** The members in the last report. Those in the others are `classA` and `classB`. */
       readonly lastMembers?: ReadonlyArray<string>
@@ -317,7 +318,7 @@ describe("The cover of an instance", () => {
       return val === undefined ? [] : [{ accn: accession, end: reportDate, filed: filingDate, form, path, val }]
     })
     const facts = { ...addInstanceCounts(makeEmptyFacts(cik), filings, instances), balanceSheetCounts }
-    const { counts, current } = assessCounts({ facts, filings, decisions, tickers })
+    const { counts, current } = assessCounts({ facts, filings, decisions, splits, tickers })
     return {
       current: typeof current === "string" ? current : current.val,
       reasons: counts.map(({ reasons }) => reasons),
@@ -391,11 +392,29 @@ describe("The cover of an instance", () => {
     assert.strictEqual(assess([[80_000_000, 20_000_000], [100_000_000, undefined]], renamed).current, 100_000_000)
   })
 
-  it("may state that a class has no shares left, or more in all if a class has fewer (decision 0103)", () => {
-    for (const balances of [[], [88_325_742, 87_974_571]]) {
-      const { current, reasons } = assess([[88_325_742, 0], [87_974_571, 0]], { balances })
-      assert.deepStrictEqual({ current, reasons }, { current: 87_974_571, reasons: [[], []] })
-    }
+  it("with the same error as one that an operator has corrected is an error, too (decision 0103)", () => {
+    const reports = [[50_000, 10_000_000], [50_100, 10_000_000], [50_200_000, 10_000_000]] as const
+    const decisions = assess(reports.slice(0, 1)).correct(0, "60000000")
+    const { current, reasons } = assess(reports, { decisions })
+    assert.deepStrictEqual(reasons, [[], ["is like a number that an operator has corrected"], []])
+    assert.strictEqual(current, 60_200_000)
+    assert.strictEqual(assess(reports.slice(0, 2), { decisions }).current, 60_000_000)
+  })
+
+  it("is compared class by class across a split (D44)", () => {
+    const splits = [{ day: "2026-03-15", ratio: 1 / 20 }]
+    const assessSecond = (a: number, b: number) => assess([[80_000_000, 10_000_000], [a, b]], { splits }).current
+    assert.strictEqual(assessSecond(4_000_000, 500_000), 4_500_000)
+    assert.strictEqual(assessSecond(4_000_000, 500), 90_000_000, "a class in thousands")
+    assert.strictEqual(assessSecond(40_000_000, 500_000), "doubtful", "a digit too many")
+  })
+
+  it("for one class is compared with its balance sheet as closely as a sum (decision 0103)", () => {
+    const [reasons] = assess([[80_000_000, undefined]], { balances: [101_000_000] }).reasons
+    assert.deepStrictEqual(reasons, ["differs from 101000000 on the balance sheet of 2026-01-30"])
+  })
+
+  it("may state more shares in all although a class has fewer (decision 0103)", () => {
     assert.deepStrictEqual(assess([[80_000_000, 57_000_000], [170_000_000, 3_000_000]]).reasons, [[], []])
   })
 

@@ -32,8 +32,14 @@ const maxCountRatio = 8
  */
 const maxRatioInFiling = 3
 
-/** As `maxRatioInFiling`, if the cover page states the classes, because a wrong class changes the sum only a little. */
+/**
+ * As `maxRatioInFiling`, if the cover page states classes, because a wrong or forgotten class changes the sum only a
+ * little.
+ */
 const maxRatioOfSum = 1.25
+
+/** The largest factor between a number that an operator has corrected and another one with the same error. */
+const maxRatioOfErrors = 1.1
 
 /** The largest number of days between the dates of a cover page and of a balance sheet that are compared closely. */
 const maxDaysInFiling = 100
@@ -439,6 +445,14 @@ const hasClassError = (a: CompanyFact, b: CompanyFact) =>
       (a.val - b.val) * Math.sign(difference) >= Math.abs(difference) / 2
   })
 
+/** Returns the count with another number of shares, and each class changed by the same factor. */
+const changeCount = (fact: CompanyFact, val: number): CompanyFact => {
+  const shares = fact.instance?.shares
+  if (fact.instance === undefined || shares === undefined) return { ...fact, val }
+  const changed = Array.from(shares, ([name, one]) => [name, { ...one, shares: one.shares * val / fact.val }] as const)
+  return { ...fact, val, instance: { ...fact.instance, shares: new Map(changed) } }
+}
+
 /** A class that a cover page lacks although the one before states it. */
 interface MissingClass extends ClassShares {
   /** Whether the symbol of the class is still one of the company's, so that the class was only forgotten. */
@@ -511,20 +525,24 @@ const makeComparison = (
     })
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
-    !hasClassInThousandsOf(a, b) && !hasClassInThousandsOf(b, a) && !hasClassError(a, b) &&
     findMissingClass(a, b, { splits, tickers }) === undefined &&
-    restateFor(a, b).some((val) => isSimilar(val, b.val, a.val === b.val ? 1 : ratio))
+    restateFor(a, b).some((val) => {
+      const restated = changeCount(a, val)
+      return !hasClassInThousandsOf(restated, b) && !hasClassInThousandsOf(b, restated) &&
+        !hasClassError(restated, b) && isSimilar(val, b.val, a.val === b.val ? 1 : ratio)
+    })
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
-    hasClassInThousandsOf(small, large) || (!isAlike(small, large) &&
-      restateFor(small, large).some((val) => isInThousandsOf(val, large.val)))
+    !isAlike(small, large) &&
+    restateFor(small, large).some((val) =>
+      isInThousandsOf(val, large.val) || hasClassInThousandsOf(changeCount(small, val), large)
+    )
   const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
   const agreesWithBalance = (cover: CompanyFact, balance: CompanyFact) => {
     const isClose = Math.abs(countDays(balance.end, cover.end)) <= maxDaysInFiling &&
       findSplitFactor(splits, balance.end, cover.filed) !== undefined
-    const ratio = cover.instance?.shares !== undefined && cover.instance.shares.size > 1
-      ? maxRatioOfSum
-      : maxRatioInFiling
+    const names = Array.from(cover.instance?.shares?.keys() ?? [])
+    const ratio = names.some((name) => name !== "") ? maxRatioOfSum : maxRatioInFiling
     return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
   }
   return {
@@ -570,6 +588,8 @@ class CountDoubts {
    * contradiction is then no reason to doubt them.
    */
   readonly repeated = new Set<CompanyFact>()
+  /** Counts that repeat an error that an operator has corrected. */
+  readonly knownErrors = new Set<CompanyFact>()
   /** The newest reliable count. */
   reliable: CompanyFact | undefined
   /** Whether a count newer than `reliable` is unconfirmed but may be right, so that the current count is uncertain. */
@@ -586,7 +606,7 @@ interface SeriesEvidence {
   readonly countOwnReasons: (fact: CompanyFact) => number
   readonly isPlaceholder: (fact: CompanyFact) => boolean
   readonly isDecided: (fact: CompanyFact) => boolean
-  /** Returns whether the count has a number that an operator has replaced in another document of the company. */
+  /** Returns whether the count is like one that an operator has replaced in another document of the company. */
   readonly isKnownError: (fact: CompanyFact) => boolean
   readonly comparison: CountComparison
 }
@@ -758,6 +778,7 @@ const compareSeries = (
       // Such a count is marked but never becomes reliable, however often it is repeated. A placeholder is accepted only
       // as the first count.
       if (reliable !== undefined) markJumps(date, reliable)
+      if (isKnownError(newest)) doubts.knownErrors.add(newest)
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
     } else if (reliable === undefined && sameError !== undefined) {
@@ -1076,9 +1097,11 @@ const listCountReasons = (
   const contradictsBalance = balance !== undefined && balance !== shownBy && !doubts.repeated.has(fact) &&
     !comparison.agreesWithBalance(fact, balance)
   return [
-    // A unit error explains the jump, so it is the only reason of the two.
+    // A unit error or a known error explains the jump, so only one of them is a reason.
     ...(shownBy !== undefined
       ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
+      : doubts.knownErrors.has(fact) && jumpFrom === undefined
+      ? ["is like a number that an operator has corrected"]
       : jumpFrom !== undefined
       ? [
         missing !== undefined
@@ -1236,13 +1259,18 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       .map((count) => [count.accn, count]),
   )
 
-  const replaced = new Set(
-    [...counts, ...balances].flatMap((fact) => {
-      const settled = decided.get(fact)
-      return settled === undefined || settled.decision.isConfirmed ? [] : [Number(settled.read)]
-    }),
-  )
-  const isKnownError = (fact: CompanyFact) => replaced.has(fact.val) && !isDecided(fact)
+  const replaced = [...counts, ...balances].flatMap((fact) => {
+    const settled = decided.get(fact)
+    return settled === undefined || settled.decision.isConfirmed
+      ? []
+      : [{ error: Number(settled.read), right: settled.decision.value === null ? undefined : fact.val }]
+  })
+  const isKnownError = (fact: CompanyFact) =>
+    !isDecided(fact) && replaced.some(({ error, right }) =>
+      fact.val === error ||
+      (right !== undefined && isSimilar(fact.val, error, maxRatioOfErrors) &&
+        !isSimilar(fact.val, right, maxRatioOfSum))
+    )
   const baseEvidence = { balances: balanceByFiling, isDecided, isKnownError, isPlaceholder }
   const unpriced = compareSeries(knownCounts, {
     ...baseEvidence,

@@ -346,7 +346,9 @@ const selectClasses = (
     ? added.find(({ shares }) => shares * 2 === sumShares(added))
     : undefined
   const others = readCounts(chosen.others).filter(({ shares }) => shares > 0)
-  return { date, classes: added.filter((one) => one !== hiddenTotal), ...(others.length > 0 && { others }) }
+  const classes = added.filter((one) => one !== hiddenTotal)
+  const withShares = classes.filter(({ shares }) => shares > 0)
+  return { date, classes: withShares.length > 0 ? withShares : classes, ...(others.length > 0 && { others }) }
 }
 
 /**

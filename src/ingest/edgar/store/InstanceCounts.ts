@@ -53,12 +53,12 @@ const describeClasses = (classes: CoverCounts["classes"]) =>
   ).join("; ")
 
 /**
- * Returns the classes that have shares, by what identifies them: `us-gaap:CommonClassAMember` and
+ * Returns the classes by what identifies them: `us-gaap:CommonClassAMember` and
  * `acme:AcmeClassACommonStockMember` are the same class in two filings.
  */
 const listClasses = (classes: CoverCounts["classes"]): ReadonlyMap<string, ClassShares> | undefined => {
   const named = classes.flatMap(({ member, shares, symbol }) =>
-    member === null || shares === 0 ? [] : [{ member, name: describeClass(member), shares, symbol }]
+    member === null ? [] : [{ member, name: describeClass(member), shares, symbol }]
   )
   const readKey = ({ member }: { readonly member: string }) => readClassName(member.replace(/^.*:/, "")).shortIdentity
   const areUnique = new Set(named.map(readKey)).size === named.length
