@@ -147,9 +147,12 @@ begin
     from public.%I where ticker = $1$sql$, dataset)
   into is_present, target_owner using new_symbol;
   if is_present and target_owner <> company then
-    -- The row under the new symbol is another company's. If the SEC's list assigns the symbol to that company, its row
-    -- stays, and the row under the old symbol is deleted. Otherwise, the other company's row is deleted.
-    if exists (select from public.edgar_companies where cik = target_owner and new_symbol = any (tickers)) then
+    -- The row under the new symbol is another company's. If the SEC's newest list assigns the symbol to that company,
+    -- its row stays, and the row under the old symbol is deleted. Otherwise, the other company's row is deleted.
+    if exists (
+      select from public.edgar_companies where cik = target_owner and new_symbol = any (tickers)
+        and listed_on = (select max(listed_on) from public.edgar_companies)
+    ) then
       execute format('delete from public.%I where ticker = $1', dataset) using old_symbol;
       return;
     end if;

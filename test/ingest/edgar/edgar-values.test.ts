@@ -35,7 +35,7 @@ const makeFacts = ({ cik }: Stub.ListedCompany, counts: ReadonlyArray<MadeFact>)
   }),
 })
 
-/** Starts a stub of the SEC without companies. `ingest` runs the command for ACME and asserts success. */
+/** Starts a stub of the SEC without companies. `ingest` runs the command for a symbol and asserts success. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
@@ -58,9 +58,9 @@ const startMarket = Effect.gen(function* () {
     stub.responses.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, facts ?? Stub.missingSubmissionsResponse)
   }
 
-  const ingest = Effect.fnUntraced(function* (since = "2020-01-01") {
+  const ingest = Effect.fnUntraced(function* (since = "2020-01-01", ticker = "ACME") {
     const before = stub.requests.length
-    const options = ["ingest", "edgar", "--tickers", "ACME", "--since", since]
+    const options = ["ingest", "edgar", "--tickers", ticker, "--since", since]
     const { code, err } = yield* runCommandInProcess(options, environment)
     assert.strictEqual(code, 0, err)
     return stub.requests.slice(before).map(({ path }) => path)
@@ -190,13 +190,57 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
         yield* ingest(since)
         yield* sql`update float_outstanding set "float" = 40000000, market_cap = 500000000`
         yield* sql`update screener set market_cap = 500000000`
-        publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form: "S-1" }], facts)
+        // An old notice of a succession says nothing about this symbol.
+        publish(holding, [
+          { ...quarter(2, "2026-05-15", 0).filing, form: "S-1" },
+          { ...quarter(3, "2012-05-15", 0).filing, form: "8-K12G3" },
+        ], facts)
         yield* ingest(since)
         const { floats, screener } = yield* readRows
         const company = "Acme Holdings Corp."
         assert.deepStrictEqual(floats, facts === undefined ? [] : [{ company, outstanding: null, float: null }])
         assert.deepStrictEqual(screener, [{ company, outstanding: null, market_cap: null }])
       }
+    })))
+
+  it.effect("is not that of the company before, if only its CIK in the screener tells whose it was (D32)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const may = quarter(1, subtractDays(yield* todayInNewYork, 90), 50_000_000)
+      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+      yield* ingest()
+      yield* sql`update float_outstanding set source = array['https://vendor.example/acme'], "float" = 40000000`
+      yield* sql`update screener set source = array['https://vendor.example/acme']`
+      publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form: "S-1" }], undefined)
+      yield* ingest()
+      assert.isUndefined(yield* readCounts)
+      const rows = yield* sql`select company, outstanding from screener`
+      assert.deepStrictEqual(rows, [{ company: "Acme Holdings Corp.", outstanding: null }])
+    })))
+
+  it.effect("stays under a symbol that the newest list gives to another company (D32)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, stub } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const [may, june] = [quarter(1, "2026-05-15", 50_000_000), quarter(2, "2026-06-15", 51_000_000)]
+      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+      yield* ingest()
+      const ofHolding = quarter(3, "2026-06-01", 12_000_000)
+      publish(holding, [ofHolding.filing], makeFacts(holding, [ofHolding.fact]))
+      yield* ingest()
+      const counts = ["Acme Holdings Corp.", "12000000", "2026-06-01", "2026-06-01", "12000000"]
+      assert.deepStrictEqual(yield* readCounts, counts)
+      // The stored symbol of the first company changes only when several lists have confirmed it.
+      const renamed = { ...acme, tickers: ["XXX"] }
+      publish(renamed, [june.filing, may.filing], makeFacts(acme, [may.fact, june.fact]))
+      const list = Stub.makeTickerList([holding, renamed], "Fri, 12 Jun 2026 11:00:00 GMT")
+      stub.responses.set(Stub.tickerListPath, list)
+      yield* ingest("2019-01-01", "XXX")
+      assert.deepStrictEqual(yield* readCounts, counts)
+      const history =
+        yield* sql`select outstanding_shares::int as count from historical_float_pro where cik = ${acme.cik}`
+      assert.includeDeepMembers(Array.from(history), [{ count: 51_000_000 }])
     })))
 })
 

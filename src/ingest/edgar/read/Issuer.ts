@@ -9,6 +9,11 @@ export interface Issuer {
    * units, and warrants.
    */
   readonly tickers: ReadonlyArray<string>
+  /**
+   * Whether the SEC's newest list gives `ticker` to another company. Until several lists confirm this, the company keeps
+   * the symbol, but its current rows are not written, because those under the symbol may be the other company's.
+   */
+  readonly isListedForOther?: boolean
   readonly name: string
   /** The exchange name that the SEC uses, such as `Nasdaq`, `NYSE`, or `OTC`. */
   readonly exchange: string | null

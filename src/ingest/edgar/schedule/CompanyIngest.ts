@@ -688,7 +688,8 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
   const issuer = { ...context.issuer, exchange: context.issuer.exchange ?? stored.exchange }
   const submissions = { ...filingList, sicDescription: filingList.sicDescription ?? stored.industry }
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
-    if (datasets.has(name)) visit.rows.set(name, rows)
+    const isCurrent = name === "screener" || name === "float_outstanding"
+    if (datasets.has(name) && !(isCurrent && issuer.isListedForOther === true)) visit.rows.set(name, rows)
   }
   const isReceipt = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
   const prices = yield* readKnownPrices(issuer, facts?.floats ?? [], isReceipt)
@@ -700,7 +701,13 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
     decisions: visit.decisions,
   })
   const { cik, ticker } = issuer
-  visit.assessed.push({ cik, ticker, isInherited: stored.isInherited, ...prices, ...describeCurrentCount(assessment) })
+  visit.assessed.push({
+    cik,
+    ticker,
+    isInherited: stored.isInherited || issuer.isListedForOther === true,
+    ...prices,
+    ...describeCurrentCount(assessment),
+  })
   const countOfScreener = makeCurrentCount(issuer, assessment, stored.screener)
   add("screener", makeScreenerRows(issuer, submissions, countOfScreener, stored.screenerUpdated))
   if (read !== undefined) {

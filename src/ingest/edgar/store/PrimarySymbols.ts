@@ -151,6 +151,7 @@ const readCopyDays = Effect.gen(function* () {
  *
  * - `issuers`: the listed companies, in list order, each with the current symbol of its primary security;
  * - `companies`: the same companies by CIK, in the form to be stored;
+ * - `owners`: the CIK of the company to which the list gives each symbol;
  * - `stored`: the companies currently stored, by CIK;
  * - `delisted`: the CIKs of stored companies whose securities no longer trade;
  * - `contested`: the symbols that the list assigns to several companies.
@@ -164,6 +165,7 @@ export const assignSymbols = Effect.fnUntraced(function* (listRows: ReadonlyArra
   )
   const listed = groupTickersByIssuer(list)
   const exchanges = new Map(list.map(({ exchange, ticker }) => [ticker, exchange]))
+  const owners = new Map(list.map(({ cik, ticker }) => [ticker, cik]))
   const companies = new Map(
     Array.from(listed, ([cik, issuer]) => [cik, updateCompanySymbols(stored.get(cik), issuer, day, copyDays)]),
   )
@@ -182,7 +184,7 @@ export const assignSymbols = Effect.fnUntraced(function* (listRows: ReadonlyArra
   const notices = yield* findDelistingNotices(absent)
   const delisted = absent.filter(({ cik, listed_on }) => notices.has(cik) || isRemovedFromList(listed_on, copyDays))
     .map(({ cik }) => cik)
-  return { issuers, companies, stored, delisted, contested }
+  return { issuers, companies, owners, stored, delisted, contested }
 })
 
 /** The result of comparing the ticker list with the stored companies. */
@@ -255,7 +257,9 @@ export const addSymbolPeriods = Effect.fnUntraced(
     )
     return chosen.map((issuer): Issuer => {
       const known = periods.get(issuer.cik) ?? []
-      return { ...issuer, ticker: known.at(-1)?.ticker ?? issuer.ticker, periods: known }
+      const ticker = known.at(-1)?.ticker ?? issuer.ticker
+      const isListedForOther = (assignment.owners.get(ticker) ?? issuer.cik) !== issuer.cik
+      return { ...issuer, ticker, periods: known, isListedForOther }
     })
   },
 )

@@ -6,7 +6,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
-import { todayInChicago, todayInNewYork } from "../../../contract/rules/Dates.ts"
+import { countDays, todayInChicago, todayInNewYork } from "../../../contract/rules/Dates.ts"
 import type { CompanyFact } from "../read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
@@ -47,23 +47,29 @@ const maxInheritedDays = 400
  */
 export const readStoredCounts = Effect.fnUntraced(function* (
   { cik, periods = [], ticker }: Issuer,
-  filings: ReadonlyArray<Pick<EdgarFiling, "form">>,
+  filings: ReadonlyArray<Pick<EdgarFiling, "filingDate" | "form">>,
 ) {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInNewYork
   // Rule 12g-3 requires these forms of a successor. An unrelated new company also has no facts at first.
-  const isSuccessor = filings.some(({ form }) => /^8-K12(B|G3)/.test(form))
+  const isSuccessor = filings.some(({ filingDate, form }) =>
+    /^8-K12(B|G3)/.test(form) && countDays(filingDate, today) <= maxInheritedDays
+  )
   // The last period is that of the current symbol, so the one before it has the previous symbol, if there is any.
   const previousSymbol = periods.map((period) => period.ticker).slice(-2, -1)
   const symbols = [ticker, ...previousSymbol]
   // At most one row: the stored count with its sources, preferably that of the current symbol. A row of
   // `float_outstanding` without a CIK in its sources, for example one loaded from a file, is considered the company's
-  // own. For a row without sources, `!~` yields null, which `is not false` accepts.
+  // own, unless `screener` states another CIK. For a row without sources, `!~` yields null, which `is not false`
+  // accepts.
   const [stored] = yield* decodeCounts(sql`
     select outstanding::text, reported_date::text, filed_at::text, document_url,
       array(select link from unnest(source) as link where link not like '%/submissions/%') as source
     from float_outstanding where ticker = any(${symbols}::text[]) and outstanding is not null and (
-      array_to_string(source, ' ') !~ '/CIK[0-9]{10}' is not false
+      array_to_string(source, ' ') !~ '/CIK[0-9]{10}' is not false and not exists (
+        select from screener as listed
+        where listed.ticker = float_outstanding.ticker and normal_cik(listed.cik) <> ${cik}
+      )
       or array_to_string(source, ' ') like ${`%/CIK${cik}%`}
       or (${isSuccessor} or ticker <> ${ticker}) and filed_at >= ${today}::text::date - ${maxInheritedDays}::int
     ) order by array_position(${symbols}::text[], ticker) limit 1
@@ -208,23 +214,29 @@ export interface AssessedCompany extends Pick<KnownPrices, "awaited" | "known"> 
 /**
  * Deletes the rows that other companies left under the companies' symbols, unless the company continues the other one.
  * Otherwise, a company that reuses a symbol would seem to have the share count and the market capitalization of the
- * former one, until it reports its own.
+ * former one, until it reports its own. A row without the CIK of a company in its sources, for example one loaded from
+ * a file, belongs to the company that `screener` states.
  */
 export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
   const unrelated = companies.flatMap(({ cik, isInherited, ticker }) => isInherited ? [] : [{ cik, ticker }])
   if (unrelated.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  for (const table of ["screener", "float_outstanding"]) {
-    const ofOthers = yield* sql<{ readonly ticker: string }>`
-      select ticker from ${sql(table)} as stored
-        join jsonb_to_recordset(${JSON.stringify(unrelated)}::text::jsonb) as company (cik text, ticker text)
-          using (ticker)
-        cross join lateral substring(array_to_string(stored.source, ' ') from '/submissions/CIK([0-9]{10})') as owner
-      where owner <> company.cik
-    `
-    const tickers = ofOthers.map(({ ticker }) => ticker)
-    // Even a deletion that matches no rows would change the dataset's version and invalidate cached responses.
-    if (tickers.length > 0) yield* sql`delete from ${sql(table)} where ticker = any(${tickers}::text[])`
+  const decodeTickers = decodeRows(Schema.Struct({ ticker: Schema.String, dataset: Schema.String }))
+  const ofOthers = yield* decodeTickers(sql`
+    select dataset, ticker
+    from jsonb_to_recordset(${JSON.stringify(unrelated)}::text::jsonb) as company (cik text, ticker text)
+      cross join lateral (
+        select 'screener' as dataset, source, screener.cik from screener where screener.ticker = company.ticker
+        union all
+        select 'float_outstanding', counted.source, listed.cik
+        from float_outstanding as counted left join screener as listed using (ticker)
+        where counted.ticker = company.ticker
+      ) as stored (dataset, source, stated_cik)
+    where coalesce(substring(array_to_string(source, ' ') from '/submissions/CIK([0-9]{10})'), normal_cik(stated_cik))
+      <> company.cik
+  `)
+  for (const [dataset, rows] of Map.groupBy(ofOthers, ({ dataset }) => dataset)) {
+    yield* sql`delete from ${sql(dataset)} where ticker = any(${rows.map(({ ticker }) => ticker)}::text[])`
   }
 })
 
