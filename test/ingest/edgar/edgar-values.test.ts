@@ -6,6 +6,7 @@ import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
+import * as Service from "../../support/Service.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
@@ -217,6 +218,28 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.isUndefined(yield* readCounts)
       const rows = yield* sql`select company, outstanding from screener`
       assert.deepStrictEqual(rows, [{ company: "Acme Holdings Corp.", outstanding: null }])
+    })))
+
+  it.effect("moves to a symbol that a company left that is no longer in the list (D38, D45)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const may = quarter(1, "2026-05-15", 50_000_000)
+      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+      yield* ingest()
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update edgar_companies set listed_on = listed_on - 1, primary_listed_on = primary_listed_on - 1`
+      const june = quarter(3, "2026-06-01", 12_000_000)
+      publish({ ...holding, tickers: ["OLD"] }, [june.filing], makeFacts(holding, [june.fact]))
+      yield* ingest("2020-01-01", "OLD")
+      const change = { old_ticker: "OLD", new_ticker: "ACME", effective_date: "2026-06-12", status: "confirmed" }
+      yield* Service.insertRows("ticker_changes", { ...change, cik: holding.cik })
+      assert.deepStrictEqual(yield* readCounts, [
+        "Acme Holdings Corp.",
+        "12000000",
+        "2026-06-01",
+        "2026-06-01",
+        "12000000",
+      ])
     })))
 
   it.effect("stays under a symbol that the newest list gives to another company (D32)", () =>
