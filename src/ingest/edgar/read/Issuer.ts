@@ -10,8 +10,8 @@ export interface Issuer {
    */
   readonly tickers: ReadonlyArray<string>
   /**
-   * Whether the SEC's newest list gives `ticker` to another company. Until several lists confirm this, the company keeps
-   * the symbol, but its current rows are not written, because those under the symbol may be the other company's.
+   * Whether the SEC's newest list gives `ticker` to another company. Until several lists confirm this, the company
+   * keeps the symbol, but its current rows are not written, because those under the symbol may be the other company's.
    */
   readonly isListedForOther?: boolean
   readonly name: string
