@@ -11,7 +11,8 @@ import type { CompanyFact } from "../read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
-import { type CountedSplit, CurrentCount, type KnownSplit, unknownCount } from "../read/ShareCounts.ts"
+import type { CountedSplit, KnownSplit } from "../read/CountSplits.ts"
+import { CurrentCount, unknownCount } from "../read/ShareCounts.ts"
 import { requeueDocument } from "./IngestWork.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)

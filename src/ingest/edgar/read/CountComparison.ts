@@ -1,0 +1,158 @@
+/** Compares two share counts of a company, with the splits between them and the classes that they consist of. */
+import { countDays } from "../../../contract/rules/Dates.ts"
+import { toSymbolKey } from "../../../contract/rules/Tickers.ts"
+import { byFactDate, type ClassShares, type CompanyFact } from "./CompanyFacts.ts"
+import type { CountEvidence } from "./CountEvidence.ts"
+import { isInThousandsOf, isSimilar, maxCountRatio } from "./CountRatios.ts"
+import { type DecidedSplits, findSplitFactor, noneDecided, restate } from "./CountSplits.ts"
+
+/**
+ * The largest factor between a cover page and the balance sheet in the same filing, whose dates are at most
+ * `maxDaysInFiling` apart.
+ */
+export const maxRatioInFiling = 3
+
+/**
+ * As `maxRatioInFiling`, if the cover page states classes, because a wrong or forgotten class changes the sum only a
+ * little.
+ */
+export const maxRatioOfSum = 1.25
+
+/** The largest number of days between the dates of a cover page and of a balance sheet that are compared closely. */
+const maxDaysInFiling = 100
+
+/**
+ * Returns whether a class on one cover page appears to be in thousands or millions of the shares that another cover
+ * page states for it. If the sum of all classes is not smaller, its shares were converted into those of another class.
+ */
+const hasClassInThousandsOf = (small: CompanyFact, large: CompanyFact) =>
+  small.val < large.val &&
+  Array.from(small.instance?.shares ?? []).some(([name, { shares }]) =>
+    isInThousandsOf(shares, large.instance?.shares?.get(name)?.shares ?? shares)
+  )
+
+/**
+ * Returns whether a class differs so much between two cover pages that one of its numbers is an error, such as one with
+ * a lost digit, although the sums of all classes are similar. Most of the difference must be in the sum, too, because
+ * shares may be converted into those of another class.
+ */
+export const hasClassError = (a: CompanyFact, b: CompanyFact) =>
+  isSimilar(a.val, b.val, maxCountRatio) &&
+  Array.from(a.instance?.shares ?? []).some(([name, { shares }]) => {
+    const other = b.instance?.shares?.get(name)?.shares ?? shares
+    const difference = shares - other
+    return !isSimilar(shares, other, maxCountRatio) &&
+      (a.val - b.val) * Math.sign(difference) >= Math.abs(difference) / 2
+  })
+
+/** Returns the count with another number of shares, and each class changed by the same factor. */
+const changeCount = (fact: CompanyFact, val: number): CompanyFact => {
+  const shares = fact.instance?.shares
+  if (fact.instance === undefined || shares === undefined) return { ...fact, val }
+  const changed = Array.from(shares, ([name, one]) => [name, { ...one, shares: one.shares * val / fact.val }] as const)
+  return { ...fact, val, instance: { ...fact.instance, shares: new Map(changed) } }
+}
+
+/** A class that a cover page lacks although the one before states it. */
+interface MissingClass extends ClassShares {
+  /** Whether the symbol of the class is still one of the company's, so that the class was only forgotten. */
+  readonly isListed: boolean
+}
+
+/**
+ * The smallest part of all shares that a class must have had for its absence to be noticed if it has no symbol. Shares
+ * that are bought back in a quarter are fewer.
+ */
+const minMissingPart = 0.1
+
+/**
+ * Returns a class that the earlier of two cover pages states and that the later one seems to have forgotten, or
+ * undefined if there is none:
+ *
+ * - a class whose symbol the company still has, unless the later page states it for another class;
+ * - another class with a tenth of the shares or more, if most of its shares are missing in the sum, too. Otherwise,
+ *   they may have been converted into those of another class.
+ *
+ * If the later page has only a total, or all its classes have other names, its sum tells for a class with a symbol,
+ * too.
+ */
+const findMissingClass = (
+  a: CompanyFact,
+  b: CompanyFact,
+  { splits = [], tickers = [] }: Pick<CountEvidence, "splits" | "tickers">,
+): MissingClass | undefined => {
+  const [earlier, later] = byFactDate(a, b) <= 0 ? [a, b] : [b, a]
+  const [before, after] = [earlier.instance?.shares, later.instance?.shares]
+  if (before === undefined || before.size < 2 || !later.path.startsWith("dei/")) return undefined
+  const hasCommonName = Array.from(before.keys()).some((name) => after?.has(name))
+  const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => symbol))
+  const factor = findSplitFactor(splits, earlier.end, later.end) ?? 1
+  return Array.from(before).flatMap(([name, one]): ReadonlyArray<MissingClass> => {
+    const { symbol } = one
+    const isListed = symbol !== null && !stated.has(symbol) &&
+      tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol))
+    const shares = one.shares * factor
+    const isMissingInSum = shares >= earlier.val * factor * minMissingPart &&
+      earlier.val * factor - later.val >= shares / 2
+    const isForgotten = hasCommonName
+      ? after?.has(name) === false && (isListed || isMissingInSum)
+      : isListed && isMissingInSum
+    return isForgotten ? [{ ...one, shares, isListed }] : []
+  }).toSorted((one, other) => other.shares - one.shares)[0]
+}
+
+/**
+ * Creates functions that compare counts after adjusting them for the splits between their dates:
+ *
+ * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
+ *   lacks no class of the earlier one
+ * - `findMissingClass`: the class that the later count lacks
+ * - `restateFor`: what the first count may be in the shares of the second one (see `restate`)
+ * - `agreesWithBalance`: whether a count from a cover page agrees with the balance sheet in the same filing
+ * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
+ *   while the second one is in shares
+ * - `differsInUnit`: whether this is so for either count
+ */
+export const makeComparison = (
+  { splits = [], tickers }: Pick<CountEvidence, "splits" | "tickers">,
+  decidedSplits: ReadonlyMap<CompanyFact, DecidedSplits> = new Map(),
+) => {
+  /** What the first count may be in the shares of the second one. */
+  const restateFor = (a: CompanyFact, b: CompanyFact) =>
+    restate(a, [b.end, b.filed], splits, {
+      decided: decidedSplits.get(a) ?? noneDecided,
+      decidedThere: decidedSplits.get(b) ?? noneDecided,
+    })
+  /** The same number before and after a known split is an error, such as a count copied from the previous report. */
+  const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
+    findMissingClass(a, b, { splits, tickers }) === undefined &&
+    restateFor(a, b).some((val) => {
+      const restated = changeCount(a, val)
+      return !hasClassInThousandsOf(restated, b) && !hasClassInThousandsOf(b, restated) &&
+        !hasClassError(restated, b) && isSimilar(val, b.val, a.val === b.val ? 1 : ratio)
+    })
+  /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
+  const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
+    !isAlike(small, large) &&
+    restateFor(small, large).some((val) =>
+      isInThousandsOf(val, large.val) || hasClassInThousandsOf(changeCount(small, val), large)
+    )
+  const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
+  const agreesWithBalance = (cover: CompanyFact, balance: CompanyFact) => {
+    const isClose = Math.abs(countDays(balance.end, cover.end)) <= maxDaysInFiling &&
+      findSplitFactor(splits, balance.end, cover.filed) !== undefined
+    const names = Array.from(cover.instance?.shares?.keys() ?? [])
+    const ratio = names.some((name) => name !== "") ? maxRatioOfSum : maxRatioInFiling
+    return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
+  }
+  return {
+    restateFor,
+    agreesWithBalance,
+    isAlike,
+    isInSmallerUnit,
+    differsInUnit,
+    findMissingClass: (a: CompanyFact, b: CompanyFact) => findMissingClass(a, b, { splits, tickers }),
+  }
+}
+
+export type CountComparison = ReturnType<typeof makeComparison>
