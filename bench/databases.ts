@@ -60,7 +60,7 @@ const fill = async (url: string, database: Database) => {
   }
 }
 
-/** Creates the databases that do not exist or whose data is outdated. Returns an API key for each database. */
+/** Creates missing databases, and recreates those whose data is outdated. Returns an API key for each database. */
 export const prepareBenchmarkDatabases = async (
   postgres: Postgres,
   wanted: ReadonlyArray<Database> = databases,

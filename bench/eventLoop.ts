@@ -1,7 +1,7 @@
 /** Measures how long the event loop of a process is blocked. */
 import { createHistogram, type RecordableHistogram } from "node:perf_hooks"
 
-/** How late a timer of the process fired, in milliseconds: the 99.9th percentile and the maximum. */
+/** How late the process's timers fired, in milliseconds: the 99.9th percentile and the maximum. */
 export interface EventLoopDelay {
   readonly p999: number
   readonly max: number

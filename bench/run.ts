@@ -157,8 +157,9 @@ const measureAll = async (
 
 /**
  * Starts PostgreSQL, fills the databases, starts the chosen servers, checks that they send the same bodies, measures
- * them, and writes the report. Growth and memory are measured at the end, when the servers have stopped, so that they
- * do not disturb each other. All programs that were started are in `running`, which is stopped even after a failure.
+ * them, and writes the report. The growth of the database and the memory of servers that are started for it are
+ * measured last, after the compared servers have stopped, so that the measurements do not disturb each other. `running`
+ * holds all programs that were started. They are stopped even after a failure.
  */
 const main = async () => {
   await checkRequirements()
@@ -171,8 +172,8 @@ const main = async () => {
   const keys = await prepareBenchmarkDatabases(postgres)
   const servers: Array<Server> = []
   for (const name of tasks.length === 0 ? [] : serverNames) {
-    // Some servers fetch Tickerline's responses from its port when they start, and send these. Tickerline is the first of
-    // `serverNames`, so it has been started before.
+    // Some servers fetch Tickerline's responses from its port when they start, and send these. Tickerline is the first
+    // of `serverNames`, so it has been started before.
     const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0
     const isNeeded = isChosen(name) && chosen.some((benchmarkCase) => isMeasuredWith(name, benchmarkCase))
     if (!isNeeded || (needsOrigin(name) && origin === 0)) continue

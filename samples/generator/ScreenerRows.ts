@@ -20,7 +20,7 @@ const mean = (numbers: ReadonlyArray<number>) =>
 /** Returns the median, rounded to an integer. The numbers must not be empty. */
 const median = (numbers: ReadonlyArray<number>) => {
   const sorted = numbers.toSorted((one, other) => one - other)
-  // The one number in the middle if the count is odd, and the two numbers in the middle if it is even.
+  // The middle number if the count is odd, or the two middle numbers if it is even.
   const [low = 0, high = 0] = sorted.slice(Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2) + 1)
   return sorted.length % 2 === 1 ? low : divideRounded(low + high, 2)
 }

@@ -149,7 +149,7 @@ create table edgar_assessments (
   -- The splits that were known, oldest first, as returned by `find_company_splits`.
   splits         jsonb not null,
   is_receipt     boolean not null,
-  -- The number of shares per depositary receipt. Null if it was unknown, or if the security is no receipt.
+  -- The number of shares per depositary receipt. Null if it is unknown, or if the security is not a receipt.
   ads_ratio      float8,
   -- The current count. Null if it is unknown.
   outstanding    quantity,

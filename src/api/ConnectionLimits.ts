@@ -316,7 +316,10 @@ class QueuedRequest implements QueueEntry {
     return receiveBody(request, response, this.#queues.bodies, proceed, () => this.#rejectAndClose(413))
   }
 
-  /** Returns whether the request is first in its queue. A rejection or the end of its connection removes it. */
+  /**
+   * Returns whether the request is first in its queue. It leaves the queue when it is rejected or its connection
+   * closes.
+   */
   #isCurrent() {
     return this.#connection.queue[0] === this
   }

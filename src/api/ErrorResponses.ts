@@ -50,7 +50,7 @@ const encoders = Record.map(errorClasses, (schema) => makeEncoder(schema))
 /** Returns an error's HTTP status and JSON body. */
 export const encodeError = (error: ApiError, request_id: string) => encoders[error._tag](error, request_id)
 
-/** An error with additional response headers, by lower-case name. */
+/** An error with additional response headers, keyed by lowercase name. */
 export interface ErrorResult {
   readonly _tag: "Error"
   readonly error: ApiError

@@ -131,7 +131,7 @@ const stopChild = (child: ChildProcess, signal: NodeJS.Signals) =>
     Effect.promise(() => waitForExit(child)),
   )
 
-/** The options of the inner process: how to create the hosts, and what the command line requested. */
+/** The options of the process inside the network namespace: how to create the hosts, and the command-line options. */
 export interface ScenarioRunOptions {
   readonly folder: string
   readonly isolated: boolean

@@ -164,9 +164,9 @@ const replaceChangingHeaders = (
 }
 
 /**
- * Remembers the ETag of a response, where `body` consists of the encoding and digest. Returns whether the ETag is
- * correct: equal bodies of one path have equal ETags, different bodies have different ETags, and a 304 repeats the ETag
- * that was sent.
+ * Remembers the ETag of a response. `body` identifies its body by the content encoding and a digest. Returns whether
+ * the ETag is correct: equal bodies of one path have equal ETags, different bodies have different ETags, and a 304
+ * repeats the ETag that was sent.
  */
 const checkTag = (request: RecordedRequest, status: number, etag: string, body: string, memory: TagMemory) => {
   const { pathname } = new URL(request.target, "http://localhost")

@@ -2,9 +2,9 @@
 import { assert } from "@effect/vitest"
 
 /**
- * Fails unless more than `floor` were found. A test that checks everything that a pattern or query finds would pass
- * without checking anything if it found nothing. `floor` is therefore well below the present number, so that it need
- * not change with each file or endpoint. `things` says in the message what was searched for.
+ * Fails unless more than `floor` items were found. A test that checks everything that a pattern or query finds would
+ * pass without checking anything if it found nothing. `floor` is well below the current number, so that it need not
+ * change with each file or endpoint. `things` names the items in the message.
  */
 export const assertFoundMoreThan = (
   floor: number,

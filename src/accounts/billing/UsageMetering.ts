@@ -230,8 +230,8 @@ const makeUsageBuffer = (
   balances: PrepaidBalances["Service"],
 ) => {
   /**
-   * Batches that are not written yet, oldest first. A new request goes into the last batch unless that batch is already
-   * being written or is full.
+   * Batches that have not been written yet, oldest first. A new request goes into the last batch unless that batch is
+   * already being written or is full.
    */
   const waiting: Array<UsageColumns> = []
   let waitingRows = 0

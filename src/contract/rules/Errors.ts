@@ -279,7 +279,7 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
 /** The errors of endpoints that resolve symbol histories. */
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
-/** The errors of free lists whose rows have no symbol. Like all lists, they can be exported. */
+/** The errors of free lists whose rows have no symbol, including those of exports, which all lists support. */
 export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 
 /** The errors of lists whose rows have a symbol. */

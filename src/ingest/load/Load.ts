@@ -337,7 +337,7 @@ interface StagedFile {
   readonly summary: FileSummary
   /** Columns that the file omits. Always empty without `keepOmitted`. */
   readonly omitted: ReadonlyArray<string>
-  /** Columns that are absent from all rows of the file, and that API responses contain only on request or never. */
+  /** Columns that are absent from all rows of the file, and that API responses include only on request, if at all. */
   readonly hidden: ReadonlyArray<string>
   readonly spellings: FileSpellings
 }
@@ -666,8 +666,8 @@ export const removeFileRows = Effect.fnUntraced(function* (
  */
 export interface ComputedRows {
   /**
-   * The query's columns: SQL expressions by the name of the dataset's column. In all other columns, existing rows keep
-   * their values, and new rows get the default.
+   * The query's columns: SQL expressions, keyed by the name of the dataset's column. In all other columns, existing
+   * rows keep their values, and new rows get the default.
    */
   readonly columns: Readonly<Record<string, string>>
   /** The rest of the query, starting with `from`. It must return at most one row per key. */

@@ -68,14 +68,14 @@ export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   // `pg_depend`, because the index depends on it.
   const rows = yield* sql<{ readonly name: string }>`
     select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and (
-      attnum = any (indkey::int2[]) or indexprs is not null
-        and not exists (select from pg_opclass where oid = any (indclass::oid[]) and opcname = 'gin_trgm_ops')
-        and exists (
-          select from pg_depend where classid = 'pg_class'::regclass and objid = indexrelid and refobjid = indrelid
-            and refobjsubid = attnum
-        )
+      attnum = any (indkey::int2[]) or indexprs is not null and exists (
+        select from pg_depend where classid = 'pg_class'::regclass and objid = indexrelid and refobjid = indrelid
+          and refobjsubid = attnum
+      )
     )
-    where indrelid = ${table}::regclass order by 1
+    where indrelid = ${table}::regclass
+      and not exists (select from pg_opclass where oid = any (indclass::oid[]) and opcname = 'gin_trgm_ops')
+    order by 1
   `
   return rows.map(({ name }) => name)
 })

@@ -135,7 +135,7 @@ export interface RowValidatorOptions {
 const maxIndexedBytes = 1_000
 
 /**
- * Returns the columns that API responses contain only on request or never. Exports by the service lack these columns.
+ * Returns the columns that API responses include only on request, if at all. Exports by the service lack these columns.
  */
 const findHiddenColumns = ({ model, row }: LoadableDataset) =>
   Object.keys(row.fields).filter((name) => !Object.hasOwn(model.json.fields, name))

@@ -417,7 +417,7 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
   let constant: string | undefined
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
-    // No row has a cell at position -1, so a column that the file lacks gives an empty text.
+    // No row has a cell at position -1, so a column missing from the file yields an empty string.
     const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
     const ticker = toSecSymbol(cell(symbolColumn))
     if (ticker === "") return fail(symbolColumn, "must not be empty", "")

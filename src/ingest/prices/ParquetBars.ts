@@ -201,9 +201,9 @@ const listRowGroups = (groups: FileMetaData["row_groups"]): ReadonlyArray<RowRan
 }
 
 /**
- * Opens a file and reads its metadata, which are at the end of the file. Fails if it is not a Parquet file, if a column
- * that its format uses cannot be read, or if a row group is too large. If the columns are of no known format, none of
- * them is read; whoever parses the header reports this.
+ * Opens a file and reads its metadata, which is at the end of the file. Fails if it is not a Parquet file, if a column
+ * that its format uses cannot be read, or if a row group is too large. If the names of the columns match no known
+ * format, none are read, and the code that parses the names reports this.
  */
 const openParquetFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem

@@ -452,7 +452,7 @@ export const yearDays = 365
  */
 export const maxDaysWithoutBar = 10
 
-/** An SQL query for the complete days of the file. */
+/** An SQL query for the days of which the file has every session. */
 const completeDays = `select date from (select distinct date from new_periods) as in_file
   where ${makeCompleteDayCondition("in_file.date")}`
 

@@ -239,7 +239,7 @@ const toFixedOffset = (instant: string) => `(${instant}) at time zone interval '
 /** SQL for the instant at which the session's last bar ends. A day bar ends at the close. */
 const sessionEnd = toInstant(toTime(`coalesce(sessions.last_minute + 1, ${makeCloseMinuteSql("sessions.date")})`))
 
-/** Returns an SQL join with the row of `price_periods` for one part of the session's day. */
+/** Returns an SQL join with the row of `price_periods` for one period of the day, such as premarket. */
 const joinPeriod = (period: string, alias: string) =>
   `join price_periods as ${alias} on ${alias}.ticker = sessions.ticker and ${alias}.date = sessions.date
     and ${alias}.period = '${period}'`
@@ -588,7 +588,7 @@ const findExtreme = (column: "high_365" | "low_365", extreme: string, widest: "g
   )
 
 /**
- * SQL join. The mean and median volume of the sessions before the newest one, in shares on the newest session's day.
+ * SQL join. The mean and median volume of the sessions before the newest one, adjusted for splits until its day.
  * They are null if there are too few sessions or if one of the volumes cannot be adjusted for a split.
  */
 const joinUsualVolume = `left join lateral (

@@ -186,7 +186,7 @@ export interface MisdatedChange {
   readonly first_new: string
 }
 
-/** Finds the misdated ticker changes if this ingest computes a session in the 30 days around the recorded day. */
+/** Finds misdated ticker changes for which this ingest computes a session within 30 days of the recorded date. */
 export const findMisdatedChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql<MisdatedChange>`
     select former.ticker as old_ticker, next.ticker as new_ticker, next.recorded::text, (

@@ -3,7 +3,7 @@ import { Data, Effect } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import { logRefusal } from "../admin/AdminRequests.ts"
 
-/** The form submission was refused, regardless of the form's values. */
+/** The form submission was refused for a reason unrelated to its values. */
 export class FormRequestRefused extends Data.TaggedError("FormRequestRefused")<{
   readonly status: 403 | 413
   readonly message: string

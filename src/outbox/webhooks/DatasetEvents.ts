@@ -199,7 +199,7 @@ const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Messa
 
 /**
  * Moves the feed position up to which messages have been queued, which is stored in `webhook_feed`. Does not move it if
- * another process has moved it in the meantime, or if the creation of an endpoint has. Returns whether it was moved.
+ * another process, or the creation of an endpoint, has moved it in the meantime. Returns whether it was moved.
  */
 const advanceFeedPosition = Effect.fnUntraced(function* (from: string | null, to: string) {
   const sql = yield* SqlClient.SqlClient

@@ -75,6 +75,7 @@ export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redact
         "Add sslmode=verify-full to the URL, or set PGSSLMODE=verify-full.",
     })
   }
+  // `chosen` is a valid mode or undefined: other modes are refused when the settings are read (`tlsParametersRule`).
   const mode = isSslMode(chosen) ? chosen : "disable"
   if (mode === "verify-ca" && rootCertificate === undefined) {
     return yield* new DatabaseTlsError({

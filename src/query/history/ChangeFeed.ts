@@ -613,10 +613,13 @@ const makeChangeFeedReader = Effect.gen(function* () {
   const { describeChanges, encodeChanges } = yield* makeChangedRowMapper
 
   /**
-   * Examines at most `batch` changes, and returns those that endpoints show. `limit` applies only to changes that are
-   * certain to be shown, so the caller may have to cut the result (`readShown`). `cursor` and `end` are the position
-   * after the last examined change, even if that change is hidden. `hasMore` is whether the feed continues there.
-   * `stoppedEarly` is whether there were further matching changes within the bounds that were not examined.
+   * Examines at most `batch` changes, and returns those that endpoints show:
+   *
+   * - `limit` applies only to changes that are certain to be shown, so the caller may have to truncate the result
+   *   (`readShown`).
+   * - `end` is the position after the last examined change, even if that change is hidden, and `cursor` is its text.
+   * - `hasMore` is whether the feed continues there.
+   * - `stoppedEarly` is whether matching changes within the bounds were not examined.
    */
   const readOnce = Effect.fnUntraced(function* <A>(
     start: ChangeFeedStart | undefined,

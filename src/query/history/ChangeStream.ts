@@ -352,7 +352,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Ends
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** Decides to end a stream. Only the first reason counts. */
+  /** Marks a stream to be ended. Only the first reason given is kept. */
   const end = (stream: StreamState, reason: EndReason, gap?: CursorExpired) => {
     if (stream.ending !== undefined) return
     stream.ending = { reason, gap, at: now() }

@@ -239,7 +239,7 @@ const makeChangedRows = (
 
   /** Describes a correction from the values selected by `compileWithDelay`. */
   const describeCorrection = ({ changed }: ShownChange, values: ReadonlyArray<unknown>): RowCorrection => {
-    // The sixth column is the expression `delay`.
+    // `order by 6` sorts by the sixth selected column, `delay`.
     const seconds = values[5]
     return { changed, delaySeconds: typeof seconds === "number" ? seconds : null }
   }

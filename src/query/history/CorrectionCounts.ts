@@ -64,7 +64,7 @@ const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
 const addPageCounts = Effect.fnUntraced(function* (page: ChangeFeedPage<RowChangeSummary>, cursor: string | null) {
   const sql = yield* SqlClient.SqlClient
   // `advanced` has a row if this statement advanced the cursor, and none if another process had already done so. In
-  // that case the other two CTEs insert nothing. `counted` are the additional counts, and `stored` are the existing
+  // that case the CTEs that insert rows insert nothing. `counted` holds the counts to add, and `stored` the existing
   // rows that they are added to.
   const [result] = yield* decodeCounted(sql`
     with advanced as (

@@ -94,7 +94,7 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
       }
       if (yield* hasOmittedRows(query)) return { code: "symbol_not_used" }
       const filters = filterNames.filter((name) => query[name] !== undefined)
-      /** Returns the query for the list's first row, without these filters. */
+      /** Returns the query for the first row that the list would have without the given filters. */
       const withoutFilters = (names: ReadonlyArray<string>) => ({
         ...firstRow,
         ...Object.fromEntries(names.map((name) => [name, undefined])),

@@ -120,7 +120,10 @@ interface ListReaderOptions {
   readonly findEmptyReason: ReturnType<typeof makeEmptyReasonFinder>
 }
 
-/** Creates the functions that run a list's statements. Each of them reads from the source that `read` belongs to. */
+/**
+ * Creates the functions that run a list's statements. All of them read with `read`, so from the same source: the
+ * current tables, or a past version.
+ */
 const makeListReader = <Query extends PagingQuery>(
   { compile, filterNames, findEmptyReason, hasPositions, message, results }: ListReaderOptions,
 ) => {

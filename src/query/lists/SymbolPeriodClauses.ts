@@ -115,8 +115,8 @@ export const makeSymbolPeriodClauses = (
   intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolPeriod>>,
   { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
 ): SymbolPeriodClauses => {
-  // Returns SQL for an array with one field of all intervals. The array is passed through a subquery. Otherwise
-  // PostgreSQL would see its length and plan every execution separately.
+  // Returns SQL for an array of one field's values across all intervals. The array is passed through a subquery.
+  // Otherwise PostgreSQL would see its length and plan every execution separately.
   const intervalArray = (name: keyof FollowedSymbolPeriod, type: string) =>
     sql`(select ${intervals.map((values) => toArrays(values)[name])}::${sql.literal(type)}[])`
   /**

@@ -155,8 +155,8 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
   /**
    * Reads a `numeric` as the unscaled integer, for example 12345 for 123.45 with a scale of 2. PostgreSQL sends the
    * number of four-digit groups, the weight of the first group (as a power of 10,000), the sign, the number of decimal
-   * places, and then the groups. Returns undefined if the value does not fit the type, or if its digits do not fit into
-   * a floating-point number exactly.
+   * places, and then the groups. Returns undefined if the value has more decimal places than the
+   * scale, or if its digits cannot be represented exactly as a floating-point number.
    */
   const read: ParquetField["read"] = (view, offset) => {
     const count = view.getInt16(offset)

@@ -91,7 +91,7 @@ const createBudgeted = Effect.fnUntraced(function* (name: string, budget: Budget
   return { ...customer, name }
 })
 
-/** Records and charges requests with the given costs at the beginning of this month. */
+/** Records requests with the given costs, dated at the start of this month, and charges for them. */
 const writeCosts = Effect.fnUntraced(function* (account_id: number, ...costs: ReadonlyArray<number>) {
   const { makeBatch, write } = yield* makeRecordWriter
   const [, current] = yield* readMonths

@@ -252,7 +252,10 @@ const listSymbols = (query: Query) => {
 const countRecords = (path: string, { body }: ReceivedResponse) =>
   path === "/v1/ticker-changes" ? getResultRows(body).length : Number(at(body, "count"))
 
-/** Computes the expected cost, rounded up to microdollars. The arithmetic differs from the service's. */
+/**
+ * Computes the expected cost, rounded up to microdollars. Deliberately uses other arithmetic than the service, as an
+ * independent check.
+ */
 const computeCost = (bytes: number, price: number) => {
   const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
   return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)

@@ -210,7 +210,7 @@ for (const [lastSeconds, old, nextDay] of dayEnds) {
     (it) => {
       it.effect("today ends at midnight in New York (resources: overview)", () =>
         Effect.gen(function* () {
-          // Uses a separate account before and after midnight, because the test's own requests are counted, too.
+          // Uses different accounts before and after midnight, because the test's own requests count toward the totals.
           const [before, after] = [yield* createCustomer("before midnight"), yield* createCustomer("after midnight")]
           for (const { account_id } of [before, after]) {
             yield* insertRows("usage_daily", day(account_id, old, 5, 50), day(account_id, nextDay, 7, 70))

@@ -337,7 +337,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 sec
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Tests of one rule each, with rows of their own
+// Single-rule tests, each with its own rows
 // ---------------------------------------------------------------------------------------------------------------------
 
 const newsItem = <Fields extends object>(id: string, fields: Fields) => ({

@@ -20,7 +20,7 @@ export const listRecordings = (pattern: string) =>
 
 export const readRecording = (name: string) => readFileSync(`${recordingsFolder}/${name}`, "utf8")
 
-/** The date on which the rows are built, shortly after most of the recordings were made. */
+/** The date that counts as today when rows are built. It is shortly after most documents were recorded. */
 export const today = "2026-03-09"
 
 /** Memoizes a function of the CIK, so that each recording is decoded only once. */

@@ -268,7 +268,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         close_under_50pct_of_range: "false",
       },
     ]
-    /** The same sessions as JSON objects with lists, booleans and numbers. */
+    /** The sessions of the CSV file, as JSON objects that contain lists, booleans and numbers. */
     const json = full.map(({ all_tags, filing_types, ...row }) => ({
       ...row,
       ...(filing_types === undefined ? {} : { filing_types: JSON.parse(filing_types) }),

@@ -51,8 +51,8 @@ const divide = (numerator: bigint, denominator: bigint): bigint => {
 }
 
 /**
- * Formats an integer as a decimal with the given number of decimal places. The integer counts the smallest decimal
- * unit.
+ * Formats an integer as a decimal with the given number of decimal places. The integer is in units of the last
+ * decimal place.
  */
 const format = (value: bigint, decimals: number) => {
   const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0")

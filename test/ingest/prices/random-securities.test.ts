@@ -102,8 +102,8 @@ const percent = (value: bigint, base: bigint) => {
 }
 
 /**
- * Formats an integer as a decimal with the given number of decimal places. The integer counts the smallest decimal
- * unit.
+ * Formats an integer as a decimal with the given number of decimal places. The integer is in units of the last
+ * decimal place.
  */
 const format = (value: bigint, decimals = 4) => {
   const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0")
@@ -147,7 +147,10 @@ const gapsOf = (security: Security) =>
       : [`${tickerOn(security, session)} ${at(session)} ${format(previous)} ${format(gap)}`]
   })
 
-/** Returns the session to which the number of shares per receipt refers, or -1 if it is before all sessions. */
+/**
+ * Returns the index of the session to which the number of shares per receipt refers, or -1 if its date precedes all
+ * sessions.
+ */
 const ratioSession = ({ dating, session }: ModelCount) =>
   dating === "filing" ? -1 : dating === "screener" ? last : session
 

@@ -538,7 +538,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       `
       const [row] = yield* readRow
       assert.deepStrictEqual([row?.price, row?.is_recent], [null, true])
-      // A later correction that changes nothing keeps the time.
+      // A later correction that changes nothing leaves the time of the last change as it is.
       yield* sql`update screener set last_updated = '2026-06-03 10:00:00'`
       yield* storeChange("GONE", "ELSE", "2026-06-10")
       yield* DayBars.ingestCorrections

@@ -299,7 +299,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       const fs = yield* FileSystem.FileSystem
-      // Removes the largest file to save time. Every test that uses the sample market loads it anyway.
+      // Removes the largest file to save time. Every other test that uses the sample market covers it.
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),

@@ -124,8 +124,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     }))
 
   /**
-   * Statements that damage a schema object, each with the finding that `doctor` then reports. The advice of `doctor`
-   * repairs each defect.
+   * Statements that damage a schema object, each with the finding that `doctor` then reports. Following
+   * its advice repairs each defect.
    */
   const defects: ReadonlyArray<readonly [statement: string, found: string]> = [
     ...[

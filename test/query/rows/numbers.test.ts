@@ -13,7 +13,7 @@ const kinds = [
   { name: "ratio", column: Column.ratio("A ratio."), integers: 14, decimals: 4 },
 ]
 
-/** Returns a function that decodes a value from the driver and encodes it as JSON, as in a response. */
+/** Returns a function that decodes a value from the driver and encodes it as JSON the way a response does. */
 const makePrinter = (column: ReturnType<typeof Column.price>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)

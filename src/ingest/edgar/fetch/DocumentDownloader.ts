@@ -99,8 +99,9 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
   }
 
   /**
-   * Reads or requests a document, and returns failures as a `Result`. With validators, the response may be `Unchanged`.
-   * A failure has the kind `absent` if the SEC did not send the document, and `rejected` if it sent something unusable.
+   * Reads a document from the archives, or requests it from the SEC. Returns failures as a `Result`. With validators,
+   * the response may be `Unchanged`. A failure has the kind `absent` if the SEC did not send the document, and
+   * `rejected` if it sent something unusable.
    */
   const requestDocument = (url: string, { isRepeated = false, validators }: DownloadOptions = {}) =>
     readOrRequest(url, isRepeated, validators).pipe(

@@ -112,8 +112,10 @@ const formatUnclearSplits = ({ fact }: AssessedFact, { countedSplits, current }:
  */
 const formatUnlistedClasses = (count: AssessedFact, { current }: CountAssessment, { tickers }: Issuer) => {
   const classes = Array.from(count.fact.instance?.shares?.values() ?? [])
+  // Market caps use only the current count, and of an operator's count the classes are not known.
   if (count.decided !== undefined || count.fact !== current || classes.length < 2) return ""
   const stated = classes.map(({ symbol }) => symbol)
+  /** A symbol that the cover page states for two classes is that of neither. */
   const isListed = (symbol: string | null) =>
     symbol !== null && tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol)) &&
     stated.indexOf(symbol) === stated.lastIndexOf(symbol)

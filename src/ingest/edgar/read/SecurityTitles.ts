@@ -181,7 +181,7 @@ const splitIntoSet = (words: string): ReadonlySet<string> => new Set(words.split
 /** Words that do not help identify a security. */
 const emptyTitleWords = splitIntoSet("the of an a s issuer company stock stk share shs sh security see footnote per")
 
-/** Words that express a kind of security, by kind. They do not distinguish securities of that kind. */
+/** Words that denote a kind of security, keyed by kind. They cannot tell two securities of the same kind apart. */
 const wordsOfKinds: { readonly [kind: string]: ReadonlySet<string> } = {
   common: splitIntoSet("common ordinary capital beneficial interest registered"),
   preferred: splitIntoSet("preferred"),

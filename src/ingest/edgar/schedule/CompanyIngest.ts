@@ -119,8 +119,8 @@ export interface CompanyVisitOptions {
 }
 
 /**
- * The results of one or several visits other than rows: progress, queue changes, and values for the ingest's own
- * tables.
+ * Everything that one or more visits to companies produce other than rows: progress, queue changes, and values for the
+ * ingest's own tables.
  */
 export class VisitResults {
   readonly progress: Array<IngestDatasetProgress> = []
