@@ -15,7 +15,7 @@ import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { makeThrottledRequestCounter } from "../../src/accounts/billing/ThrottledRequestCounter.ts"
 import { makeNetworkCompiler } from "../../src/accounts/keys/AllowedNetworks.ts"
-import { makeRecentKeys } from "../../src/accounts/keys/Authenticator.ts"
+import { makeRecentKeyCache } from "../../src/accounts/keys/Authenticator.ts"
 import { makeBruteForceGuard } from "../../src/accounts/keys/BruteForceGuard.ts"
 import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuckets.ts"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
@@ -219,7 +219,7 @@ const account = {
 }
 
 const fillApiKeys = Effect.gen(function* () {
-  const keys = yield* makeRecentKeys
+  const keys = yield* makeRecentKeyCache
   const asOf = getMonotonicMillis(yield* Clock.Clock)
   const paths = catalogueEndpoints.map(({ row }) => row.path)
   for (let number = 0; number < 20_000; number++) {

@@ -76,7 +76,7 @@ const differentCredentials = new InvalidApiKey({
  * Caches the lookup results of recently used keys, keyed by the SHA-256 of the key, so that most requests need no
  * lookup. Expired entries are deleted even if no further requests arrive.
  */
-export const makeRecentKeys = Effect.gen(function* () {
+export const makeRecentKeyCache = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const keys = new Map<string, ApiKeyLookupResult>()
 
@@ -131,7 +131,7 @@ const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
   const guard = yield* makeBruteForceGuard()
-  const recentKeys = yield* makeRecentKeys
+  const recentKeys = yield* makeRecentKeyCache
   const { lookUp: lookUpDigest, recordUse } = yield* makeApiKeyLookup
   /** Key lookups in progress, and recent lookups that ended with a 401. Successful lookups are in `recentKeys`. */
   const lookups = yield* Cache.makeWith(lookUpDigest, {

@@ -40,7 +40,7 @@ import {
   findContradictedSplits,
   findCorrections,
   findMarketCaps,
-  findMisdatedChanges,
+  findMisdatedTickerChanges,
   findNewestCloses,
   findPeriodsBefore,
   findSecurities,
@@ -251,7 +251,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const [shortenedDay] = yield* findShortenedDays
   if (shortenedDay !== undefined) return yield* refusePartialDay(label, shortenedDay)
   const corrected = yield* mergeSums(options)
-  const misdated = (yield* findMisdatedChanges).map(describeMisdatedChange)
+  const misdated = (yield* findMisdatedTickerChanges).map(describeMisdatedChange)
 
   yield* startStep(`${label}: merging`)
   const merged = yield* computeDatasets(options)

@@ -187,7 +187,7 @@ export interface MisdatedChange {
 }
 
 /** Finds misdated ticker changes for which this ingest computes a session within 30 days of the recorded date. */
-export const findMisdatedChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+export const findMisdatedTickerChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql<MisdatedChange>`
     select former.ticker as old_ticker, next.ticker as new_ticker, next.recorded::text, (
         select max(date)::text from price_periods as bar

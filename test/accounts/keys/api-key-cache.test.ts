@@ -4,7 +4,7 @@ import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { CurrentAccount } from "../../../src/contract/Authentication.ts"
-import { makeRecentKeys } from "../../../src/accounts/keys/Authenticator.ts"
+import { makeRecentKeyCache } from "../../../src/accounts/keys/Authenticator.ts"
 import { getMonotonicMillis } from "../../../src/postgres/metrics/MonotonicTime.ts"
 
 const account = CurrentAccount.of({
@@ -23,7 +23,7 @@ const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 /** Creates a cache. Its `add` uses the test clock's current time as the lookup time. */
 const makeTestKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
-  const recentKeys = yield* makeRecentKeys
+  const recentKeys = yield* makeRecentKeyCache
   const add = (key: string) =>
     recentKeys.add(digest(key), { account, isUseDue: false, asOf: getMonotonicMillis(clock) })
   return { ...recentKeys, add }

@@ -4,7 +4,7 @@
  */
 import { countDays } from "../../../contract/rules/Dates.ts"
 import { type CompanyFact, listSources } from "./CompanyFacts.ts"
-import type { Decision, DoubtKey } from "./Doubt.ts"
+import type { DoubtKey, OperatorDecision } from "./Doubt.ts"
 
 /**
  * Maximum number of days that the date of a cover page count may precede the end of the period that the report covers.
@@ -57,7 +57,7 @@ export const settleDate = (
   fact: CompanyFact,
   isCover: boolean,
   period: string | undefined,
-  findDecision: (key: Omit<DoubtKey, "table">) => Decision | undefined,
+  findDecision: (key: Omit<DoubtKey, "table">) => OperatorDecision | undefined,
   cik: string,
 ): CompanyFact => {
   const reason = findDateDoubt(fact, isCover, period)

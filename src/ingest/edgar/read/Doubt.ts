@@ -52,7 +52,7 @@ export const describeStated = (texts: ReadonlyArray<string>) => {
 }
 
 /** An operator's decision about a suspicious value. It determines what the row contains. */
-export interface Decision {
+export interface OperatorDecision {
   /** Whether the operator confirmed the value that the document states. */
   readonly isConfirmed: boolean
   readonly value: string | null
@@ -65,4 +65,4 @@ export type DoubtKey = Pick<Doubt, "column" | "read" | "table" | "url">
 export const formatDoubtKey = ({ column, read, table, url }: DoubtKey) => JSON.stringify([table, column, url, read])
 
 /** Decisions by doubt key (see `formatDoubtKey`). */
-export type Decisions = ReadonlyMap<string, Decision>
+export type Decisions = ReadonlyMap<string, OperatorDecision>

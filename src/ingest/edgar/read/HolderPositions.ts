@@ -3,7 +3,7 @@
  * transaction (docs/decisions/0100-ownership-from-filings.md). A position is what a holder owns of one security in one
  * way, such as common stock held by a trust.
  */
-import type { Problem } from "./OwnershipHolders.ts"
+import type { HolderProblem } from "./OwnershipHolders.ts"
 import type { SecurityIdentity } from "./SecurityTitles.ts"
 import { unitsPerShare } from "./XmlValues.ts"
 
@@ -34,7 +34,7 @@ export interface HoldingLine {
   /** Number of shares that the held derivatives can be exchanged for; null if unknown. */
   readonly underlying: bigint | null
   /** The reason why the amounts are unknown although the form states some. */
-  readonly problem: Problem | undefined
+  readonly problem: HolderProblem | undefined
 }
 
 type Lines = ReadonlyArray<HoldingLine>

@@ -9,10 +9,10 @@ import { readNatureOfOwnership } from "./NatureOfOwnership.ts"
 import {
   findDoubts,
   getValues,
+  type HolderProblem,
   makeReading,
   makeUnknown,
   type OwnershipHolders,
-  type Problem,
   type Reading,
   readRequired,
   readStated,
@@ -347,7 +347,7 @@ const comparePeriod = (
 }
 
 /** Combines the problems of several dates. An operator can confirm the stated date only if there is just one. */
-const combineProblems = (problems: ReadonlyArray<Problem>): Problem => {
+const combineProblems = (problems: ReadonlyArray<HolderProblem>): HolderProblem => {
   const reasons = Array.from(new Set(problems.map(({ reason }) => reason)))
   const statedDates = Array.from(new Set(problems.map(({ read }) => read)))
   const [confirmable] = problems.flatMap(({ confirmable }) => confirmable ?? [])

@@ -10,7 +10,7 @@ import { readElementText, type XmlElement } from "./XmlDocument.ts"
 import { readDateElement } from "./XmlValues.ts"
 
 /** The reason why a value is unknown although a document states it, or why it is not believed. */
-export interface Problem extends Pick<Doubt, "read" | "reason"> {
+export interface HolderProblem extends Pick<Doubt, "read" | "reason"> {
   /**
    * The value to publish if the document turns out to be right. Absent if the document does not give one clear value.
    */
@@ -23,11 +23,11 @@ export interface Problem extends Pick<Doubt, "read" | "reason"> {
  */
 export interface Reading<A> {
   readonly value: A | null
-  readonly problem: Problem | undefined
+  readonly problem: HolderProblem | undefined
 }
 
 /** A suspicious value in one column of a holder's row. */
-export interface HolderDoubt extends Problem {
+export interface HolderDoubt extends HolderProblem {
   /** Index of the holder in `rows`. */
   readonly holder: number
   readonly column: string
@@ -72,7 +72,7 @@ export const unknownHolding = {
 export const makeReading = <A>(value: A | null): Reading<A> => ({ value, problem: undefined })
 
 /** Returns an unknown value, with the reason why it is unknown. */
-export const makeUnknown = (problem: Problem): Reading<never> => ({ value: null, problem })
+export const makeUnknown = (problem: HolderProblem): Reading<never> => ({ value: null, problem })
 
 /**
  * Reads an element's value with `read`. The value is null if the element is absent or empty. If it cannot be read, it

@@ -3,7 +3,7 @@
  * (docs/decisions/0100-ownership-from-filings.md). Marking a value makes it unknown, so that the row does not contain
  * it.
  */
-import { makeUnknown, type Problem, type Reading } from "./OwnershipHolders.ts"
+import { type HolderProblem, makeUnknown, type Reading } from "./OwnershipHolders.ts"
 import { formatDecimal, formatPercentageAsFraction, unitsPerPercent } from "./XmlValues.ts"
 
 /** The statements on a reporting person's cover page about shares of the class. Numbers of shares are whole. */
@@ -26,8 +26,11 @@ export interface ReportingPerson {
  * Marks a stated value as doubtful. `describe` returns the value as stated and as an operator may confirm it. If the
  * value is already unknown, the original reason remains.
  */
-const doubt = <A>(reading: Reading<A>, describe: (value: A) => Required<Omit<Problem, "reason">>, reason: string) =>
-  reading.value === null ? reading : makeUnknown({ ...describe(reading.value), reason })
+const doubt = <A>(
+  reading: Reading<A>,
+  describe: (value: A) => Required<Omit<HolderProblem, "reason">>,
+  reason: string,
+) => reading.value === null ? reading : makeUnknown({ ...describe(reading.value), reason })
 
 /** Marks a stated number of shares as doubtful, which makes it unknown. */
 export const doubtShares = (reading: Reading<string>, reason: string) =>

@@ -26,7 +26,7 @@ import {
 import { formatNumber, isRounded, isSimilar } from "./CountRatios.ts"
 import { compareSeries, type CountDoubts } from "./CountSeries.ts"
 import { type CountedSplit, findCountedSplits, findDecidedSplits } from "./CountSplits.ts"
-import { type Decision, type DoubtKey, formatDoubtKey } from "./Doubt.ts"
+import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts"
 
 /** The largest factor between a number that an operator has corrected and another one with the same error. */
 const maxRatioOfErrors = 1.1
@@ -47,7 +47,7 @@ export interface AssessedFact {
   readonly reasons: ReadonlyArray<string>
   readonly isLeftOut: boolean
   /** If an operator has decided about the value: the value that the filing states (`read`) and the decision. */
-  readonly decided?: { readonly read: string; readonly decision: Decision } | undefined
+  readonly decided?: { readonly read: string; readonly decision: OperatorDecision } | undefined
 }
 
 /** A company's share counts and public floats, each with the reasons to doubt it. */
@@ -108,7 +108,7 @@ interface SettledFacts {
 /** Builds the count that an operator has supplied for an unreadable cover page. */
 const makeSuppliedCount = (
   { accn, end, filed, form, hasClasses = false, url }: UnreadableCount,
-  { value }: Decision,
+  { value }: OperatorDecision,
 ): CompanyFact => ({
   accn,
   filed,

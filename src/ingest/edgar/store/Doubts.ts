@@ -9,7 +9,7 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
-import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../read/Doubt.ts"
+import { type Decisions, type Doubt, formatDoubtKey, type OperatorDecision } from "../read/Doubt.ts"
 import { findOwnerType, unknownKindReason } from "../read/Schedule13.ts"
 import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
@@ -24,7 +24,7 @@ const OptionalText = Schema.NullOr(Schema.String)
 const isTableWithCounts = (table: string) => datasetsWithCounts.some((name) => name === table)
 
 /** A stored decision of an operator, together with the suspicious value that it is about. */
-export interface StoredDecision extends Decision, Pick<Doubt, "column" | "published" | "table" | "url"> {
+export interface StoredDecision extends OperatorDecision, Pick<Doubt, "column" | "published" | "table" | "url"> {
   readonly cik: string
 }
 
