@@ -99,16 +99,35 @@ const startGroup = Effect.fnUntraced(function* (
         killIfRunning(readPostgresPid(home), "SIGQUIT")
       }),
   )
-  yield* waitUntilReady(port, true)
+  const endsEarly = Effect.flatMap(
+    Effect.promise(() => exitCode),
+    (code) => Effect.die(`${command} ended with exit code ${code} before the service was ready`),
+  )
+  yield* Effect.raceFirst(waitUntilReady(port, true), endsEarly)
   return { pid: child.pid ?? 0, exitCode: Effect.promise(() => exitCode), port }
 })
 
-/** Waits until neither the service nor its PostgreSQL server is running. */
-const waitUntilEnded = (port: number, home: string) =>
-  Effect.repeat(Effect.map(isPortOpen(port), (open) => open || readPostgresPid(home) !== undefined), {
-    until: (running) => !running,
-    schedule: Schedule.spaced("50 millis"),
-  })
+/** Returns whether any process of the group is running, or has ended but was not yet removed from the process table. */
+const hasProcesses = (group: number) => {
+  try {
+    return process.kill(-group, 0)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Waits until neither the service nor its PostgreSQL server is running. An open port alone does not show that the
+ * service is running, because another program may have taken the port since.
+ */
+const waitUntilEnded = (group: number, port: number, home: string) =>
+  Effect.repeat(
+    Effect.map(
+      isPortOpen(port),
+      (isOpen) => (isOpen && hasProcesses(group)) || readPostgresPid(home) !== undefined,
+    ),
+    { until: (isRunning) => !isRunning, schedule: Schedule.spaced("50 millis") },
+  )
 
 /** All supported ways to start the service. */
 const starters = [
@@ -131,7 +150,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("A sign
         const { exitCode, pid, port } = yield* startGroup(program, args, folder)
         process.kill(pid, "SIGTERM")
         assert.strictEqual(yield* exitCode, 0)
-        yield* waitUntilEnded(port, folder)
+        yield* waitUntilEnded(pid, port, folder)
       }).pipe(Effect.scoped),
   )
 
@@ -154,7 +173,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("A sign
         process.kill(-pid, signal)
         assert.strictEqual(yield* exitCode, code)
         // Even if the service exits abruptly, PostgreSQL must not keep running.
-        yield* waitUntilEnded(port, folder)
+        yield* waitUntilEnded(pid, port, folder)
       }).pipe(Effect.scoped),
   )
 })
