@@ -220,6 +220,21 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(rows, [{ company: "Acme Holdings Corp.", outstanding: null }])
     })))
 
+  it.effect("leaves the other values of the row to a successor if the count is unknown (D38)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const today = yield* todayInNewYork
+      const may = quarter(1, subtractDays(today, 90), 50_000_000)
+      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+      yield* ingest()
+      yield* sql`update float_outstanding set outstanding = null, "float" = 40000000`
+      publish(holding, [{ accession: accessionOf(9), form: "8-K12B", filingDate: subtractDays(today, 5) }])
+      yield* ingest()
+      const rows = yield* sql`select outstanding, "float"::int from float_outstanding`
+      assert.deepStrictEqual(rows, [{ outstanding: null, float: 40_000_000 }])
+    })))
+
   it.effect("moves to a symbol that a company left that is no longer in the list (D38, D45)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket

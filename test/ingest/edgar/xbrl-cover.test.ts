@@ -287,10 +287,20 @@ describe("The cover of an instance", () => {
    * cover page does not mention. `balances` are the balance sheets in these reports.
    */
   const assess = (
-    reports: ReadonlyArray<readonly [number, number | undefined]>,
-    { balances = [], decisions, lastMembers = [classA, classB], splits = [], symbols = [null, null], tickers = [] }: {
+    reports: ReadonlyArray<readonly [number, number | undefined] | undefined>,
+    {
+      balances = [],
+      decisions,
+      lastMembers = [classA, classB],
+      lastTotal,
+      splits = [],
+      symbols = [null, null],
+      tickers = [],
+    }: {
       readonly balances?: ReadonlyArray<number>
       readonly splits?: ReadonlyArray<KnownSplit>
+      /** The number of all shares that the last report states without classes. */
+      readonly lastTotal?: number
       readonly decisions?: Decisions
       /** The members in the last report. Those in the others are `classA` and `classB`. */
       readonly lastMembers?: ReadonlyArray<string>
@@ -305,20 +315,27 @@ describe("The cover of an instance", () => {
       filingDate: `2026-0${index * 2 + 2}-10`,
       reportDate: `2026-0${index * 2 + 1}-30`,
     }))
-    const instances = filings.map(({ accession, filingDate }, index) => {
+    const instances = filings.flatMap(({ accession, filingDate }, index) => {
+      if (reports[index] === undefined) return []
       const members = index === reports.length - 1 ? lastMembers : [classA, classB]
       const classes = members.flatMap((member, at) => {
         const shares = reports[index]?.[at]
         return shares === undefined ? [] : [{ member, shares, symbol: symbols[at] ?? null }]
       })
-      return { cik, accession, filingDate, cover: { date: filingDate.replace(/10$/, "01"), classes } }
+      return [{ cik, accession, filingDate, cover: { date: filingDate.replace(/10$/, "01"), classes } }]
     })
     const balanceSheetCounts = filings.flatMap(({ accession, filingDate, form, reportDate }, index) => {
       const val = balances[index]
       const path = `us-gaap/CommonStockSharesOutstanding/shares/${accession}/${reportDate}`
       return val === undefined ? [] : [{ accn: accession, end: reportDate, filed: filingDate, form, path, val }]
     })
-    const facts = { ...addInstanceCounts(makeEmptyFacts(cik), filings, instances), balanceSheetCounts }
+    const total = lastTotal === undefined ? [] : filings.slice(-1).map(({ accession, filingDate, form }) => {
+      const end = filingDate.replace(/10$/, "01")
+      const path = `dei/EntityCommonStockSharesOutstanding/shares/${accession}/${end}`
+      return { accn: accession, end, filed: filingDate, form, path, val: lastTotal }
+    })
+    const empty = { ...makeEmptyFacts(cik), counts: total }
+    const facts = { ...addInstanceCounts(empty, filings, instances), balanceSheetCounts }
     const { counts, current } = assessCounts({ facts, filings, decisions, splits, tickers })
     return {
       current: typeof current === "string" ? current : current.val,
@@ -369,6 +386,8 @@ describe("The cover of an instance", () => {
     assert.strictEqual(assess(forgotten, { balances: sheets }).current, "doubtful")
     // The class was bought back, or converted into the other one.
     assert.strictEqual(assess(forgotten, { balances: [100_000_000, 80_000_000, 81_000_000] }).current, 81_000_000)
+    const confirmed = assess([before, [80_000_000, undefined]], { balances: [100_000_000, 80_000_000] })
+    assert.deepStrictEqual(confirmed.reasons, [[], []])
     assert.deepStrictEqual(assess([before, [99_000_000, undefined]]).reasons, [[], []])
     assert.strictEqual(assess([...forgotten, [81_000_000, undefined]]).current, 81_000_000)
     // A small class was converted, and the other one was bought back.
@@ -413,6 +432,37 @@ describe("The cover of an instance", () => {
   it("for one class is compared with its balance sheet as closely as a sum (decision 0103)", () => {
     const [reasons] = assess([[80_000_000, undefined]], { balances: [101_000_000] }).reasons
     assert.deepStrictEqual(reasons, ["differs from 101000000 on the balance sheet of 2026-01-30"])
+  })
+
+  it("may become like an error that an operator has corrected (decision 0103)", () => {
+    const reports = [[50_000_000, 20_000_000], [60_000_000, 28_000_000], [55_000_000, 25_000_000], [
+      50_000_000,
+      22_000_000,
+    ]]
+    const counts = reports.map(([a = 0, b]) => [a, b] as const)
+    const decisions = assess(counts.slice(0, 1)).correct(0, "100000000")
+    assert.strictEqual(assess(counts, { decisions }).current, 72_000_000)
+  })
+
+  it("may be merged into one class, and is missing only if the others explain the total (D44)", () => {
+    const tickers = ["ACME", "ACME-B"]
+    const assessTotal = (a: number, b: number, lastTotal: number) =>
+      assess([[a, b], undefined], { lastTotal, symbols: tickers, tickers }).current
+    assert.strictEqual(assessTotal(23_000_000, 5_750_000, 7_750_000), 7_750_000)
+    assert.strictEqual(assessTotal(80_000_000, 20_000_000, 80_500_000), "doubtful")
+  })
+
+  it("is not replaced by balance sheets that are like one of its classes (decision 0103)", () => {
+    const reports = [[80_000_000, 20_000_000], undefined, undefined] as const
+    const later = assess(reports, { balances: [100_000_000, 80_000_000, 80_100_000] })
+    assert.strictEqual(later.current, "doubtful")
+    assert.strictEqual(assess(reports, { balances: [100_000_000, 100_000_000, 99_000_000] }).current, 99_000_000)
+  })
+
+  it("lacks no class that was converted just before a split, whose record is days late (D44)", () => {
+    const splits = [{ day: "2026-04-03", ratio: 1 / 10 }]
+    const { current, reasons } = assess([[80_000_000, 20_000_000], [10_000_000, undefined]], { splits })
+    assert.deepStrictEqual({ current, reasons }, { current: 10_000_000, reasons: [[], []] })
   })
 
   it("may state more shares in all although a class has fewer (decision 0103)", () => {

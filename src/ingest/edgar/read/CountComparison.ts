@@ -67,37 +67,37 @@ const minMissingPart = 0.1
 
 /**
  * Returns a class that the earlier of two cover pages states and that the later one seems to have forgotten, or
- * undefined if there is none:
+ * undefined if there is none. `restateFor` returns what the first count may be in the shares of the second one.
  *
  * - a class whose symbol the company still has, unless the later page states it for another class;
  * - another class with a tenth of the shares or more, if most of its shares are missing in the sum, too. Otherwise,
  *   they may have been converted into those of another class.
  *
- * If the later page has only a total, or all its classes have other names, its sum tells for a class with a symbol,
- * too.
+ * If the later page has only a total, or all its classes have other names, a class with a symbol is forgotten if the
+ * others alone explain the sum. Otherwise, the classes may have been merged.
  */
 const findMissingClass = (
   a: CompanyFact,
   b: CompanyFact,
-  { splits = [], tickers = [] }: Pick<CountEvidence, "splits" | "tickers">,
+  restateFor: (a: CompanyFact, b: CompanyFact) => ReadonlyArray<number>,
+  tickers: ReadonlyArray<string>,
 ): MissingClass | undefined => {
   const [earlier, later] = byFactDate(a, b) <= 0 ? [a, b] : [b, a]
   const [before, after] = [earlier.instance?.shares, later.instance?.shares]
   if (before === undefined || before.size < 2 || !later.path.startsWith("dei/")) return undefined
   const hasCommonName = Array.from(before.keys()).some((name) => after?.has(name))
   const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => symbol))
-  const factor = findSplitFactor(splits, earlier.end, later.end) ?? 1
+  const sums = restateFor(earlier, later)
   return Array.from(before).flatMap(([name, one]): ReadonlyArray<MissingClass> => {
     const { symbol } = one
     const isListed = symbol !== null && !stated.has(symbol) &&
       tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol))
-    const shares = one.shares * factor
-    const isMissingInSum = shares >= earlier.val * factor * minMissingPart &&
-      earlier.val * factor - later.val >= shares / 2
+    const part = one.shares / earlier.val
+    const isMissingInSum = part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part / 2)
     const isForgotten = hasCommonName
       ? after?.has(name) === false && (isListed || isMissingInSum)
-      : isListed && isMissingInSum
-    return isForgotten ? [{ ...one, shares, isListed }] : []
+      : isListed && isMissingInSum && sums.some((sum) => isSimilar(later.val, sum * (1 - part), maxRatioOfSum))
+    return isForgotten ? [{ ...one, shares: (sums[0] ?? earlier.val) * part, isListed }] : []
   }).toSorted((one, other) => other.shares - one.shares)[0]
 }
 
@@ -114,7 +114,7 @@ const findMissingClass = (
  * - `differsInUnit`: whether this is so for either count
  */
 export const makeComparison = (
-  { splits = [], tickers }: Pick<CountEvidence, "splits" | "tickers">,
+  { splits = [], tickers = [] }: Pick<CountEvidence, "splits" | "tickers">,
   decidedSplits: ReadonlyMap<CompanyFact, DecidedSplits> = new Map(),
 ) => {
   /** What the first count may be in the shares of the second one. */
@@ -125,7 +125,7 @@ export const makeComparison = (
     })
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
-    findMissingClass(a, b, { splits, tickers }) === undefined &&
+    findMissingClass(a, b, restateFor, tickers) === undefined &&
     restateFor(a, b).some((val) => {
       const restated = changeCount(a, val)
       return !hasClassInThousandsOf(restated, b) && !hasClassInThousandsOf(b, restated) &&
@@ -151,7 +151,7 @@ export const makeComparison = (
     isAlike,
     isInSmallerUnit,
     differsInUnit,
-    findMissingClass: (a: CompanyFact, b: CompanyFact) => findMissingClass(a, b, { splits, tickers }),
+    findMissingClass: (a: CompanyFact, b: CompanyFact) => findMissingClass(a, b, restateFor, tickers),
   }
 }
 

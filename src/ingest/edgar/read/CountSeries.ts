@@ -1,6 +1,6 @@
 /** Compares all share counts of a company with each other over time, to find errors and the newest reliable count. */
 import type { CompanyFact } from "./CompanyFacts.ts"
-import { type CountComparison, maxRatioInFiling } from "./CountComparison.ts"
+import { type CountComparison, maxRatioInFiling, maxRatioOfSum } from "./CountComparison.ts"
 
 /**
  * Largest factor between a count and the previous reliable count that the balance sheet in the same filing can confirm
@@ -201,7 +201,7 @@ export const compareSeries = (
     // If two counts contradict each other and only the former has reasons of its own to doubt it, the former is wrong.
     const isBetter = reliableDates.length === 1 && countOwnReasons(former) > 0 && countOwnReasons(newest) === 0
     if (!isRepeated && !isOnBalanceSheet && !isBetter) return
-    if (isRepeated || (isOnBalanceSheet && isAlike(newest, former, maxSplitRatio))) {
+    if (isRepeated || (isOnBalanceSheet && (missing !== undefined || isAlike(newest, former, maxSplitRatio)))) {
       repeated.forEach((fact) => jumps.delete(fact))
     }
     if (isRepeated && isConfirmedByOther) repeated.forEach((fact) => doubts.repeated.add(fact))
@@ -209,6 +209,10 @@ export const compareSeries = (
     if (isBetter) reliableDates.forEach((formerDate) => markJumps(formerDate, newest))
     rely(newest, candidates)
   }
+
+  /** A count may have become like a corrected error over the years. It is then similar to the last reliable one. */
+  const isErrorAgain = (fact: CompanyFact, previous: CompanyFact) =>
+    isKnownError(fact) && !differsInUnit(fact, previous) && !isAlike(fact, previous, maxRatioOfSum)
 
   for (const facts of Map.groupBy(counts, ({ end }) => end).values()) {
     // The rank -1 puts counts that an operator has decided on before all others.
@@ -221,12 +225,12 @@ export const compareSeries = (
       rely(newest, [date])
     } else if (
       countOwnReasons(newest) >= 2 || (reliable !== undefined &&
-        (isPlaceholder(newest) || (isKnownError(newest) && !differsInUnit(newest, reliable))))
+        (isPlaceholder(newest) || isErrorAgain(newest, reliable)))
     ) {
       // Such a count is marked but never becomes reliable, however often it is repeated. A placeholder is accepted only
       // as the first count.
       if (reliable !== undefined) markJumps(date, reliable)
-      if (isKnownError(newest)) doubts.knownErrors.add(newest)
+      if (reliable !== undefined && isErrorAgain(newest, reliable)) doubts.knownErrors.add(newest)
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
     } else if (reliable === undefined && sameError !== undefined) {

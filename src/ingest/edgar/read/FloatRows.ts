@@ -64,7 +64,8 @@ const classesNote = " They may be of several classes. The number of shares of ea
 const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) =>
   !isLeftOut &&
   (path.startsWith("dei/")
-    ? instance?.hasClasses === true && decided !== undefined && decided.read !== String(val)
+    ? (instance?.hasClasses === true || (instance?.shares?.size ?? 0) > 1) && decided !== undefined &&
+      decided.read !== String(val)
     : true)
 
 const describeCount = (count: AssessedFact) =>
@@ -112,8 +113,8 @@ const formatUnclearSplits = ({ fact }: AssessedFact, { countedSplits, current }:
  */
 const formatUnlistedClasses = (count: AssessedFact, { current }: CountAssessment, { tickers }: Issuer) => {
   const classes = Array.from(count.fact.instance?.shares?.values() ?? [])
-  // Market caps use only the current count, and of an operator's count the classes are not known.
-  if (count.decided !== undefined || count.fact !== current || classes.length < 2) return ""
+  // Market caps use only the current count. The classes of a count that an operator has corrected are not known.
+  if (count.decided?.decision.isConfirmed === false || count.fact !== current || classes.length < 2) return ""
   const stated = classes.map(({ symbol }) => symbol)
   /** A symbol that the cover page states for two classes is that of neither. */
   const isListed = (symbol: string | null) =>

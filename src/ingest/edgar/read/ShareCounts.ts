@@ -28,8 +28,11 @@ import { compareSeries, type CountDoubts } from "./CountSeries.ts"
 import { type CountedSplit, findCountedSplits, findDecidedSplits } from "./CountSplits.ts"
 import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts"
 
-/** The largest factor between a number that an operator has corrected and another one with the same error. */
-const maxRatioOfErrors = 1.1
+/**
+ * The largest factor between two numbers that are taken for the same one in two reports, such as an error that an
+ * operator has corrected, and its repetition.
+ */
+const maxRatioOfRepetitions = 1.1
 
 /**
  * Counts below this are probably placeholders that a filer entered in place of the real number, such as 1, 100, or
@@ -287,10 +290,15 @@ const judgeNewerBalances = (
   )
   for (const balance of inSmallerUnit ?? []) unitErrors.set(balance, cover)
   const last = others?.at(-1)
-  if (last === undefined || isAlike(last, cover)) return last
+  if (last === undefined) return undefined
+  const isOfOneClass = !isSimilar(last.val, cover.val, maxRatioOfRepetitions) &&
+    Array.from(cover.instance?.shares?.values() ?? []).some(({ shares }) =>
+      isSimilar(last.val, shares, maxRatioOfRepetitions)
+    )
+  if (isAlike(last, cover) && !isOfOneClass) return last
   const reports = new Set(others?.filter((balance) => isAlike(balance, last)).map(({ accn }) => accn))
   const mayBeOneClass = cover.instance?.hasClasses === true && last.val < cover.val
-  if (reports.size > 1 && !mayBeOneClass) return last
+  if (reports.size > 1 && !mayBeOneClass && !isOfOneClass) return last
   jumps.set(last, cover)
   return "doubtful"
 }
@@ -395,7 +403,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const isKnownError = (fact: CompanyFact) =>
     !isDecided(fact) && replaced.some(({ error, right }) =>
       fact.val === error ||
-      (right !== undefined && isSimilar(fact.val, error, maxRatioOfErrors) &&
+      (right !== undefined && isSimilar(fact.val, error, maxRatioOfRepetitions) &&
         !isSimilar(fact.val, right, maxRatioOfSum))
     )
   const baseEvidence = { balances: balanceByFiling, isDecided, isKnownError, isPlaceholder }

@@ -97,7 +97,7 @@ export const readStoredCounts = Effect.fnUntraced(function* (
     screenerUpdated: screener?.last_updated ?? null,
     industry: screener?.industry ?? null,
     exchange: screener?.exchange ?? null,
-    isInherited: isSuccessor && stored !== undefined,
+    isInherited: isSuccessor,
   }
 })
 
