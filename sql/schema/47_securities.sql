@@ -694,27 +694,35 @@ $$;
 -- symbol on the day of that close. During a session, this is the price so far.
 create function find_newest_closes(symbols text[], today date)
 returns table (symbol text, security text, date date, close numeric)
-language sql stable set search_path = pg_catalog, pg_temp as $$
-  with periods as materialized (select * from public.security_periods(symbols, today))
-  select distinct on (symbol) symbol, security, last.date, found.close
-  from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
-    join periods as former using (security) cross join lateral (
-      select greatest(
-        (
-          select bar.date from public.price_periods as bar
-          where bar.ticker = former.ticker and bar.date >= former.starts and bar.date < former.ends
-            and bar.period in ('regular', 'day')
-          order by bar.date desc limit 1
-        ),
-        (
-          select known.date from public.daily_prices as known
-          where known.ticker = former.ticker and known.date >= former.starts and known.date < former.ends
-          order by known.date desc limit 1
-        )
-      )::date as date
-    ) as last cross join lateral public.find_close(former.ticker, last.date) as found
-  where last.date is not null
-  order by symbol, last.date desc
+-- Nested loops are disabled because PostgreSQL does not know the length of the array. For thousands of symbols, they
+-- would compare every period with every other one.
+language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
+  with periods as materialized (select * from public.security_periods(symbols, today)),
+  -- The newest day with a close in each period. It is materialized so that it is computed once per period.
+  dated as materialized (
+    select security, ticker, greatest(
+      (
+        select bar.date from public.price_periods as bar
+        where bar.ticker = period.ticker and bar.date >= period.starts and bar.date < period.ends
+          and bar.period in ('regular', 'day')
+        order by bar.date desc limit 1
+      ),
+      (
+        select known.date from public.daily_prices as known
+        where known.ticker = period.ticker and known.date >= period.starts and known.date < period.ends
+        order by known.date desc limit 1
+      )
+    )::date as date
+    from periods as period
+  )
+  select symbol, security, newest.date, found.close
+  from (
+    select distinct on (symbol) symbol, security, dated.ticker, dated.date
+    from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
+      join dated using (security)
+    where dated.date is not null
+    order by symbol, dated.date desc
+  ) as newest cross join lateral public.find_close(newest.ticker, newest.date) as found
 $$;
 
 -- Returns the market capitalizations (D44) for the symbols' rows in `screener` and `float_outstanding`, and for the
