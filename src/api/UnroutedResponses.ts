@@ -46,7 +46,7 @@ export const makeUnknownPathError = ({ suggest }: Directory, path: string) => {
 export const makeUnknownPathResult = (directory: Directory, path: string) =>
   toErrorResult(makeUnknownPathError(directory, path))
 
-/** Maximum number of characters of an unsupported method that an error message repeats. */
+/** An error message quotes at most this many characters of an unsupported method. */
 const maxShownMethod = 100
 
 /**

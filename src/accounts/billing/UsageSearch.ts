@@ -95,8 +95,8 @@ export const maxFoundRequests = 20
 const defaultTimeLimit = Duration.seconds(20)
 
 /**
- * Maximum number of rows of `usage_batches` and `usage` that one statement searches. Searching that many takes less
- * than a second.
+ * One statement searches at most this many rows of `usage_batches` and `usage`. Searching that many takes less than a
+ * second.
  */
 const maxChunkRows = 20_000
 

@@ -417,8 +417,10 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
   /**
    * Builds a subquery for each source that has one of the requested types. It adds three columns to the source's
    * events:
-   * `source`, the source's number in the order of `makeTimelineSources`, and `endpoint` and `tier`, the path and the
-   * required tier of the endpoint with the full rows. All types of a source have the same endpoint.
+   *
+   * - `source`: the number of the source, in the order of `makeTimelineSources`
+   * - `endpoint`: the path of the endpoint that returns the full rows, which is the same for all types of a source
+   * - `tier`: the tier that this endpoint requires
    */
   const buildSourceSubqueries = (query: TimelineStatementParameters, clauses: SourceClauses) => {
     // Ticker changes are not counted in gaps between the company's periods. A change takes effect when the period of

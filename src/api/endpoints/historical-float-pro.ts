@@ -120,7 +120,7 @@ const makeMarketCapSql = (sql: SqlClient.SqlClient) => {
  * - `X`: periods that apply to rows of any company. Every symbol with a ticker change has this key, although its
  *   value may be null.
  * - `X 0000320193`: periods that apply to rows of the company with this CIK.
- * - `X `, with a trailing space: periods that apply to rows without a CIK.
+ * - `X ` (the symbol and a space): periods that apply to rows without a CIK.
  *
  * The values are JSON stored as text, which takes PostgreSQL one third of the time of `jsonb`.
  */

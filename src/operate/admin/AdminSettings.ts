@@ -12,8 +12,8 @@ export const AdminPortConfig = Config.option(Config.Port("ADMIN_PORT"))
 export const AdminHostConfig = Config.NonEmptyString("ADMIN_HOST").pipe(Config.withDefault("127.0.0.1"))
 
 /**
- * The maximum number of requests of the admin API that may use a PostgreSQL connection at the same time. A single admin
- * may use all but one of these connections, and therefore cannot block other admins.
+ * At most this many requests of the admin API use a PostgreSQL connection at the same time. A single admin may use all
+ * but one of these connections, and therefore cannot block other admins.
  */
 export const maxConcurrentAdminRequests = 3
 

@@ -75,6 +75,16 @@ const quarter = (number: number, filed: string, val: number, end = filed) => {
   return { filing, fact }
 }
 
+/** Starts with Acme, whose share count was filed three months ago and is stored. */
+const startWithAcme = Effect.gen(function* () {
+  const market = yield* startMarket
+  const today = yield* todayInNewYork
+  const report = quarter(1, subtractDays(today, 90), 50_000_000)
+  market.publish(acme, [report.filing], makeFacts(acme, [report.fact]))
+  yield* market.ingest()
+  return { ...market, sql: yield* SqlClient.SqlClient, today }
+})
+
 const readCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly counts: ReadonlyArray<string | null> }>`
@@ -127,14 +137,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
 
   it.effect("stays if a holding company without facts takes over the symbol (D38)", () =>
     withOwnDatabase(Effect.gen(function* () {
-      const { ingest, publish } = yield* startMarket
-      const sql = yield* SqlClient.SqlClient
-      const may = quarter(1, subtractDays(yield* todayInNewYork, 90), 50_000_000)
-      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
-      yield* ingest()
+      const { ingest, publish, sql, today } = yield* startWithAcme
       const [, ...known] = (yield* readCounts) ?? []
       for (const facts of [undefined, makeFacts(holding, [])]) {
-        publish(holding, [{ accession: accessionOf(9), form: "8-K12B", filingDate: "2026-08-14" }], facts)
+        publish(holding, [{ accession: accessionOf(9), form: "8-K12B", filingDate: subtractDays(today, 5) }], facts)
         yield* ingest()
         const [, ...counts] = (yield* readCounts) ?? []
         assert.deepStrictEqual(counts, known)
@@ -206,11 +212,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
 
   it.effect("is not that of the company before, if only its CIK in the screener tells whose it was (D32)", () =>
     withOwnDatabase(Effect.gen(function* () {
-      const { ingest, publish } = yield* startMarket
-      const sql = yield* SqlClient.SqlClient
-      const may = quarter(1, subtractDays(yield* todayInNewYork, 90), 50_000_000)
-      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
-      yield* ingest()
+      const { ingest, publish, sql } = yield* startWithAcme
       yield* sql`update float_outstanding set source = array['https://vendor.example/acme'], "float" = 40000000`
       yield* sql`update screener set source = array['https://vendor.example/acme']`
       publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form: "S-1" }], undefined)
@@ -222,12 +224,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
 
   it.effect("leaves the other values of the row to a successor if the count is unknown (D38)", () =>
     withOwnDatabase(Effect.gen(function* () {
-      const { ingest, publish } = yield* startMarket
-      const sql = yield* SqlClient.SqlClient
-      const today = yield* todayInNewYork
-      const may = quarter(1, subtractDays(today, 90), 50_000_000)
-      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
-      yield* ingest()
+      const { ingest, publish, sql, today } = yield* startWithAcme
       yield* sql`update float_outstanding set outstanding = null, "float" = 40000000`
       publish(holding, [{ accession: accessionOf(9), form: "8-K12B", filingDate: subtractDays(today, 5) }])
       yield* ingest()
@@ -235,13 +232,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(rows, [{ outstanding: null, float: 40_000_000 }])
     })))
 
-  it.effect("moves to a symbol that a company left that is no longer in the list (D38, D45)", () =>
+  it.effect("moves to the symbol of a company that is no longer in the list (D38, D45)", () =>
     withOwnDatabase(Effect.gen(function* () {
-      const { ingest, publish } = yield* startMarket
-      const may = quarter(1, "2026-05-15", 50_000_000)
-      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
-      yield* ingest()
-      const sql = yield* SqlClient.SqlClient
+      const { ingest, publish, sql } = yield* startWithAcme
       yield* sql`update edgar_companies set listed_on = listed_on - 1, primary_listed_on = primary_listed_on - 1`
       const june = quarter(3, "2026-06-01", 12_000_000)
       publish({ ...holding, tickers: ["OLD"] }, [june.filing], makeFacts(holding, [june.fact]))
@@ -270,11 +263,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       const counts = ["Acme Holdings Corp.", "12000000", "2026-06-01", "2026-06-01", "12000000"]
       assert.deepStrictEqual(yield* readCounts, counts)
       // The stored symbol of the first company changes only when several lists have confirmed it.
-      const renamed = { ...acme, tickers: ["XXX"] }
+      const renamed = { ...acme, tickers: ["NEXT"] }
       publish(renamed, [june.filing, may.filing], makeFacts(acme, [may.fact, june.fact]))
       const list = Stub.makeTickerList([holding, renamed], "Fri, 12 Jun 2026 11:00:00 GMT")
       stub.responses.set(Stub.tickerListPath, list)
-      yield* ingest("2019-01-01", "XXX")
+      yield* ingest("2019-01-01", "NEXT")
       assert.deepStrictEqual(yield* readCounts, counts)
       const history =
         yield* sql`select outstanding_shares::int as count from historical_float_pro where cik = ${acme.cik}`

@@ -94,7 +94,7 @@ export const formatPriceDoubt = (other: string, { close, float, price }: PriceDo
   }`
 
 /**
- * Returns the newest fact that has an earlier date than this one, among other filings that were not filed later.
+ * Returns the newest fact of another filing that has an earlier date than this one and was not filed later.
  * `facts` is sorted by date.
  */
 export const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>

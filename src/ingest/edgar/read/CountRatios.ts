@@ -12,7 +12,7 @@ export const maxCountRatio = 8
 /** Returns whether the values differ by at most the factor `ratio`. */
 export const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
 
-/** Units in which filings state numbers of shares by mistake, or to which they round them. */
+/** Filings state numbers of shares in these units by mistake, or round them to these units. */
 export const roundingUnits = [1_000, 1_000_000]
 
 /**

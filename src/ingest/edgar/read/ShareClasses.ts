@@ -9,7 +9,7 @@ import { type ClassKind, type ClassName, readClassName } from "./ShareClassNames
 export interface ChosenMembers {
   /** Members whose counts are added up. */
   readonly added: ReadonlyArray<string>
-  /** The member among them whose name is only that of common stock. */
+  /** The member of `added` whose name says only that it is common stock, such as `us-gaap:CommonStockMember`. */
   readonly plain: string | undefined
   /** Members for all classes together. Their counts must be equal to the sum. */
   readonly totals: ReadonlyArray<string>
@@ -92,7 +92,7 @@ const findRepeated = (members: ReadonlyArray<Member>) => {
   return Array.from(groups.values()).find(({ length }) => length > 1)
 }
 
-/** Returns whether the member's name is only that of common stock, without a class. */
+/** Returns whether the member's name says only that it is common stock, without a class. */
 const isPlain = ({ identity, kind }: Member) => kind === "common" && identity === ""
 
 /**
