@@ -222,6 +222,20 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(rows, [{ company: "Acme Holdings Corp.", outstanding: null }])
     })))
 
+  it.effect("is written again if a company gets its symbol back, without a new filing (D32)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, today } = yield* startWithAcme
+      const counts = yield* readCounts
+      const ofHolding = quarter(2, subtractDays(today, 30), 12_000_000)
+      publish(holding, [ofHolding.filing], makeFacts(holding, [ofHolding.fact]))
+      yield* ingest()
+      assert.strictEqual((yield* readCounts)?.[1], "12000000")
+      const report = quarter(1, subtractDays(today, 90), 50_000_000)
+      publish(acme, [report.filing], makeFacts(acme, [report.fact]))
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCounts, counts)
+    })))
+
   it.effect("leaves the other values of the row to a successor if the count is unknown (D38)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish, sql, today } = yield* startWithAcme
@@ -267,11 +281,17 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       publish(renamed, [june.filing, may.filing], makeFacts(acme, [may.fact, june.fact]))
       const list = Stub.makeTickerList([holding, renamed], "Fri, 12 Jun 2026 11:00:00 GMT")
       stub.responses.set(Stub.tickerListPath, list)
-      yield* ingest("2019-01-01", "NEXT")
+      yield* ingest("2020-01-01", "NEXT")
       assert.deepStrictEqual(yield* readCounts, counts)
       const history =
         yield* sql`select outstanding_shares::int as count from historical_float_pro where cik = ${acme.cik}`
       assert.includeDeepMembers(Array.from(history), [{ count: 51_000_000 }])
+      // The next run tries again.
+      const done = yield* sql<{ readonly dataset: string }>`select dataset from edgar_progress where cik = ${acme.cik}`
+      const names = done.map(({ dataset }) => dataset)
+      assert.include(names, "historical_float_pro")
+      assert.notInclude(names, "screener")
+      assert.notInclude(names, "float_outstanding")
     })))
 })
 

@@ -25,6 +25,7 @@ import {
 } from "../fetch/EdgarUrls.ts"
 import { listCountDoubts, makeCurrentCount, makeFloatRows } from "../read/FloatRows.ts"
 import {
+  currentDatasets,
   datasetsFromCompanyFilings,
   datasetsWithCounts,
   floatDatasets,
@@ -669,6 +670,10 @@ const describeCurrentCount = (
   }
 }
 
+/** Returns whether the visit may write the company's rows of the dataset. */
+const isWritten = ({ isListedForOther }: Issuer, name: IngestedDataset) =>
+  isListedForOther !== true || !currentDatasets.has(name)
+
 /**
  * Adds the company's rows with share counts to the results (`visit`): its rows of `screener`, `float_outstanding`, and
  * `historical_float_pro`, as far as the run ingests these datasets. Checks the counts against prices and splits, and
@@ -688,8 +693,7 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
   const issuer = { ...context.issuer, exchange: context.issuer.exchange ?? stored.exchange }
   const submissions = { ...filingList, sicDescription: filingList.sicDescription ?? stored.industry }
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
-    const isCurrent = name === "screener" || name === "float_outstanding"
-    if (datasets.has(name) && !(isCurrent && issuer.isListedForOther === true)) visit.rows.set(name, rows)
+    if (datasets.has(name) && isWritten(issuer, name)) visit.rows.set(name, rows)
   }
   const isReceipt = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
   const prices = yield* readKnownPrices(issuer, facts?.floats ?? [], isReceipt)
@@ -704,7 +708,8 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, filingList
   visit.assessed.push({
     cik,
     ticker,
-    isInherited: stored.isInherited || issuer.isListedForOther === true,
+    isInherited: stored.isInherited,
+    isListedForOther: issuer.isListedForOther === true,
     ...prices,
     ...describeCurrentCount(assessment),
   })
@@ -813,10 +818,10 @@ const updateCounts = Effect.fnUntraced(
  * Records how far each dataset has been ingested, unless a page of filings that the dataset needs could not be read.
  */
 const addProgress = (context: VisitContext, { isComplete, submissions: { filings } }: FilingsRead) => {
-  const { datasets, issuer: { cik }, progress, since, visit } = context
+  const { datasets, issuer, progress, since, visit } = context
   for (const name of datasetsFromCompanyFilings) {
-    if (!datasets.has(name) || !isComplete(name)) continue
-    visit.progress.push(makeIngestDatasetProgress(cik, name, filings, since, progress.get(name)))
+    if (!datasets.has(name) || !isComplete(name) || !isWritten(issuer, name)) continue
+    visit.progress.push(makeIngestDatasetProgress(issuer.cik, name, filings, since, progress.get(name)))
   }
 }
 

@@ -15,6 +15,9 @@ export type IngestedDataset = typeof ingestedDatasets[number]
 /** Datasets with shares outstanding and public float: the latest values, and the values per filing. */
 export const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
 
+/** Datasets that describe only the present, with one row per symbol. */
+export const currentDatasets: ReadonlySet<IngestedDataset> = new Set(["float_outstanding", "screener"])
+
 /** Datasets with share counts, which come from company facts and XBRL instances. */
 export const datasetsWithCounts = [...floatDatasets, "screener"] as const
 

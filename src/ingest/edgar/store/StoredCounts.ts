@@ -8,6 +8,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { countDays, todayInChicago, todayInNewYork } from "../../../contract/rules/Dates.ts"
 import type { CompanyFact } from "../read/CompanyFacts.ts"
+import { currentDatasets } from "../schedule/IngestedDatasets.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
@@ -207,24 +208,33 @@ export interface AssessedCompany extends Pick<KnownPrices, "awaited" | "known"> 
   readonly ticker: string
   /** Whether the values that another company left under the symbol stay (see `readStoredCounts`). */
   readonly isInherited: boolean
+  /** Whether the company's current rows were not written (see `Issuer`). */
+  readonly isListedForOther: boolean
   /** The current count, or null if it is unknown. Undefined if the stored one stays. */
   readonly outstanding: string | null | undefined
   readonly countedSplits: ReadonlyArray<CountedSplit>
 }
+
+const decodeOwnedRows = decodeRows(
+  Schema.Struct({ dataset: Schema.String, ticker: Schema.String, owner: Schema.String }),
+)
 
 /**
  * Deletes the rows that other companies left under the companies' symbols, unless the company continues the other one.
  * Otherwise, a company that reuses a symbol would seem to have the share count and the market capitalization of the
  * former one, until it reports its own. A row without the CIK of a company in its sources, for example one loaded from
  * a file, belongs to the company that `screener` states.
+ *
+ * Companies that are left without current rows also lose their progress in these datasets, so that the next run creates
+ * the rows again, under the symbol that the company has then.
  */
 export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
-  const unrelated = companies.flatMap(({ cik, isInherited, ticker }) => isInherited ? [] : [{ cik, ticker }])
-  if (unrelated.length === 0) return
+  const contested = companies.filter(({ isListedForOther }) => isListedForOther)
+  const unrelated = companies.filter(({ isInherited, isListedForOther }) => !isInherited && !isListedForOther)
+    .map(({ cik, ticker }) => ({ cik, ticker }))
   const sql = yield* SqlClient.SqlClient
-  const decodeTickers = decodeRows(Schema.Struct({ ticker: Schema.String, dataset: Schema.String }))
-  const ofOthers = yield* decodeTickers(sql`
-    select dataset, ticker
+  const ofOthers = unrelated.length === 0 ? [] : yield* decodeOwnedRows(sql`
+    select dataset, ticker, owner
     from jsonb_to_recordset(${JSON.stringify(unrelated)}::text::jsonb) as company (cik text, ticker text)
       cross join lateral (
         select 'screener' as dataset, source, screener.cik from screener where screener.ticker = company.ticker
@@ -233,12 +243,22 @@ export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: Readon
         from float_outstanding as counted left join screener as listed using (ticker)
         where counted.ticker = company.ticker
       ) as stored (dataset, source, stated_cik)
-    where coalesce(substring(array_to_string(source, ' ') from '/submissions/CIK([0-9]{10})'), normal_cik(stated_cik))
-      <> company.cik
+      cross join lateral (
+        select coalesce(
+          substring(array_to_string(source, ' ') from '/submissions/CIK([0-9]{10})'), normal_cik(stated_cik)
+        )
+      ) as owned (owner)
+    where owner <> company.cik
   `)
   for (const [dataset, rows] of Map.groupBy(ofOthers, ({ dataset }) => dataset)) {
     yield* sql`delete from ${sql(dataset)} where ticker = any(${rows.map(({ ticker }) => ticker)}::text[])`
   }
+  const withoutRows = [...contested.map(({ cik }) => cik), ...ofOthers.map(({ owner }) => owner)]
+  if (withoutRows.length === 0) return
+  yield* sql`
+    delete from edgar_progress
+    where cik = any(${withoutRows}::text[]) and dataset = any(${Array.from(currentDatasets)}::text[])
+  `
 })
 
 /**
