@@ -648,10 +648,12 @@ describe("A public float", () => {
 // Series of counts
 // ----------------------------------------------------------------------------------------------------------------
 
-const growth = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -30, maximum: 60 }))).check(
-  Schema.isMinLength(4),
-  Schema.isMaxLength(16),
-)
+const makeGrowth = (maximum: number) =>
+  Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -30, maximum }))).check(
+    Schema.isMinLength(4),
+    Schema.isMaxLength(16),
+  )
+const growth = makeGrowth(60)
 const index = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))
 
 /** Generates quarterly counts that grow by the given percentages. */
@@ -721,7 +723,8 @@ describe("The current count of a series", () => {
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 const TrueHistory = Schema.Struct({
-  percentages: growth,
+  // Together with a split or an offering of 5 for 1, 60 percent would be a factor of eight.
+  percentages: makeGrowth(59),
   /** A split or an offering: its quarter, its factor, and whether it reduces the count. */
   event: Schema.Struct({ at: index, factor: between(1, 5), isReverse: Schema.Boolean }),
   price: between(1, 300),
