@@ -4,6 +4,7 @@ import { Result, Schema } from "effect"
 import { buildInstanceUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/read/XbrlCover.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
+import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
 import { listSources, makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { type Decisions, formatDoubtKey } from "../../../src/ingest/edgar/read/Doubt.ts"
 import type { KnownSplit } from "../../../src/ingest/edgar/read/CountSplits.ts"
@@ -336,17 +337,23 @@ describe("The cover of an instance", () => {
     })
     const empty = { ...makeEmptyFacts(cik), counts: total }
     const facts = { ...addInstanceCounts(empty, filings, instances), balanceSheetCounts }
-    const { counts, current } = assessCounts({ facts, filings, decisions, splits, tickers })
+    const assessment = assessCounts({ facts, filings, decisions, splits, tickers })
+    const { counts, current } = assessment
+    const issuer = { cik, ticker: "ACME", tickers, name: "Acme", exchange: null }
+    const { historical_float_pro } = makeFloatRows(issuer, facts, { ...submissionsOf(ciks.apple), filings }, assessment)
+    /** Builds an operator's decision that sets the sum of a report to `value`. */
+    const decide = (index: number, value: string, isConfirmed: boolean): Decisions => {
+      const fact = facts.counts[index] ?? assert.fail()
+      const url = listSources(cik, fact)[0]
+      const doubt = { table: "historical_float_pro", column: "outstanding_shares", url, read: String(fact.val) }
+      return new Map([[formatDoubtKey(doubt), { isConfirmed, value }]])
+    }
     return {
       current: typeof current === "string" ? current : current.val,
+      details: String(historical_float_pro.at(-1)?.["details"]),
       reasons: counts.map(({ reasons }) => reasons),
-      /** Builds the decision of an operator who sets the sum of a report to `value`. */
-      correct: (index: number, value: string): Decisions => {
-        const fact = facts.counts[index] ?? assert.fail()
-        const url = listSources(cik, fact)[0]
-        const doubt = { table: "historical_float_pro", column: "outstanding_shares", url, read: String(fact.val) }
-        return new Map([[formatDoubtKey(doubt), { isConfirmed: false, value }]])
-      },
+      correct: (index: number, value: string) => decide(index, value, false),
+      confirm: (index: number) => decide(index, String(facts.counts[index]?.val), true),
     }
   }
 
@@ -432,6 +439,16 @@ describe("The cover of an instance", () => {
   it("for one class is compared with its balance sheet as closely as a sum (decision 0103)", () => {
     const [reasons] = assess([[80_000_000, undefined]], { balances: [101_000_000] }).reasons
     assert.deepStrictEqual(reasons, ["differs from 101000000 on the balance sheet of 2026-01-30"])
+  })
+
+  it("that an operator has decided about says why the company has no market cap (D44)", () => {
+    const reports = [[80_000_000, 20_000_000], [80_100_000, undefined]] as const
+    const corrected = assess(reports, { decisions: assess(reports).correct(1, "100100000") })
+    assert.include(corrected.details, "The number of shares of each is not known, and without it `market_cap`")
+    const both = [[80_000_000, 20_000_000], [81_000_000, 20_000_000]] as const
+    const symbols = ["ACME", null]
+    const confirmed = assess(both, { symbols, tickers: ["ACME"], decisions: assess(both).confirm(1) })
+    assert.include(confirmed.details, "No symbol of the company is known for Class B.")
   })
 
   it("may become like an error that an operator has corrected (decision 0103)", () => {
