@@ -77,8 +77,10 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
  * three tables:
  * - `corrected`: the rows of `price_corrections`. They are also deleted there, unless `keep` is true; then the next
  *   ingest finds them again.
- * - `recomputed`: symbols with prices whose ticker changes or splits have changed, and the symbols that ticker changes
+ * - `recomputed`: symbols with bars whose ticker changes or splits have changed, and the symbols that ticker changes
  *   connect with them.
+ * - `revalued`: such symbols without bars, but with closes in `daily_prices`. Only their market capitalizations are
+ *   computed from prices.
  * - `stale`: symbols whose closes in `daily_prices` have changed, with the range of days from `first` to `last`, and
  *   symbols whose share counts have changed or whose rows are new, with null for both days.
  *
@@ -105,17 +107,31 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
           select * from price_corrections where ${isDue}`
       : `create temp table corrected on commit drop as
           with due as (delete from price_corrections where ${isDue} returning *) select * from due`,
-    // A symbol without sessions uses the prices of another symbol if both belong to the same security, or belonged to
-    // it before a ticker change was corrected. `counterpart` is the other symbol of such a change.
-    `create temp table recomputed on commit drop as
-      select distinct ticker from security_periods(
-        array(select ticker from corrected where dataset in ('ticker_changes', 'split_status')), '${today}'
-      ) as period
-      where exists (select from price_periods as known where known.ticker = period.ticker) or exists (
-        select from corrected cross join lateral security_periods(array[counterpart], '${today}') as other
-          join price_periods as known on known.ticker = other.ticker
-        where corrected.ticker = period.ticker and counterpart is not null
-      )`,
+    // A symbol without prices uses those of another symbol if both belong to the same security, or belonged to it
+    // before a ticker change was corrected. `counterpart` is the other symbol of such a change.
+    `create temp table corrected_symbols on commit drop as
+      with reached as materialized (
+        select distinct ticker from security_periods(
+          array(select ticker from corrected where dataset in ('ticker_changes', 'split_status')), '${today}'
+        )
+      ),
+      sources as materialized (
+        select ticker, ticker as source from reached
+        union
+        select corrected.ticker, other.ticker
+        from corrected cross join lateral security_periods(array[counterpart], '${today}') as other
+        where counterpart is not null
+      )
+      select ticker, bool_or(has_bars) as has_bars
+      from reached join sources using (ticker)
+        cross join lateral (
+          select exists (select from price_periods as known where known.ticker = source) as has_bars,
+            exists (select from daily_prices as known where known.ticker = source) as has_closes
+        ) as known
+      where has_bars or has_closes
+      group by ticker`,
+    "create temp table recomputed on commit drop as select ticker from corrected_symbols where has_bars",
+    "create temp table revalued on commit drop as select ticker from corrected_symbols where not has_bars",
     "analyze recomputed",
     `create temp table stale on commit drop as
       select ticker, min(day) as first, max(last_day) as last from corrected
@@ -147,13 +163,16 @@ export const findPeriodsBefore = Effect.flatMap(todayInChicago, (today) =>
   ))
 
 /**
- * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and
- * `stale`, and for all symbols that ticker changes connect with them. If bars show that a ticker change is recorded for
- * the wrong day, the periods in `symbol_periods` follow the bars. If this file's bars move such a change, adds the
- * sessions around it to `touched`.
+ * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed`, `revalued` and `stale`,
+ * and for all symbols that ticker changes connect with them. If bars show that a ticker change is recorded for the
+ * wrong day, the periods in `symbol_periods` follow the bars. If this file's bars move such a change, adds the sessions
+ * around it to `touched`.
  */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
-  const symbols = "array(select ticker from touched union select ticker from recomputed union select ticker from stale)"
+  const symbols = `array(
+    select ticker from touched union select ticker from recomputed union select ticker from revalued
+    union select ticker from stale
+  )`
   return runStatements(
     `create temp table symbol_periods on commit drop as
       select security, ticker, starts, ends, is_ambiguous, recorded from security_periods(${symbols}, '${today}')`,
@@ -251,8 +270,8 @@ export const findNewestCloses = Effect.flatMap(todayInChicago, (today) =>
  * Creates the table `caps` with the market capitalizations (D44) for rows of `screener` and `float_outstanding`, in the
  * columns `dataset`, `ticker`, `market_cap` and `reason`. Values that cannot be computed, because the close or the
  * number of shares is unknown, are normally left out, so that the rows keep their old values. They are null for the
- * symbols in `recomputed`, whose ticker changes or splits were corrected, because the old values may belong to another
- * company. Must run after `daily_prices` has been filled, because it reads the closes there.
+ * symbols in `recomputed` and `revalued`, whose ticker changes or splits were corrected, because the old values may
+ * belong to another company. Must run after `daily_prices` has been filled, because it reads the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
@@ -264,7 +283,7 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
         select 'screener' as dataset, ticker from screener
         union all select 'float_outstanding', ticker from float_outstanding
       ) as listed
-      where ticker in (select ticker from recomputed)
+      where ticker in (select ticker from recomputed union select ticker from revalued)
         and not exists (select from caps where caps.dataset = listed.dataset and caps.ticker = listed.ticker)`,
     "create index on caps (ticker)",
     "analyze caps",

@@ -19,6 +19,8 @@ const { ingestBars, listDays, storeChange, storeListing, storeSplit } = DayBars
 const storeClose = (ticker: string, date: string, close: number) =>
   insertRows("daily_prices", { ticker, date, close: String(close) })
 
+const listing = { outstanding: "1000", last_updated: "2026-03-01 10:00:00" }
+
 const storeCount = (ticker: string) =>
   insertRows("float_outstanding", {
     ticker,
@@ -70,7 +72,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         )
         const storeRows = Effect.gen(function* () {
           for (const ticker of ["NEW", "AAA", "ONLY"]) {
-            yield* storeListing(ticker, { outstanding: "1000", last_updated: "2026-03-01 10:00:00" })
+            yield* storeListing(ticker, listing)
             yield* storeCount(ticker)
           }
         })
@@ -91,6 +93,41 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         }
         assert.isTrue(isFound(found[0] ?? [], "gap"))
         for (const results of found) assert.deepStrictEqual(results, found[0])
+      }),
+  )
+
+  it.effect.each([1, 2, 3, 4, 5, 6, 7, 8])(
+    "gives securities without bars the same caps in any order of closes, counts, splits and changes: seed %d (D44, D45)",
+    (seed) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const choose = makeRandomChooser(seed)
+        yield* DayBars.emptyTables
+        // Without any bars, all symbols would be computed again.
+        yield* ingestBars(["BARS", "2026-06-01", 5])
+        const steps = [
+          Effect.forEach(
+            ["ONLY", "NOW"],
+            (ticker) => Effect.andThen(storeListing(ticker, listing), storeCount(ticker)),
+          ),
+          Effect.forEach(["ONLY", "WAS"], (ticker) => storeClose(ticker, "2026-06-02", 6)),
+          storeSplit("ONLY", "2026-05-20", 10, 1),
+          storeChange("WAS", "NOW", "2026-06-10"),
+        ]
+        for (const step of steps.toSorted(() => choose([-1, 1]))) {
+          yield* step
+          yield* DayBars.ingestCorrections
+        }
+        const caps = ["float NOW 6000.00", "float ONLY 600.00"]
+        assert.deepStrictEqual((yield* readResults).filter((result) => result.startsWith("float")), caps)
+        // The screener's price is that of the newest bar.
+        const listed = yield* sql`select ticker, price, market_cap::int from screener order by ticker`.values
+        assert.deepStrictEqual(listed, [["NOW", null, 6000], ["ONLY", null, 600]])
+        // The cap may be based on the closes of a company to which the symbol does not belong.
+        yield* sql`delete from ticker_changes where new_ticker = 'NOW'`
+        yield* DayBars.ingestCorrections
+        assert.isTrue(isFound(yield* readResults, "float NOW"))
+        assert.isFalse(isFound(yield* readResults, "float NOW 6000"))
       }),
   )
 
@@ -129,7 +166,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* DayBars.emptyTables
-      yield* storeListing("AAA", { outstanding: "1000", last_updated: "2026-03-01 10:00:00" })
+      yield* storeListing("AAA", listing)
       yield* storeCount("AAA")
       const readRow = sql`select price::int, market_cap::int, today_volume::int, gain_1_day::int from screener`.values
       yield* ingestBars(["AAA", "2026-06-01", 5], ["AAA", "2026-06-02", 7])
@@ -153,7 +190,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       const sql = yield* SqlClient.SqlClient
       yield* DayBars.emptyTables
       // No other test has this symbol. Otherwise, the truncation of the tables would be noted as a change to it.
-      yield* storeListing("NEVER", { outstanding: "1000", last_updated: "2026-03-01 10:00:00" })
+      yield* storeListing("NEVER", listing)
       const file = yield* DayBars.writeBars(["NEVER", "2026-06-01", 5], ["NEVER", "2026-06-02", 7])
       yield* ingestPriceFile(file, { allowEmpty: false, check: false, datasets: ["daily_prices"] })
       yield* DayBars.ingestCorrections
