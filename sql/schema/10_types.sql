@@ -16,9 +16,9 @@ create domain tickers as text[];
 -- The ten-digit number (CIK) that the SEC assigns to a company, with leading zeros.
 create domain cik as text check (value ~ '^[0-9]{10}$');
 -- Converts a CIK to its ten-digit form. Some columns store a CIK as the source file spelled it, such as 1067983 or
--- CIK0001067983. Returns null if the text is not a CIK.
+-- CIK0001067983. Returns null if the text is not a CIK. Vendors write 0 for an unknown one.
 create function normal_cik(written text) returns text language sql immutable parallel safe as $$
-  select lpad(substring(written from '^(?:CIK)?0*([0-9]{1,10})$'), 10, '0')
+  select lpad(substring(written from '^(?:CIK)?0*([1-9][0-9]{0,9})$'), 10, '0')
 $$;
 -- A price in USD per share.
 create domain price as numeric(18, 4) check (value between 0.0001 and 9999999);

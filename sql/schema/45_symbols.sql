@@ -136,7 +136,8 @@ $$;
 
 -- Moves the row of a company from `old_symbol` to `new_symbol`, in a dataset with one row per symbol. If the new symbol
 -- already has a row of the same company, or a row that was not ingested, that row stays and only takes over the values
--- that it lacks. A default value counts as missing.
+-- that it lacks. A default value counts as missing. A company that loses its row loses its progress in the dataset, too,
+-- so that the next run creates the row again, under the symbol that the company has then.
 create function edgar_move_row(dataset text, company text, old_symbol text, new_symbol text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -154,9 +155,12 @@ begin
         and listed_on = (select max(listed_on) from public.edgar_companies)
     ) then
       execute format('delete from public.%I where ticker = $1', dataset) using old_symbol;
+      delete from public.edgar_progress as progress where cik = company and progress.dataset = edgar_move_row.dataset;
       return;
     end if;
     execute format('delete from public.%I where ticker = $1', dataset) using new_symbol;
+    delete from public.edgar_progress as progress
+    where cik = target_owner and progress.dataset = edgar_move_row.dataset;
     is_present := false;
   end if;
   if is_present then

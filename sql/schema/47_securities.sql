@@ -481,10 +481,25 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   where is_receipt and ads_ratio is distinct from public.find_shares_per_receipt(cik, ticker, symbols)
 $$;
 
+-- Returns the symbol of the company that a cover page states, or null if the company has no such symbol. Some companies
+-- omit the separator (BFA for BF-A). Such a symbol is accepted if it can be only one of the company's. `findOwnSymbol`
+-- does the same in TypeScript.
+create function find_stated_symbol(company_cik text, stated text) returns text
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select case when bool_or(is_exact) then min(alias) filter (where is_exact) when count(*) = 1 then min(alias) end
+  from (
+    select alias, alias = public.stored_symbol(stated) as is_exact
+    from public.company_symbols
+    where cik = company_cik
+      and (alias = public.stored_symbol(stated) or replace(public.symbol_key(alias), '-', '') = stated)
+  ) as own
+$$;
+
 -- Returns the share counts from the symbols' rows in `screener` and `float_outstanding` (`dataset`, `ticker`), with the
 -- symbol of the shares that they count (`symbol`). If a count is the sum of several share classes, there is one row for
 -- each class. `shares` is null if there are, or may be, several classes that do not add up to the count: if an operator
--- corrected the count, if the count was loaded or comes from a balance sheet, or if the cover page cannot be read.
+-- corrected the count and a cover page of the year before it states several classes, if the count was loaded or comes
+-- from a balance sheet, or if the cover page cannot be read.
 -- `counted_on` is the date of the count, and `filed_on` the day on which it was filed. `counted_splits` says for the days
 -- of splits whether the count is stated in the shares after them, as far as the ingest of filings has assessed it
 -- (`edgar_assessments`). If `is_receipt` is true, `symbol` denotes depositary receipts, and each receipt has represented
@@ -562,10 +577,13 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- numbers are not known.
   covered as materialized (
     select counted.*, cover_cik, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
-        when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) then false
+        when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) and not is_corrected
+          then false
+        -- The cover page may have forgotten a class that one in the year before states.
         when (cover ->> 'hasClasses')::boolean or exists (
             select from public.edgar_instances as stated
             where stated.cik = cover_cik and jsonb_array_length(stated.cover -> 'classes') > 1
+              and stated.filed_on > coalesce(counted.filed_at, counted.stated_on, newest.filed_on) - 400
           ) then true
         -- A balance sheet states the total for all classes. A filing's count comes from its balance sheet only if its
         -- cover page has none.
@@ -587,7 +605,14 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           union select known.cik from public.company_symbols as known where known.alias = counted.symbol
         )
       order by is_sum desc, cik = counted.cik desc nulls last, filed_on desc, accession desc limit 1
-    ) as stated on true
+    ) as newest on true
+    cross join lateral (
+      select exists (
+        select from public.edgar_doubts as doubt
+        where doubt.cik = cover_cik and dataset = 'historical_float_pro' and field = 'outstanding_shares'
+          and decision = 'corrected' and decided = counted.outstanding::text
+      ) as is_corrected
+    ) as decisions
   )
   select dataset, covered.symbol,
     case when class is null then covered.symbol else own_symbol end,
@@ -648,14 +673,11 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       on jsonb_array_length(cover -> 'classes') > 1
     -- A class has the close of its symbol only if the company has this symbol (D32) and no other class states it.
     left join lateral (
-      select public.stored_symbol(class ->> 'symbol') as own_symbol
+      select public.find_stated_symbol(covered.cover_cik, class ->> 'symbol') as own_symbol
       where (
         select count(*) from jsonb_array_elements(cover -> 'classes') as other
         where other ->> 'symbol' = class ->> 'symbol'
-      ) = 1 and exists (
-        select from public.company_symbols as known
-        where known.cik = covered.cover_cik and known.alias = public.stored_symbol(class ->> 'symbol')
-      )
+      ) = 1
     ) as stated on true
     left join lateral (
       select ratio.ads_ratio, ratio.stated_on

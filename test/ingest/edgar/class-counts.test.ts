@@ -7,6 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
+import { findOwnSymbol } from "../../../src/ingest/edgar/read/Issuer.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
 import { writeArchives } from "../../support/EdgarArchives.ts"
 import * as Stub from "../../support/EdgarStub.ts"
@@ -248,6 +249,42 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       }
     })))
 
+  it.effect("gives a market cap if the cover states the symbols without a separator, as BFA for BF-A (D41, D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { addInstance, environment, publish, stub } = yield* startMarket
+      const brown: Stub.ListedCompany = { cik: "0000014693", name: "Brown-Forman", tickers: ["BF-B", "BF-A", "BFAX"] }
+      const report = makeReport(2, "2026-04-30", "2026-03-31", 470_000_000, brown)
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([brown]))
+      publish([report], {}, brown)
+      const counts = [
+        { member: "us-gaap:CommonClassAMember", shares: 170_000_000 },
+        { member: "us-gaap:NonvotingCommonStockMember", shares: 300_000_000 },
+      ]
+      const listings = [
+        { member: "us-gaap:CommonClassAMember", title: "Class A Common Stock (voting)", symbol: "BFA" },
+        { member: "us-gaap:NonvotingCommonStockMember", title: "Class B Common Stock (nonvoting)", symbol: "BFB" },
+      ]
+      addInstance(report, makeInstance({ cik: brown.cik, counts, listings }))
+      yield* Service.insertRows(
+        "daily_prices",
+        { ticker: "BF-A", date: "2026-05-01", close: "30" },
+        { ticker: "BF-B", date: "2026-05-01", close: "40" },
+      )
+      const { code, err } = yield* runCommandInProcess(["ingest", "edgar", "--tickers", "BF-B"], environment)
+      assert.strictEqual(code, 0, err)
+      const [row] = yield* sql`
+        select market_cap::text, (select details from historical_float_pro) as details from float_outstanding
+      `.values
+      assert.strictEqual(row?.[0], "17100000000.00")
+      assert.notInclude(String(row?.[1]), "No symbol of the company is known")
+      // The rule in SQL and that in TypeScript agree.
+      for (const stated of ["BFA", "BF.A", "BF-A", "BFB", "BFAX", "BFX", "BF", "B-FA", "BF.B"]) {
+        const [[inSql] = []] = yield* sql`select find_stated_symbol(${brown.cik}, ${stated})`.values
+        assert.strictEqual(findOwnSymbol(brown.tickers, stated) ?? null, inSql, stated)
+      }
+    })))
+
   /** Starts with a company in which one class A share is worth about 1,500 class B shares. */
   const startUnequalClasses = Effect.gen(function* () {
     const market = yield* startMarket
@@ -305,6 +342,36 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const [, cap, listed, details] = yield* readCaps
       assert.deepStrictEqual([cap, listed], ["961000000000.00", "961000000000.00"])
       assert.notInclude(details ?? "", unknown)
+    })))
+
+  it.effect("gives no market cap if an operator corrects a total after a cover with classes (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { addInstance, counts, environment, ingest, listings, publish, readCaps, sql, unknown } =
+        yield* startUnequalClasses
+      const [first, second] = [may, august].map((report) => ({
+        ...report,
+        balance: { ...report.balance, val: 1_300_500_000 },
+      }))
+      if (first === undefined || second === undefined) return
+      publish([first])
+      addInstance(first, makeInstance({ cik, counts, listings }))
+      yield* ingest()
+      assert.deepStrictEqual((yield* readCaps).slice(0, 2), ["1300500000", "961000000000.00"])
+      const total = { ...second.balance, end: "2026-07-22", val: 13_006_000_000 }
+      publish([second, first], { cover: [total] })
+      yield* ingest()
+      const [[id = ""] = []] = yield* sql`
+        select doubt_id::text from edgar_doubts where field = 'outstanding_shares'
+      `.values
+      const { code, err } = yield* runCommandInProcess(
+        ["ingest", "doubts", "correct", String(id), "1300600000"],
+        environment,
+      )
+      assert.strictEqual(code, 0, err)
+      yield* ingest()
+      const [count, cap, listed, details] = yield* readCaps
+      assert.deepStrictEqual([count, cap, listed], ["1300600000", null, null])
+      assert.include(details ?? "", unknown)
     })))
 
   it.effect("gives no market cap if it is that of the balance sheet, until the classes are known (D44)", () =>

@@ -59,12 +59,12 @@ const startMarket = Effect.gen(function* () {
     stub.responses.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, facts ?? Stub.missingSubmissionsResponse)
   }
 
-  const ingest = Effect.fnUntraced(function* (since = "2020-01-01", ticker = "ACME") {
+  const ingest = Effect.fnUntraced(function* (since = "2020-01-01", ticker = "ACME", ...more: ReadonlyArray<string>) {
     const before = stub.requests.length
-    const options = ["ingest", "edgar", "--tickers", ticker, "--since", since]
-    const { code, err } = yield* runCommandInProcess(options, environment)
+    const options = ["ingest", "edgar", "--tickers", ticker, "--since", since, ...more]
+    const { code, err, out } = yield* runCommandInProcess(options, environment)
     assert.strictEqual(code, 0, err)
-    return stub.requests.slice(before).map(({ path }) => path)
+    return { paths: stub.requests.slice(before).map(({ path }) => path), output: out + err }
   })
   return { stub, publish, ingest }
 })
@@ -130,7 +130,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       const august = quarter(2, "2026-08-14", 0)
       for (const [since, facts] of [["2019-01-01", makeFacts(acme, [])], ["2018-01-01", undefined]] as const) {
         publish(acme, [august.filing, may.filing], facts)
-        assert.include(yield* ingest(since), `/api/xbrl/companyfacts/CIK${acme.cik}.json`)
+        assert.include((yield* ingest(since)).paths, `/api/xbrl/companyfacts/CIK${acme.cik}.json`)
         assert.deepStrictEqual([yield* readCounts, yield* readSources], [counts, sources])
       }
     })))
@@ -216,10 +216,55 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       yield* sql`update float_outstanding set source = array['https://vendor.example/acme'], "float" = 40000000`
       yield* sql`update screener set source = array['https://vendor.example/acme']`
       publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form: "S-1" }], undefined)
-      yield* ingest()
+      const { output } = yield* ingest()
+      const row = `Deleted the row of ACME in screener and float_outstanding: it was that of CIK ${acme.cik}, `
+      assert.include(output, row)
       assert.isUndefined(yield* readCounts)
       const rows = yield* sql`select company, outstanding from screener`
       assert.deepStrictEqual(rows, [{ company: "Acme Holdings Corp.", outstanding: null }])
+    })))
+
+  it.effect.each(["41", "0", "0000000000"])(
+    "leaves the vendor's values if the vendor states a CIK that is unknown to the SEC's list: %s (D38)",
+    (cik) =>
+      withOwnDatabase(Effect.gen(function* () {
+        const { ingest, publish } = yield* startMarket
+        const sql = yield* SqlClient.SqlClient
+        const loaded = { ticker: "ACME", is_adr: false, outstanding: "30000000", last_updated: "2026-05-01 10:00:00" }
+        yield* Service.insertRows("screener", {
+          ...loaded,
+          cik,
+          sector: "Energy",
+          num_gaps: 3,
+          num_runners: 4,
+          pending_s1: false,
+        })
+        yield* Service.insertRows("float_outstanding", { ...loaded, float: "20000000" })
+        const may = quarter(1, "2026-05-15", 50_000_000)
+        publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+        yield* ingest()
+        assert.strictEqual((yield* readCounts)?.[1], "50000000")
+        const rows = yield* sql`
+          select screener.sector, num_gaps, "float"::int from screener join float_outstanding using (ticker)
+        `
+        assert.deepStrictEqual(rows, [{ sector: "Energy", num_gaps: 3, float: 20_000_000 }])
+      })),
+  )
+
+  it.effect("of a former company is deleted only in the datasets of the run (operations/ingest-edgar)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, sql } = yield* startWithAcme
+      publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form: "S-1" }], makeFacts(holding, []))
+      yield* ingest("2020-01-01", "ACME", "--only", "float_outstanding")
+      const companies = yield* sql`
+        select float_outstanding.company, screener.company as listed
+        from float_outstanding join screener using (ticker)
+      `
+      assert.deepStrictEqual(companies, [{ company: holding.name, listed: acme.name }])
+      yield* ingest()
+      assert.deepStrictEqual(yield* sql`select company, outstanding from screener`, [
+        { company: holding.name, outstanding: null },
+      ])
     })))
 
   it.effect("is written again if a company gets its symbol back, without a new filing (D32)", () =>
@@ -262,6 +307,28 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
         "2026-06-01",
         "12000000",
       ])
+    })))
+
+  it.effect("is written again if a ticker change came before the list gave up the symbol's former company (D32)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, sql, stub } = yield* startWithAcme
+      const june = quarter(3, "2026-06-01", 12_000_000)
+      const renamed = { ...holding, tickers: ["OLD"] }
+      publish(renamed, [june.filing], makeFacts(holding, [june.fact]))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([acme, renamed], "Fri, 12 Jun 2026 11:00:00 GMT"))
+      yield* ingest("2020-01-01", "OLD")
+      const before = yield* readCounts
+      const change = { old_ticker: "OLD", new_ticker: "ACME", effective_date: "2026-06-12", status: "confirmed" }
+      yield* Service.insertRows("ticker_changes", { ...change, cik: holding.cik })
+      assert.deepStrictEqual(yield* readCounts, before)
+      assert.isEmpty(yield* sql`select from float_outstanding where ticker = 'OLD'`)
+      // The next list gives the symbol to the company, which has not filed anything since.
+      yield* sql`update edgar_companies set listed_on = listed_on - 1, primary_listed_on = primary_listed_on - 1`
+      const list = Stub.makeTickerList([holding, { ...acme, tickers: ["NEXT"] }], "Sat, 13 Jun 2026 11:00:00 GMT")
+      stub.responses.set(Stub.tickerListPath, list)
+      yield* ingest()
+      const counts = ["Acme Holdings Corp.", "12000000", "2026-06-01", "2026-06-01", "12000000"]
+      assert.deepStrictEqual(yield* readCounts, counts)
     })))
 
   it.effect("stays under a symbol that the newest list gives to another company (D32)", () =>
@@ -388,21 +455,21 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
       const { ingest, publish, stub } = yield* startMarket
       const filings = [undecided(2, "2026-02-10"), undecided(1, "2026-02-03")]
       publish(acme, filings)
-      assert.include(yield* ingest(), indexPath(2))
+      assert.include((yield* ingest()).paths, indexPath(2))
       // The index page does not exist yet, so the times remain unknown.
       assert.deepStrictEqual(yield* readTimes, [
         [accessionOf(1), null, "2026-02-03 00:00:00"],
         [accessionOf(2), null, "2026-02-10 00:00:00"],
       ])
       stub.responses.set(indexPath(2), Stub.makeIndexPage("2026-02-10 11:05:00"))
-      assert.include(yield* ingest(), indexPath(2))
+      assert.include((yield* ingest()).paths, indexPath(2))
       const known = [
         [accessionOf(1), "2026-02-03 11:05:00", "2026-02-03 11:05:00"],
         [accessionOf(2), "2026-02-10 11:05:00", "2026-02-10 11:05:00"],
       ]
       assert.deepStrictEqual(yield* readTimes, known)
       publish(acme, [undecided(3, "2026-07-07"), ...filings])
-      assert.notInclude((yield* ingest()).join(), "-index.htm")
+      assert.notInclude((yield* ingest()).paths.join(), "-index.htm")
       const added = [accessionOf(3), "2026-07-07 12:05:00", "2026-07-07 11:05:00"]
       assert.deepStrictEqual(yield* readTimes, [...known, added])
     })))
@@ -414,7 +481,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
       publish(acme, [first])
       yield* ingest()
       publish(acme, [undecided(2, "2026-02-10", "08:30:00"), first])
-      assert.notInclude((yield* ingest()).join(), "-index.htm")
+      assert.notInclude((yield* ingest()).paths.join(), "-index.htm")
       assert.deepStrictEqual(yield* readTimes, [
         [accessionOf(1), "2026-02-03 16:05:00", "2026-02-03 16:05:00"],
         [accessionOf(2), "2026-02-10 08:30:00", "2026-02-10 08:30:00"],
@@ -432,7 +499,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
       stub.responses.set(path, { status: 200, type: "application/json", body: JSON.stringify(list) })
       const older = [undecided(1, "2025-02-04", "23:05:00"), undecided(0, "2025-02-03", "01:05:00")]
       stub.responses.set(`/submissions/${name}`, Stub.makeSubmissionsPage(older))
-      assert.notInclude((yield* ingest()).join(), "-index.htm")
+      assert.notInclude((yield* ingest()).paths.join(), "-index.htm")
       assert.deepStrictEqual((yield* readTimes).map(([, time]) => time), [
         "2025-02-02 20:05:00",
         "2025-02-04 18:05:00",

@@ -313,6 +313,27 @@ describe("A share count", () => {
     assert.strictEqual(assess(makeText([error, before, ...repeated, right]), [], decisions).current, right.val)
   })
 
+  it("like one that an operator has replaced is believed if three balance sheets agree (decision 0103)", () => {
+    const ends = ["2024-11-15", "2024-08-15", "2025-02-15", "2025-05-15", "2025-08-15", "2025-11-15"]
+    const values = [14_000_000, 10_000_000, 11_000_000, 14_200_000, 14_300_000, 14_400_000]
+    const reports = ends.map((end, index) => report(end, values[index] ?? assert.fail()))
+    const decisions = decideOn("2024-11-15", 14_000_000, "10500000")
+    const assessFirst = (count: number, balanceOf = (val: number) => val) => {
+      const balances = reports.slice(0, count).map(({ end, val }) => report(end.replace(/15$/, "01"), balanceOf(val)))
+      return assess(makeText(reports.slice(0, count), [], balances), [], decisions)
+    }
+    const doubted = "is like a number that an operator has corrected"
+    // The balance sheets also state the corrected number, so one of them shows nothing.
+    assert.strictEqual(assessFirst(3).current, 11_000_000)
+    const repeated = assess(makeText(reports.slice(0, 5)), [], decisions)
+    assert.strictEqual(assess(makeText(reports.slice(0, 4)), [], decisions).current, 11_000_000)
+    assert.strictEqual(repeated.current, "doubtful")
+    assert.deepStrictEqual(repeated.reasons, ["", "", "", doubted, doubted])
+    assert.strictEqual(assess(makeText(reports), [], decisions).current, "doubtful")
+    assert.deepStrictEqual(assessFirst(6), { current: 14_400_000, reasons: ["", "", "", "", "", ""] })
+    assert.strictEqual(assessFirst(6, () => 10_500_000).current, "doubtful")
+  })
+
   it("that is copied across a split is not confirmed by another copy (decision 0103)", () => {
     const copies = ["2025-08-05", "2025-11-05", "2026-02-05"].map((end) => report(end, 30_000_000))
     const { current, reasons } = assess(makeText(copies), [{ day: "2025-10-01", ratio: 1 / 30 }])

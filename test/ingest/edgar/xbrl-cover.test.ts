@@ -276,7 +276,9 @@ describe("The cover of an instance", () => {
       325,
       "a security of its own",
     )
-    assert.isUndefined(sumOf({ counts: [common, { shares: common.shares, member: classA }] }), "the same number twice")
+    const same = [common, { shares: common.shares, member: classA }]
+    assert.isUndefined(sumOf({ counts: same }), "the same number twice")
+    assert.strictEqual(sumOf({ counts: same, listings: titles }), 600, "the same number of two securities")
     assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: classB }, { shares: 3, member: classC }] }), 323)
     for (const name of ["CommonClassB", "NonvotingCommonStock", "SeriesBCommonStock"]) {
       assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: `acme:${name}Member` }] }), 320)
@@ -309,12 +311,13 @@ describe("The cover of an instance", () => {
       readonly tickers?: ReadonlyArray<string>
     } = {},
   ) => {
+    const formatDay = (month: number, day: number) => new Date(Date.UTC(2026, month, day)).toISOString().slice(0, 10)
     const filings = submissionsOf(ciks.apple).filings.slice(0, reports.length).map((filing, index) => ({
       ...filing,
       accession: `0001652044-26-00000${index}`,
       form: "10-Q",
-      filingDate: `2026-0${index * 2 + 2}-10`,
-      reportDate: `2026-0${index * 2 + 1}-30`,
+      filingDate: formatDay(index * 2 + 1, 10),
+      reportDate: formatDay(index * 2, 30),
     }))
     const instances = filings.flatMap(({ accession, filingDate }, index) => {
       if (reports[index] === undefined) return []
@@ -419,6 +422,20 @@ describe("The cover of an instance", () => {
     assert.strictEqual(assess([[80_000_000, 20_000_000], [100_000_000, undefined]], renamed).current, 100_000_000)
   })
 
+  it("without a class that was corrected is believed once three balance sheets agree (decision 0103)", () => {
+    const [both, onlyA] = [[20_000_000, 10_000_000], [20_000_000, undefined]] as const
+    const reports = [both, onlyA, both, [20_500_000, undefined], [20_400_000, undefined], [
+      20_600_000,
+      undefined,
+    ]] as const
+    const decisions = assess(reports.slice(0, 2)).correct(1, "30000000")
+    const balances = [30_000_000, 30_000_000, 30_000_000, 20_500_000, 20_400_000, 20_600_000]
+    const assessFirst = (count: number) =>
+      assess(reports.slice(0, count), { balances: balances.slice(0, count), decisions }).current
+    assert.deepStrictEqual([4, 5, 6].map(assessFirst), ["doubtful", "doubtful", 20_600_000])
+    assert.strictEqual(assess(reports, { decisions }).current, "doubtful")
+  })
+
   it("with the same error as one that an operator has corrected is an error, too (decision 0103)", () => {
     const reports = [[50_000, 10_000_000], [50_100, 10_000_000], [50_200_000, 10_000_000]] as const
     const decisions = assess(reports.slice(0, 1)).correct(0, "60000000")
@@ -445,6 +462,10 @@ describe("The cover of an instance", () => {
     const reports = [[80_000_000, 20_000_000], [80_100_000, undefined]] as const
     const corrected = assess(reports, { decisions: assess(reports).correct(1, "100100000") })
     assert.include(corrected.details, "The number of shares of each is not known, and without it `market_cap`")
+    // Only an earlier cover page states the class that may be missing.
+    const converted = [[20_000_000, 500_000], [20_500_000, undefined], [205_000_000, undefined]] as const
+    const digit = assess(converted, { decisions: assess(converted).correct(2, "20500001") })
+    assert.include(digit.details, "The number of shares of each is not known, and without it `market_cap`")
     const both = [[80_000_000, 20_000_000], [81_000_000, 20_000_000]] as const
     const symbols = ["ACME", null]
     const confirmed = assess(both, { symbols, tickers: ["ACME"], decisions: assess(both).confirm(1) })

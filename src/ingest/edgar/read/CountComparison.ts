@@ -1,9 +1,9 @@
 /** Compares two share counts of a company, with the splits between them and the classes that they consist of. */
 import { countDays } from "../../../contract/rules/Dates.ts"
-import { toSymbolKey } from "../../../contract/rules/Tickers.ts"
 import { byFactDate, type ClassShares, type CompanyFact } from "./CompanyFacts.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
 import { isInThousandsOf, isSimilar, maxCountRatio } from "./CountRatios.ts"
+import { findOwnSymbol } from "./Issuer.ts"
 import { type DecidedSplits, findSplitFactor, noneDecided, restate } from "./CountSplits.ts"
 
 /**
@@ -86,12 +86,12 @@ const findMissingClass = (
   const [before, after] = [earlier.instance?.shares, later.instance?.shares]
   if (before === undefined || before.size < 2 || !later.path.startsWith("dei/")) return undefined
   const hasCommonName = Array.from(before.keys()).some((name) => after?.has(name))
-  const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => symbol))
+  const findOwn = (symbol: string | null) => symbol === null ? undefined : findOwnSymbol(tickers, symbol)
+  const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => findOwn(symbol)))
   const sums = restateFor(earlier, later)
   return Array.from(before).flatMap(([name, one]): ReadonlyArray<MissingClass> => {
-    const { symbol } = one
-    const isListed = symbol !== null && !stated.has(symbol) &&
-      tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol))
+    const symbol = findOwn(one.symbol)
+    const isListed = symbol !== undefined && !stated.has(symbol)
     const part = one.shares / earlier.val
     const isMissingInSum = part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part / 2)
     const isForgotten = hasCommonName

@@ -54,10 +54,19 @@ interface SeriesEvidence {
   readonly countOwnReasons: (fact: CompanyFact) => number
   readonly isPlaceholder: (fact: CompanyFact) => boolean
   readonly isDecided: (fact: CompanyFact) => boolean
-  /** Returns whether the count is like one that an operator has replaced in another document of the company. */
-  readonly isKnownError: (fact: CompanyFact) => boolean
+  /**
+   * Returns whether the count is like one that an operator has replaced in another document of the company (`similar`),
+   * or even the same number (`copy`). Undefined if it is not.
+   */
+  readonly findKnownError: (fact: CompanyFact) => "copy" | "similar" | undefined
   readonly comparison: CountComparison
 }
+
+/**
+ * How many consecutive reports, each with a balance sheet that agrees closely, show that the number of shares has
+ * become like an error that an operator once corrected.
+ */
+const minReportsLikeError = 3
 
 /** Returns the newest fact with the lowest `rank`. */
 const findBest = (facts: ReadonlyArray<CompanyFact>, rank: (fact: CompanyFact) => number) => {
@@ -95,13 +104,16 @@ const isInOtherUnit = (
  *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
  *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
  *   confirmation.
+ * - A count like one that an operator has corrected repeats the error. The next report that states it again makes the
+ *   current count unknown, and three reports confirm it if their balance sheets agree. A copy of the corrected number
+ *   is never confirmed.
  * - A filing whose balance sheet contradicts its own count confirms nothing. If the two differ by a factor of about
  *   1,000 or 1,000,000, the count is considered to be in a wrong unit if it is the smaller of the two, or if only the
  *   balance sheet agrees with the last reliable count. A later count that repeats it is in the same unit.
  */
 export const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
-  { balances, comparison, countOwnReasons, isDecided, isKnownError, isPlaceholder }: SeriesEvidence,
+  { balances, comparison, countOwnReasons, findKnownError, isDecided, isPlaceholder }: SeriesEvidence,
 ) => {
   const { agreesWithBalance, differsInUnit, findMissingClass, isAlike } = comparison
   const doubts = new CountDoubts()
@@ -212,7 +224,32 @@ export const compareSeries = (
 
   /** A count may have become like a corrected error over the years. It is then similar to the last reliable one. */
   const isErrorAgain = (fact: CompanyFact, previous: CompanyFact) =>
-    isKnownError(fact) && !differsInUnit(fact, previous) && !isAlike(fact, previous, maxRatioOfSum)
+    findKnownError(fact) !== undefined && !differsInUnit(fact, previous) && !isAlike(fact, previous, maxRatioOfSum)
+
+  /**
+   * Handles a count that seems to repeat a corrected error: marks it and, unless it is a copy of the corrected number,
+   * adds it to the candidates, which are accepted once there are enough of them.
+   */
+  const judgeErrorAgain = (date: DatedCounts, former: CompanyFact) => {
+    const { newest } = date
+    markJumps(date, former)
+    doubts.knownErrors.add(newest)
+    if (findKnownError(newest) === "copy") return
+    const lastCandidate = candidates.at(-1)?.newest
+    const isNext = lastCandidate !== undefined && isAlike(newest, lastCandidate, maxRatioInFiling)
+    candidates = isNext ? [...candidates, date] : [date]
+    suggestUnitError = false
+    const hasWitness = (fact: CompanyFact) => {
+      const balance = balances.get(fact.accn)
+      return balance !== undefined && isAlike(fact, balance, maxRatioOfSum)
+    }
+    if (candidates.filter((candidate) => hasWitness(candidate.newest)).length < minReportsLikeError) return
+    for (const fact of candidates.flatMap(({ facts }) => facts)) {
+      doubts.knownErrors.delete(fact)
+      if (isAlike(fact, newest)) jumps.delete(fact)
+    }
+    rely(newest, candidates)
+  }
 
   for (const facts of Map.groupBy(counts, ({ end }) => end).values()) {
     // The rank -1 puts counts that an operator has decided on before all others.
@@ -224,13 +261,13 @@ export const compareSeries = (
     if (isDecided(newest)) {
       rely(newest, [date])
     } else if (
-      countOwnReasons(newest) >= 2 || (reliable !== undefined &&
-        (isPlaceholder(newest) || isErrorAgain(newest, reliable)))
+      countOwnReasons(newest) >= 2 || (reliable !== undefined && isPlaceholder(newest))
     ) {
       // Such a count is marked but never becomes reliable, however often it is repeated. A placeholder is accepted only
       // as the first count.
       if (reliable !== undefined) markJumps(date, reliable)
-      if (reliable !== undefined && isErrorAgain(newest, reliable)) doubts.knownErrors.add(newest)
+    } else if (reliable !== undefined && isErrorAgain(newest, reliable)) {
+      judgeErrorAgain(date, reliable)
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
     } else if (reliable === undefined && sameError !== undefined) {
@@ -247,7 +284,9 @@ export const compareSeries = (
   if (reliable === undefined || last === undefined) return doubts
   // The series ends with candidates that nothing has confirmed or refuted.
   if (suggestUnitError) markUnitErrors(candidates, reliable)
-  // If the newer count is larger, the older one may be the one in thousands.
-  doubts.isDoubtful = !suggestUnitError || last.val > reliable.val
+  // If the newer count is larger, the older one may be the one in thousands. A corrected error that is repeated once is
+  // probably an error again.
+  const isErrorOnce = candidates.length === 1 && doubts.knownErrors.has(last)
+  doubts.isDoubtful = !isErrorOnce && (!suggestUnitError || last.val > reliable.val)
   return doubts
 }

@@ -4,12 +4,12 @@
  * each count in words.
  */
 import type { RowCells } from "../../../contract/Datasets.ts"
-import { toSymbolKey } from "../../../contract/rules/Tickers.ts"
+import { countDays } from "../../../contract/rules/Dates.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { type CompanyFact, type CompanyFacts, listSources, type UnreadableCount } from "./CompanyFacts.ts"
 import type { Doubt } from "./Doubt.ts"
 import { buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
-import { getTickerOn, type Issuer } from "./Issuer.ts"
+import { findOwnSymbol, getTickerOn, type Issuer } from "./Issuer.ts"
 import { findDepositaryReceiptRegistration } from "./ScreenerRows.ts"
 import {
   assessCounts,
@@ -58,19 +58,29 @@ const classesNote = " They may be of several classes. The number of shares of ea
   "`market_cap` of the company is null."
 
 /**
+ * The number of days before a corrected count in which a cover page with several classes shows that the company may
+ * still have them. The cover page with the error may have forgotten one. `find_share_counts` does the same.
+ */
+const maxDaysOfClasses = 400
+
+/**
  * Returns whether the published count may cover several share classes without being the sum of their known counts. This
  * is so for a count from a balance sheet, and for a total that an operator has set in place of the counts per class.
  */
-const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) =>
-  !isLeftOut &&
-  (path.startsWith("dei/")
-    ? (instance?.hasClasses === true || (instance?.shares?.size ?? 0) > 1) && decided !== undefined &&
-      decided.read !== String(val)
-    : true)
+const mayHaveOtherClasses = ({ decided, fact, isLeftOut }: AssessedFact, { counts }: CountAssessment) => {
+  if (isLeftOut) return false
+  if (!fact.path.startsWith("dei/")) return true
+  const isCorrected = decided !== undefined && decided.read !== String(fact.val)
+  return isCorrected &&
+    [...counts.map((count) => count.fact), fact].some(({ filed, instance }) =>
+      (instance?.hasClasses === true || (instance?.shares?.size ?? 0) > 1) && filed <= fact.filed &&
+      countDays(filed, fact.filed) < maxDaysOfClasses
+    )
+}
 
-const describeCount = (count: AssessedFact) =>
+const describeCount = (count: AssessedFact, assessment: CountAssessment) =>
   `${describeOrigin(count.fact)}${formatDateDoubt(count.fact)}${formatDoubts(count)}${
-    mayHaveOtherClasses(count) ? classesNote : ""
+    mayHaveOtherClasses(count, assessment) ? classesNote : ""
   }`
 
 const describeFloat = (float: AssessedFact) => {
@@ -118,7 +128,7 @@ const formatUnlistedClasses = (count: AssessedFact, { current }: CountAssessment
   const stated = classes.map(({ symbol }) => symbol)
   /** A symbol that the cover page states for two classes is that of neither. */
   const isListed = (symbol: string | null) =>
-    symbol !== null && tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol)) &&
+    symbol !== null && findOwnSymbol(tickers, symbol) !== undefined &&
     stated.indexOf(symbol) === stated.lastIndexOf(symbol)
   const unlisted = classes.flatMap(({ name, symbol }) => isListed(symbol) ? [] : [name])
   return unlisted.length === 0
@@ -228,7 +238,7 @@ const makeHistoricalRows = (
         is_adr: String(isAdr),
         details: [
           ...(count === undefined ? [] : [
-            `${describeCount(count)}${formatUnclearSplits(count, assessment)}${
+            `${describeCount(count, assessment)}${formatUnclearSplits(count, assessment)}${
               formatUnlistedClasses(count, assessment, issuer)
             }`,
             ...(isAdr ? [formatReceiptNote(isRatioKnown)] : []),

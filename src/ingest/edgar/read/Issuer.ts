@@ -1,3 +1,5 @@
+import { toSymbolKey } from "../../../contract/rules/Tickers.ts"
+
 /** A company whose documents are ingested, as described by the SEC's ticker list or its submissions file. */
 export interface Issuer {
   /** The company's number at the SEC (CIK): ten digits, zero-padded. */
@@ -28,3 +30,14 @@ export interface Issuer {
 export const getTickerOn = ({ periods = [], ticker }: Issuer, day: string) =>
   periods.find(({ from, until }) => (from === undefined || from <= day) && (until === undefined || day < until))
     ?.ticker ?? ticker
+
+/**
+ * Returns the company's symbol that a cover page states, or undefined if it is none of `tickers`. Some companies omit
+ * the separator (`BFA` for `BF-A`). Such a symbol is accepted if it can be only one of the company's.
+ * `find_stated_symbol` does the same in SQL.
+ */
+export const findOwnSymbol = (tickers: ReadonlyArray<string>, stated: string) => {
+  const exact = tickers.find((ticker) => toSymbolKey(ticker) === toSymbolKey(stated))
+  const [similar, ...others] = tickers.filter((ticker) => toSymbolKey(ticker).replaceAll("-", "") === stated)
+  return exact ?? (others.length === 0 ? similar : undefined)
+}

@@ -400,13 +400,16 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       ? []
       : [{ error: Number(settled.read), right: settled.decision.value === null ? undefined : fact.val }]
   })
-  const isKnownError = (fact: CompanyFact) =>
-    !isDecided(fact) && replaced.some(({ error, right }) =>
-      fact.val === error ||
-      (right !== undefined && isSimilar(fact.val, error, maxRatioOfRepetitions) &&
-        !isSimilar(fact.val, right, maxRatioOfSum))
+  const findKnownError = (fact: CompanyFact) => {
+    if (isDecided(fact)) return undefined
+    if (replaced.some(({ error }) => fact.val === error)) return "copy"
+    const isLikeError = replaced.some(({ error, right }) =>
+      right !== undefined && isSimilar(fact.val, error, maxRatioOfRepetitions) &&
+      !isSimilar(fact.val, right, maxRatioOfSum)
     )
-  const baseEvidence = { balances: balanceByFiling, isDecided, isKnownError, isPlaceholder }
+    return isLikeError ? "similar" : undefined
+  }
+  const baseEvidence = { balances: balanceByFiling, findKnownError, isDecided, isPlaceholder }
   const unpriced = compareSeries(knownCounts, {
     ...baseEvidence,
     comparison,

@@ -338,7 +338,12 @@ const selectClasses = (
   // Filers state 0 for what does not apply.
   if (totals.some(({ shares }) => shares > 0 && shares !== sumShares(added))) return refuse(notTheSum)
   const plain = added.find(({ member }) => member === chosen.plain)
-  const twin = added.find((other) => other !== plain && other.shares === plain?.shares && other.shares > 0)
+  const areSecurities = (...members: ReadonlyArray<string>) =>
+    members.every((member) => withCommonTitle.includes(member))
+  const twin = added.find((other) =>
+    plain !== undefined && other !== plain && other.shares === plain.shares && other.shares > 0 &&
+    !areSecurities(plain.member, other.member)
+  )
   if (twin !== undefined) {
     return refuse(`is the same number for ${chosen.plain} and ${twin.member}, which may be one class`)
   }

@@ -72,7 +72,7 @@ type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
  * Loads the rows and saves the batch's other results in the same transaction. The stored progress and the queue
  * therefore never say that a filing has been ingested although its rows are missing. Operators may have decided about
  * values after the rows were built; these decisions are applied to the rows first. Returns how many rows each table
- * gained or changed.
+ * gained or changed (`results`), and messages about deleted rows of other companies (`deletions`).
  */
 const loadRows = Effect.fnUntraced(function* (
   rows: RowCollector,
@@ -83,13 +83,13 @@ const loadRows = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   return yield* retryLostConnection(sql.withTransaction(Effect.gen(function* () {
     const issuers = Array.from(batch.issuers.values())
-    const [results, later] = yield* loadWithCurrentSymbols(
+    const [results, later, deletions] = yield* loadWithCurrentSymbols(
       issuers,
       Effect.gen(function* () {
         const later = yield* findLaterDecisions(batch.usedDecisions)
         if (later.changes.length > 0) rows.change((table, cells) => changeCells(table, cells, later.changes))
-        yield* deleteRowsOfOthers(batch.assessed)
-        return [yield* rows.load, later.decisions] as const
+        const deletions = yield* deleteRowsOfOthers(batch.assessed, new Set(datasets))
+        return [yield* rows.load, later.decisions, deletions] as const
       }),
     )
     yield* saveRegistrationFees(batch.fees)
@@ -106,7 +106,7 @@ const loadRows = Effect.fnUntraced(function* (
       rows: rows.count(),
       rejections: batch.setAside.length,
     })
-    return results
+    return { results, deletions }
   })))
 })
 
@@ -130,10 +130,12 @@ const loadBatch = Effect.fnUntraced(
         batch.setAside.push(...invalid)
         addSetAside(report, invalid)
       })
-    return yield* loadRows(rows, batch, runId, datasets).pipe(
+    const { deletions, results } = yield* loadRows(rows, batch, runId, datasets).pipe(
       Effect.tapErrorTag("InvalidRows", removeInvalid),
       Effect.retry({ while: ({ _tag }) => _tag === "InvalidRows" && hasFewerRows }),
     )
+    yield* Effect.forEach(deletions, (message) => Effect.logWarning(message), { discard: true })
+    return results
   },
 )
 

@@ -220,15 +220,21 @@ const decodeOwnedRows = decodeRows(
 )
 
 /**
- * Deletes the rows that other companies left under the companies' symbols, unless the company continues the other one.
- * Otherwise, a company that reuses a symbol would seem to have the share count and the market capitalization of the
- * former one, until it reports its own. A row without the CIK of a company in its sources, for example one loaded from
- * a file, belongs to the company that `screener` states.
+ * Deletes the rows of `datasets` that other companies left under the companies' symbols, unless the company continues
+ * the other one. Otherwise, a company that reuses a symbol would seem to have the share count and the market
+ * capitalization of the former one, until it reports its own. A row without the CIK of a company in its sources, for
+ * example one loaded from a file, belongs to the company that `screener` states, if the SEC has listed the symbol for
+ * that company. Otherwise, the CIK may be that of a predecessor, and the row stays.
  *
  * Companies that are left without current rows also lose their progress in these datasets, so that the next run creates
  * the rows again, under the symbol that the company has then.
+ *
+ * Returns a message for each symbol whose rows were deleted, because a vendor's row may state the CIK of a predecessor.
  */
-export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
+export const deleteRowsOfOthers = Effect.fnUntraced(function* (
+  companies: ReadonlyArray<AssessedCompany>,
+  datasets: ReadonlySet<string>,
+) {
   const contested = companies.filter(({ isListedForOther }) => isListedForOther)
   const unrelated = companies.filter(({ isInherited, isListedForOther }) => !isInherited && !isListedForOther)
     .map(({ cik, ticker }) => ({ cik, ticker }))
@@ -245,20 +251,32 @@ export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: Readon
       ) as stored (dataset, source, stated_cik)
       cross join lateral (
         select coalesce(
-          substring(array_to_string(source, ' ') from '/submissions/CIK([0-9]{10})'), normal_cik(stated_cik)
+          substring(array_to_string(source, ' ') from '/submissions/CIK([0-9]{10})'),
+          (
+            select former.cik from edgar_companies as former
+            where former.cik = normal_cik(stated_cik)
+              and ticker = any (former.tickers || former.primary_ticker || former.former_tickers)
+          )
         )
       ) as owned (owner)
-    where owner <> company.cik
+    where owner <> company.cik and dataset = any(${Array.from(datasets)}::text[])
   `)
   for (const [dataset, rows] of Map.groupBy(ofOthers, ({ dataset }) => dataset)) {
     yield* sql`delete from ${sql(dataset)} where ticker = any(${rows.map(({ ticker }) => ticker)}::text[])`
   }
   const withoutRows = [...contested.map(({ cik }) => cik), ...ofOthers.map(({ owner }) => owner)]
-  if (withoutRows.length === 0) return
-  yield* sql`
-    delete from edgar_progress
-    where cik = any(${withoutRows}::text[]) and dataset = any(${Array.from(currentDatasets)}::text[])
-  `
+  if (withoutRows.length > 0) {
+    yield* sql`
+      delete from edgar_progress
+      where cik = any(${withoutRows}::text[]) and dataset = any(${Array.from(currentDatasets)}::text[])
+    `
+  }
+  return Array.from(Map.groupBy(ofOthers, ({ ticker }) => ticker), ([ticker, rows]) => {
+    const owners = Array.from(new Set(rows.map(({ owner }) => owner))).join(" and ")
+    const named = rows.map(({ dataset }) => dataset).join(" and ")
+    return `Deleted the row of ${ticker} in ${named}: it was that of CIK ${owners}, and the SEC lists ${ticker} for ` +
+      "another company. If both are one company, load the row with its new CIK."
+  })
 })
 
 /**
