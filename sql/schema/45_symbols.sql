@@ -166,10 +166,15 @@ begin
   if is_present then
     execute format('update public.%I as kept set %s from public.%1$I as former where kept.ticker = $1
       and former.ticker = $2', dataset, (
-      select string_agg(format('%1$I = coalesce(%2$s, former.%1$I, kept.%1$I)', attname, case
-        when adbin is null then format('kept.%I', attname)
-        else format('nullif(kept.%I, %s)', attname, pg_get_expr(adbin, adrelid))
-      end), ', ')
+      select string_agg(format('%1$I = coalesce(%2$s, %3$s, kept.%1$I)', attname, case
+          when adbin is null then format('kept.%I', attname)
+          else format('nullif(kept.%I, %s)', attname, pg_get_expr(adbin, adrelid))
+        end, case
+          -- The market capitalization of another share count.
+          when attname = 'market_cap'
+            then 'case when former.outstanding = coalesce(kept.outstanding, former.outstanding) then former.market_cap end'
+          else format('former.%I', attname)
+        end), ', ')
       from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
       where attrelid = format('public.%I', dataset)::regclass and attnum > 0 and not attisdropped
         and attgenerated = '' and attname not in ('ticker', 'recorded_in')
@@ -355,13 +360,16 @@ declare
 begin
   foreach dataset in array array['screener', 'float_outstanding'] loop
     -- If another company, such as a new holding company, continues the security under another symbol, the row moves to
-    -- that symbol, because the new company may not have reported a share count yet.
+    -- that symbol, because the new company may not have reported a share count yet. A company that gave up the symbol
+    -- long before the SEC's list dropped this one is another one that used the symbol earlier.
     for move in execute format($sql$
       select distinct on (heir.cik) heir.cik, stored.ticker as symbol, heir.periods -> -1 ->> 'ticker' as ticker
       from public.%I as stored join public.company_symbols as known on known.alias = stored.ticker
+        join public.edgar_companies as former on former.cik = known.cik
         join public.edgar_companies as heir
           on heir.periods @> jsonb_build_array(jsonb_build_object('ticker', stored.ticker))
-      where known.cik = any ($1) and heir.cik <> all ($1) and heir.periods -> -1 ->> 'ticker' <> stored.ticker
+        cross join jsonb_to_recordset(heir.periods) as period (ticker text, until date)
+      where known.cik = any ($1) and period.ticker = stored.ticker and period.until > former.listed_on - 60 and heir.cik <> all ($1) and heir.periods -> -1 ->> 'ticker' <> stored.ticker
         and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
       using companies
     loop

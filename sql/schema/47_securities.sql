@@ -481,6 +481,16 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   where is_receipt and ads_ratio is distinct from public.find_shares_per_receipt(cik, ticker, symbols)
 $$;
 
+-- Returns whether the symbols of a company show that several classes of its common shares are listed: two of them differ
+-- only by a letter, as BF-A and BF-B or LEN and LEN-B do. Rights, units and warrants have such letters, too.
+-- `hasClassSymbols` does the same in TypeScript.
+create function has_class_symbols(symbols text[]) returns boolean language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+return (
+  select count(distinct symbol) > count(distinct regexp_replace(symbol, '-[^RUW]$', ''))
+  from unnest(symbols) as listed (written) cross join lateral public.symbol_key(written) as symbol
+);
+
 -- Returns the symbol of the company that a cover page states, or null if the company has no such symbol. Some companies
 -- omit the separator (BFA for BF-A). Such a symbol is accepted if it can be only one of the company's. `findOwnSymbol`
 -- does the same in TypeScript.
@@ -495,17 +505,17 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ) as own
 $$;
 
--- Returns the share counts from the symbols' rows in `screener` and `float_outstanding` (`dataset`, `ticker`), with the
--- symbol of the shares that they count (`symbol`). If a count is the sum of several share classes, there is one row for
--- each class. `shares` is null if there are, or may be, several classes that do not add up to the count: if an operator
--- corrected the count and a cover page of the year before it states several classes, if the count was loaded or comes
--- from a balance sheet, or if the cover page cannot be read.
--- `counted_on` is the date of the count, and `filed_on` the day on which it was filed. `counted_splits` says for the days
--- of splits whether the count is stated in the shares after them, as far as the ingest of filings has assessed it
--- (`edgar_assessments`). If `is_receipt` is true, `symbol` denotes depositary receipts, and each receipt has represented
--- `ads_ratio` shares since `ratio_on` or earlier. `ambiguous_before` is the first day of the symbol's present use, if
--- lineage is ambiguous before. Counts and ratios are looked up under all symbols of the security, because rows from
--- filings keep the symbol of their date (D38).
+-- Returns the share counts from the symbols' rows in `screener` and `float_outstanding` (`dataset`, `ticker`), with
+-- the symbol of the shares that they count (`symbol`). If a count is the sum of several share classes, there is one
+-- row for each class. `shares` is null if there are, or may be, several classes that do not add up to the count: if a
+-- cover page states only a total although several classes are listed, if an operator corrected the count and a cover
+-- page of the year before states several classes, if the count was loaded or comes from a balance sheet, or if the
+-- cover page cannot be read. `counted_on` is the date of the count, and `filed_on` the day on which it was filed.
+-- `counted_splits` says for the days of splits whether the count is stated in the shares after them, as far as the
+-- ingest of filings has assessed it (`edgar_assessments`). If `is_receipt` is true, `symbol` denotes depositary
+-- receipts, and each receipt has represented `ads_ratio` shares since `ratio_on` or earlier. `ambiguous_before` is the
+-- first day of the symbol's present use, if lineage is ambiguous before. Counts and ratios are looked up under all
+-- symbols of the security, because rows from filings keep the symbol of their date (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
   dataset text, ticker text, symbol text, shares numeric, counted_on date, filed_on date, counted_splits jsonb,
@@ -576,7 +586,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- company's newest cover page. `are_classes_unknown` means that the count may be the total of several classes whose
   -- numbers are not known.
   covered as materialized (
-    select counted.*, cover_cik, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
+    select counted.*, cover_cik, case when is_sum then cover end as cover, case
+        when is_sum and jsonb_array_length(cover -> 'classes') > 1 then false
+        when (is_sum or is_whole) and not is_receipt and are_listed then true
+        when is_sum then false
         when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) and not is_corrected
           then false
         -- The cover page may have forgotten a class that one in the year before states.
@@ -613,6 +626,21 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           and decision = 'corrected' and decided = counted.outstanding::text
       ) as is_corrected
     ) as decisions
+    -- Whether several classes are listed, so that a total does not tell the value of the company.
+    cross join lateral (
+      select coalesce(bool_or(public.has_class_symbols(company.tickers) or (
+        select count(distinct own.symbol) > 1
+        from public.edgar_instances as stated cross join jsonb_array_elements(stated.cover -> 'classes') as class
+          cross join lateral public.find_stated_symbol(company.cik, class ->> 'symbol') as own (symbol)
+        where stated.cik = company.cik and own.symbol = any (company.tickers)
+          and stated.filed_on > coalesce(counted.filed_at, counted.stated_on, newest.filed_on) - 400
+      )), false) as are_listed
+      from public.edgar_companies as company
+      where company.cik in (
+        select counted.cik
+        union select known.cik from public.company_symbols as known where known.alias = counted.symbol
+      )
+    ) as classes
   )
   select dataset, covered.symbol,
     case when class is null then covered.symbol else own_symbol end,

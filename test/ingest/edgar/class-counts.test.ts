@@ -7,7 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
-import { findOwnSymbol } from "../../../src/ingest/edgar/read/Issuer.ts"
+import { findOwnSymbol, hasClassSymbols } from "../../../src/ingest/edgar/read/Issuer.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
 import { writeArchives } from "../../support/EdgarArchives.ts"
 import * as Stub from "../../support/EdgarStub.ts"
@@ -283,6 +283,23 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         const [[inSql] = []] = yield* sql`select find_stated_symbol(${brown.cik}, ${stated})`.values
         assert.strictEqual(findOwnSymbol(brown.tickers, stated) ?? null, inSql, stated)
       }
+      const markets = [
+        ["BF-A", "BF-B"],
+        ["LEN", "LEN.B"],
+        ["GOOG", "GOOGL"],
+        ["ACHR", "ACHR-WT", "ACHR.U"],
+        ["A", "B"],
+        [
+          "BAC",
+          "BAC-PB",
+        ],
+        ["ACME", "ACME-R"],
+        [],
+      ]
+      for (const symbols of markets) {
+        const [[inSql] = []] = yield* sql`select has_class_symbols(${symbols}::text[])`.values
+        assert.strictEqual(hasClassSymbols(symbols), inSql, symbols.join())
+      }
     })))
 
   /** Starts with a company in which one class A share is worth about 1,500 class B shares. */
@@ -342,6 +359,40 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const [, cap, listed, details] = yield* readCaps
       assert.deepStrictEqual([cap, listed], ["961000000000.00", "961000000000.00"])
       assert.notInclude(details ?? "", unknown)
+    })))
+
+  it.effect("gives no market cap if the cover states a total although several classes are listed (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { addInstance, counts, ingest, ingestAll, listings, publish, readCaps, sql, stub, unknown } =
+        yield* startUnequalClasses
+      const readCap = Effect.map(readCaps, ([, cap, listed, details]) => ({ cap, listed, details: details ?? "" }))
+      const [first, second] = [may, august].map((report) => ({
+        ...report,
+        balance: { ...report.balance, val: 1_300_500_000 },
+      }))
+      if (first === undefined || second === undefined) return
+      publish([first])
+      addInstance(first, makeInstance({ cik, counts: [...counts, { shares: 1_300_500_000 }], listings }))
+      yield* ingest()
+      assert.include(
+        yield* readCap,
+        { cap: "961000000000.00", listed: "961000000000.00" },
+        "the total beside the classes",
+      )
+      // The earlier cover page shows that two of the company's symbols are those of classes.
+      publish([second, first], { cover: [{ ...second.balance, end: "2026-07-22", val: 1_301_000_000 }] })
+      yield* ingest()
+      const { details, ...caps } = yield* readCap
+      assert.deepStrictEqual(caps, { cap: null, listed: null })
+      assert.include(details, unknown)
+      // The symbols alone show it, even without a cover page that states classes.
+      yield* sql`delete from edgar_instances`
+      stub.responses.delete(first.path)
+      yield* ingestAll
+      assert.include(yield* readCap, { cap: "611470000000.00" }, "GOOG and GOOGL may be any two securities")
+      yield* sql`update edgar_companies set tickers = '{GOOGL,GOOGL-B}'`
+      const [[cap] = []] = yield* sql`select market_cap from find_market_caps('{GOOGL}', '2026-08-04') limit 1`.values
+      assert.isNull(cap)
     })))
 
   it.effect("gives no market cap if an operator corrects a total after a cover with classes (D44)", () =>

@@ -245,7 +245,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
         yield* ingest()
         assert.strictEqual((yield* readCounts)?.[1], "50000000")
         const rows = yield* sql`
-          select screener.sector, num_gaps, "float"::int from screener join float_outstanding using (ticker)
+          select screener.sector, num_gaps::int, float_outstanding."float"::int from screener join float_outstanding using (ticker)
         `
         assert.deepStrictEqual(rows, [{ sector: "Energy", num_gaps: 3, float: 20_000_000 }])
       })),
@@ -289,6 +289,31 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       yield* ingest()
       const rows = yield* sql`select outstanding, "float"::int from float_outstanding`
       assert.deepStrictEqual(rows, [{ outstanding: null, float: 40_000_000 }])
+    })))
+
+  it.effect("is not inherited if the former company stayed in the list long after the notice of succession (D38)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, sql, today } = yield* startWithAcme
+      yield* sql`update edgar_companies set listed_on = ${subtractDays(today, 1)}::text::date`
+      publish(holding, [{ accession: accessionOf(9), form: "8-K12B", filingDate: subtractDays(today, 100) }])
+      yield* ingest()
+      assert.isUndefined(yield* readCounts)
+    })))
+
+  it.effect("keeps no market cap of another count when a row moves to a symbol with a loaded row (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { sql } = yield* startWithAcme
+      yield* Service.insertRows("float_outstanding", {
+        ticker: "NEXT",
+        outstanding: "29000000",
+        is_adr: false,
+        last_updated: "2026-05-01 10:00:00",
+      })
+      yield* sql`update float_outstanding set market_cap = 12000000 where ticker = 'ACME'`
+      const change = { old_ticker: "ACME", new_ticker: "NEXT", effective_date: "2026-06-12", status: "confirmed" }
+      yield* Service.insertRows("ticker_changes", { ...change, cik: acme.cik })
+      const rows = yield* sql`select ticker, outstanding::int, market_cap from float_outstanding`
+      assert.deepStrictEqual(rows, [{ ticker: "NEXT", outstanding: 29_000_000, market_cap: null }])
     })))
 
   it.effect("moves to the symbol of a company that is no longer in the list (D38, D45)", () =>

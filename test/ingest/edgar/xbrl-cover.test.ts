@@ -87,12 +87,16 @@ describe("The cover of an instance", () => {
     assert.deepStrictEqual(Result.getOrThrow(decode(text))?.classes.map(({ shares }) => shares), [300, 20])
   })
 
-  it("has one count if one is stated for all shares, and that is used as is", () => {
+  it("keeps the classes beside their total, because each has its own price (D44)", () => {
     const all = { shares: 320 }
-    assert.deepStrictEqual(read({ counts: [...two, all] }), {
-      date: "2026-04-22",
-      classes: [{ member: null, symbol: null, shares: 320 }],
-    })
+    const classes = two.map((count) => ({ ...count, symbol: null }))
+    for (const total of [all, { shares: 0 }]) {
+      assert.deepStrictEqual(read({ counts: [...two, total] }), { date: "2026-04-22", classes })
+    }
+    assert.deepStrictEqual(read({ counts: [all] })?.classes, [{ member: null, symbol: null, shares: 320 }])
+    const listings = [classA, classB].map((member) => ({ member, title: "Common stock", symbol: "ACME" }))
+    const forgotten = read({ counts: [{ shares: 300 }, { shares: 300, member: classA }], listings })
+    assert.deepInclude(forgotten, { unreadable: "is not stated once for each class on one date" })
     assert.deepInclude(read({ counts: [...two, all, { shares: 501 }] }), {
       classes: [],
       unreadable: "is stated as several numbers",
@@ -279,6 +283,13 @@ describe("The cover of an instance", () => {
     const same = [common, { shares: common.shares, member: classA }]
     assert.isUndefined(sumOf({ counts: same }), "the same number twice")
     assert.strictEqual(sumOf({ counts: same, listings: titles }), 600, "the same number of two securities")
+    const halves = [{ shares: 40, member: classA }, ...[classB, classC].map((member) => ({ shares: 20, member }))]
+    assert.strictEqual(sumOf({ counts: halves }), 40, "a total with another name")
+    const titled = [{ member: classA, title: "Class A common stock" }]
+    assert.isUndefined(
+      sumOf({ counts: halves, listings: titled }),
+      "a total, or a class that is as large as the others",
+    )
     assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: classB }, { shares: 3, member: classC }] }), 323)
     for (const name of ["CommonClassB", "NonvotingCommonStock", "SeriesBCommonStock"]) {
       assert.strictEqual(sumOf({ counts: [common, { shares: 20, member: `acme:${name}Member` }] }), 320)
@@ -413,6 +424,9 @@ describe("The cover of an instance", () => {
     assert.strictEqual(assess(forgotten, { balances, symbols, tickers: ["ACME"] }).current, 92_000_000)
     const small = [[100_000_000, 500_000], [98_000_000, undefined]] as const
     assert.strictEqual(assess(small, { symbols, tickers }).current, "doubtful")
+    // The list lags behind a conversion of one class into the other.
+    const converted = [[128_146_656, 26_965_303], [152_802_315, undefined]] as const
+    assert.strictEqual(assess(converted, { symbols, tickers }).current, 152_802_315)
     // The only class that is left has another name, or none.
     for (const member of ["acme:ClassACommonStockMember", "us-gaap:CommonStockMember"]) {
       const others = { lastMembers: [member], symbols, tickers }
@@ -443,6 +457,20 @@ describe("The cover of an instance", () => {
     assert.deepStrictEqual(reasons, [[], ["is like a number that an operator has corrected"], []])
     assert.strictEqual(current, 60_200_000)
     assert.strictEqual(assess(reports.slice(0, 2), { decisions }).current, 60_000_000)
+  })
+
+  it("with the same error is recognized after a split or an issue, too (decision 0103)", () => {
+    // The number of class B lacks a digit.
+    const first = [15_000_000, 1_200_000] as const
+    const decisions = assess([first]).correct(0, "27000000")
+    const splits = [{ day: "2026-03-15", ratio: 2 }]
+    const known = ["is like a number that an operator has corrected"]
+    const afterSplit = assess([first, [30_200_000, 2_400_000], [30_300_000, 24_000_000]], { decisions, splits })
+    assert.deepStrictEqual(afterSplit.reasons, [[], known, []])
+    assert.strictEqual(afterSplit.current, 54_300_000)
+    const afterIssue = assess([first, [17_500_000, 1_200_000], [17_600_000, 12_000_000]], { decisions })
+    assert.deepStrictEqual(afterIssue.reasons, [[], known, []])
+    assert.strictEqual(afterIssue.current, 29_600_000)
   })
 
   it("is compared class by class across a split (D44)", () => {
@@ -631,14 +659,21 @@ const sumWithRegularExpressions = (xml: string) => {
   const last = facts.reduce((newest, { date }) => date > newest ? date : newest, "")
   const stated = (member: string) =>
     new Set(facts.filter((fact) => fact.date === last && fact.member === member).map(({ shares }) => shares))
-  const members = stated("all").size > 0 ? ["all"] : Array.from(new Set(facts.map(({ member }) => member)))
   const parts = new Set(facts.map(({ member }) => member).filter((member) => member !== "all"))
   const single = Array.from(parts, stated).filter(({ size }) => size === 1).map((shares) =>
     Number(Array.from(shares)[0])
   )
   const [total] = stated("all")
-  const isSum = total === undefined || single.length === 0 || single.reduce((a, b) => a + b) === Number(total)
-  if (!isSum) return undefined
+  // Filers state a total of 0 for what does not apply.
+  const isOmitted = Number(total) === 0 && stated("all").size === 1 && single.length > 0
+  const partsOfDate = Array.from(parts).filter((member) => stated(member).size > 0)
+  const members = isOmitted ? partsOfDate : stated("all").size > 0 ? ["all"] : [
+    ...new Set(facts.map(({ member }) => member)),
+  ]
+  const isSum = isOmitted || total === undefined || single.length === 0 ||
+    single.reduce((a, b) => a + b) === Number(total)
+  // Beside a class with one number, one with two numbers makes the total unclear.
+  if (!isSum || (total !== undefined && single.length > 0 && single.length < partsOfDate.length)) return undefined
   if (members.length === 0 || members.some((member) => stated(member).size !== 1)) return undefined
   const counts = members.map((member) => Number(Array.from(stated(member))[0]))
   const sum = counts.reduce((a, b) => a + b)

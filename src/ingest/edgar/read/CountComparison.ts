@@ -65,11 +65,15 @@ interface MissingClass extends ClassShares {
  */
 const minMissingPart = 0.1
 
+/** As 1/2 for other classes: the part of a listed class that must be missing in the sum. */
+const minMissingPartOfListed = 0.25
+
 /**
  * Returns a class that the earlier of two cover pages states and that the later one seems to have forgotten, or
  * undefined if there is none. `restateFor` returns what the first count may be in the shares of the second one.
  *
- * - a class whose symbol the company still has, unless the later page states it for another class;
+ * - a class whose symbol the company still has, unless the later page states it for another class, or the class had a
+ *   tenth of the shares or more and most of these are in the sum: the SEC's list may lag behind a conversion;
  * - another class with a tenth of the shares or more, if most of its shares are missing in the sum, too. Otherwise,
  *   they may have been converted into those of another class.
  *
@@ -93,9 +97,12 @@ const findMissingClass = (
     const symbol = findOwn(one.symbol)
     const isListed = symbol !== undefined && !stated.has(symbol)
     const part = one.shares / earlier.val
-    const isMissingInSum = part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part / 2)
+    const isMissing = (least: number) =>
+      part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part * least)
+    const isMissingInSum = isMissing(1 / 2)
     const isForgotten = hasCommonName
-      ? after?.has(name) === false && (isListed || isMissingInSum)
+      ? after?.has(name) === false &&
+        (isListed ? part < minMissingPart || isMissing(minMissingPartOfListed) : isMissingInSum)
       : isListed && isMissingInSum && sums.some((sum) => isSimilar(later.val, sum * (1 - part), maxRatioOfSum))
     return isForgotten ? [{ ...one, shares: (sums[0] ?? earlier.val) * part, isListed }] : []
   }).toSorted((one, other) => other.shares - one.shares)[0]

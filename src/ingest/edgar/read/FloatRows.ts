@@ -9,7 +9,7 @@ import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { type CompanyFact, type CompanyFacts, listSources, type UnreadableCount } from "./CompanyFacts.ts"
 import type { Doubt } from "./Doubt.ts"
 import { buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
-import { findOwnSymbol, getTickerOn, type Issuer } from "./Issuer.ts"
+import { findOwnSymbol, getTickerOn, hasClassSymbols, type Issuer } from "./Issuer.ts"
 import { findDepositaryReceiptRegistration } from "./ScreenerRows.ts"
 import {
   assessCounts,
@@ -58,29 +58,39 @@ const classesNote = " They may be of several classes. The number of shares of ea
   "`market_cap` of the company is null."
 
 /**
- * The number of days before a corrected count in which a cover page with several classes shows that the company may
- * still have them. The cover page with the error may have forgotten one. `find_share_counts` does the same.
+ * The number of days before a count in which a cover page with several classes shows that the company may still have
+ * them. `find_share_counts` does the same.
  */
 const maxDaysOfClasses = 400
 
 /**
  * Returns whether the published count may cover several share classes without being the sum of their known counts. This
- * is so for a count from a balance sheet, and for a total that an operator has set in place of the counts per class.
+ * is so for a count from a balance sheet, for a total that an operator has set in place of the counts per class or that
+ * repeats an error of the cover page, which may have forgotten a class, and for the current total of a company whose
+ * classes are listed.
  */
-const mayHaveOtherClasses = ({ decided, fact, isLeftOut }: AssessedFact, { counts }: CountAssessment) => {
+const mayHaveOtherClasses = (
+  { decided, fact, isLeftOut }: AssessedFact,
+  { counts, current }: CountAssessment,
+  { tickers }: Issuer,
+) => {
   if (isLeftOut) return false
   if (!fact.path.startsWith("dei/")) return true
-  const isCorrected = decided !== undefined && decided.read !== String(fact.val)
-  return isCorrected &&
-    [...counts.map((count) => count.fact), fact].some(({ filed, instance }) =>
-      (instance?.hasClasses === true || (instance?.shares?.size ?? 0) > 1) && filed <= fact.filed &&
-      countDays(filed, fact.filed) < maxDaysOfClasses
-    )
+  const classesOf = ({ instance }: CompanyFact) => Array.from(instance?.shares?.values() ?? [])
+  const hasClasses = (count: CompanyFact) => count.instance?.hasClasses === true || classesOf(count).length > 1
+  const recent = [...counts.map((count) => count.fact), fact].filter(({ filed }) =>
+    filed <= fact.filed && countDays(filed, fact.filed) < maxDaysOfClasses
+  )
+  if (decided !== undefined && decided.read !== String(fact.val)) return recent.some(hasClasses)
+  const listClassSymbols = (count: CompanyFact) =>
+    new Set(classesOf(count).flatMap(({ symbol }) => symbol === null ? [] : findOwnSymbol(tickers, symbol) ?? []))
+  const areListed = hasClassSymbols(tickers) || recent.some((count) => listClassSymbols(count).size > 1)
+  return fact === current && classesOf(fact).length < 2 && areListed
 }
 
-const describeCount = (count: AssessedFact, assessment: CountAssessment) =>
+const describeCount = (count: AssessedFact, assessment: CountAssessment, issuer: Issuer) =>
   `${describeOrigin(count.fact)}${formatDateDoubt(count.fact)}${formatDoubts(count)}${
-    mayHaveOtherClasses(count, assessment) ? classesNote : ""
+    mayHaveOtherClasses(count, assessment, issuer) ? classesNote : ""
   }`
 
 const describeFloat = (float: AssessedFact) => {
@@ -238,7 +248,7 @@ const makeHistoricalRows = (
         is_adr: String(isAdr),
         details: [
           ...(count === undefined ? [] : [
-            `${describeCount(count, assessment)}${formatUnclearSplits(count, assessment)}${
+            `${describeCount(count, assessment, issuer)}${formatUnclearSplits(count, assessment)}${
               formatUnlistedClasses(count, assessment, issuer)
             }`,
             ...(isAdr ? [formatReceiptNote(isRatioKnown)] : []),

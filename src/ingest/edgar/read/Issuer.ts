@@ -41,3 +41,13 @@ export const findOwnSymbol = (tickers: ReadonlyArray<string>, stated: string) =>
   const [similar, ...others] = tickers.filter((ticker) => toSymbolKey(ticker).replaceAll("-", "") === stated)
   return exact ?? (others.length === 0 ? similar : undefined)
 }
+
+/**
+ * Returns whether the symbols of a company show that several classes of its common shares are listed: two of them
+ * differ only by a letter, as `BF-A` and `BF-B` or `LEN` and `LEN-B` do. Rights, units and warrants have such letters,
+ * too. `has_class_symbols` does the same in SQL.
+ */
+export const hasClassSymbols = (tickers: ReadonlyArray<string>) => {
+  const symbols = new Set(tickers.map(toSymbolKey))
+  return new Set(Array.from(symbols, (symbol) => symbol.replace(/-[^RUW]$/, ""))).size < symbols.size
+}

@@ -398,16 +398,31 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     const settled = decided.get(fact)
     return settled === undefined || settled.decision.isConfirmed
       ? []
-      : [{ error: Number(settled.read), right: settled.decision.value === null ? undefined : fact.val }]
+      : [{ fact, error: Number(settled.read), hasRight: settled.decision.value !== null }]
   })
+  /**
+   * Returns whether a count is like the number that an operator has replaced with that of `right`, both restated for
+   * splits. If a sum of classes was wrong, only one of them is. The others change, so a sum is also like the error if
+   * it is closer to it than to the right number.
+   */
+  const isLikeError = (fact: CompanyFact, right: CompanyFact, error: number) => {
+    const isSum = [fact, right].every(({ instance }) => instance?.hasClasses === true)
+    const expected = comparison.restateFor(right, fact)
+    const distances = expected.map((val) => ({
+      toRight: Math.abs(Math.log(fact.val / val)),
+      toError: Math.abs(Math.log(fact.val / (error * val / right.val))),
+    }))
+    return distances.every(({ toRight }) => toRight > Math.log(maxRatioOfSum)) &&
+      distances.some(({ toError, toRight }) =>
+        toError <= Math.log(maxRatioOfRepetitions) || (isSum && toError < toRight)
+      )
+  }
   const findKnownError = (fact: CompanyFact) => {
     if (isDecided(fact)) return undefined
     if (replaced.some(({ error }) => fact.val === error)) return "copy"
-    const isLikeError = replaced.some(({ error, right }) =>
-      right !== undefined && isSimilar(fact.val, error, maxRatioOfRepetitions) &&
-      !isSimilar(fact.val, right, maxRatioOfSum)
-    )
-    return isLikeError ? "similar" : undefined
+    return replaced.some(({ error, fact: right, hasRight }) => hasRight && isLikeError(fact, right, error))
+      ? "similar"
+      : undefined
   }
   const baseEvidence = { balances: balanceByFiling, findKnownError, isDecided, isPlaceholder }
   const unpriced = compareSeries(knownCounts, {

@@ -295,22 +295,6 @@ const makeClassReader = (cover: CoverFacts, cik: string, { ofDate }: NewestCount
 }
 
 /**
- * Returns the number of all shares. A cover page may repeat this number, but must not state two different ones. If it
- * also states the classes, the number must be their sum.
- */
-const selectTotal = (cover: CoverFacts, cik: string, newest: NewestCounts): CoverCounts => {
-  const { date, ofDate, refuse } = newest
-  const [shares, ...others] = new Set(ofDate.filter(isTotal).map(({ shares }) => shares))
-  if (shares === undefined || others.length > 0) return refuse("is stated as several numbers")
-  const { choose, members, readCounts } = makeClassReader(cover, cik, newest)
-  const chosen = choose(members.flatMap((member) => member ?? []))
-  const added = typeof chosen === "string" ? [] : readCounts(chosen.added)
-  return added.length > 0 && sumShares(added) !== shares
-    ? refuse(notTheSum)
-    : { date, classes: [{ member: null, symbol: null, shares }] }
-}
-
-/**
  * Returns the counts of the classes of common shares. The classes are those with a count for any date and those that
  * the cover page lists under a title for common shares. Each must have exactly one count for the newest date;
  * otherwise, their sum would be too low. If the cover page also states a total, it must be that sum. If one of three or
@@ -350,10 +334,32 @@ const selectClasses = (
   const hiddenTotal = added.filter(({ shares }) => shares > 0).length > 2
     ? added.find(({ shares }) => shares * 2 === sumShares(added))
     : undefined
+  if (hiddenTotal !== undefined && areSecurities(hiddenTotal.member)) {
+    return refuse(`is the sum of the other classes for ${hiddenTotal.member}, which may be a class or a total`)
+  }
   const others = readCounts(chosen.others).filter(({ shares }) => shares > 0)
   const classes = added.filter((one) => one !== hiddenTotal)
   const withShares = classes.filter(({ shares }) => shares > 0)
   return { date, classes: withShares.length > 0 ? withShares : classes, ...(others.length > 0 && { others }) }
+}
+
+/**
+ * Returns the number of all shares. A cover page may repeat this number, but must not state two different ones. If it
+ * also states the classes, the number must be their sum, and the classes are returned instead, because each has its own
+ * price.
+ */
+const selectTotal = (cover: CoverFacts, cik: string, newest: NewestCounts): CoverCounts => {
+  const { date, ofDate, refuse } = newest
+  const [shares, ...others] = new Set(ofDate.filter(isTotal).map(({ shares }) => shares))
+  if (shares === undefined || others.length > 0) return refuse("is stated as several numbers")
+  const { choose, members, readCounts } = makeClassReader(cover, cik, newest)
+  const chosen = choose(members.flatMap((member) => member ?? []))
+  const added = typeof chosen === "string" ? [] : readCounts(chosen.added)
+  if (added.length === 0) return { date, classes: [{ member: null, symbol: null, shares }] }
+  // Filers state 0 for what does not apply.
+  if (shares > 0 && sumShares(added) !== shares) return refuse(notTheSum)
+  const ofClasses = ofDate.filter((count) => !isTotal(count))
+  return selectClasses(cover, cik, ofClasses, { ...newest, ofDate: ofClasses })
 }
 
 /**

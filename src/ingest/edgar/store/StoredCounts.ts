@@ -27,6 +27,14 @@ const decodeScreener = decodeRows(Schema.Struct({
   exchange: OptionalText,
 }))
 
+const decodeSuccession = decodeRows(Schema.Struct({ isSuccessor: Schema.Boolean }))
+
+/**
+ * How many days after a notice of succession the SEC's list may still contain the predecessor. A company that stays in
+ * the list longer has not been succeeded: the notice is about another company.
+ */
+const maxListedAfterSuccession = 60
+
 /**
  * Number of days after filing that a company can use the count of another company that had the same symbol before. That
  * company may be its predecessor, as when a new holding company takes over the symbol.
@@ -54,9 +62,17 @@ export const readStoredCounts = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInNewYork
   // Rule 12g-3 requires these forms of a successor. An unrelated new company also has no facts at first.
-  const isSuccessor = filings.some(({ filingDate, form }) =>
-    /^8-K12(B|G3)/.test(form) && countDays(filingDate, today) <= maxInheritedDays
+  const successions = filings.flatMap(({ filingDate, form }) =>
+    /^8-K12(B|G3)/.test(form) && countDays(filingDate, today) <= maxInheritedDays ? [filingDate] : []
   )
+  const succeededOn = successions.toSorted().at(-1)
+  const [{ isSuccessor = false } = {}] = succeededOn === undefined ? [] : yield* decodeSuccession(sql`
+    select not exists (
+      select from edgar_companies as former
+      where former.cik <> ${cik} and ${ticker} = any (former.tickers || former.primary_ticker)
+        and former.listed_on > ${succeededOn}::text::date + ${maxListedAfterSuccession}::int
+    ) as "isSuccessor"
+  `)
   // The last period is that of the current symbol, so the one before it has the previous symbol, if there is any.
   const previousSymbol = periods.map((period) => period.ticker).slice(-2, -1)
   const symbols = [ticker, ...previousSymbol]
