@@ -150,7 +150,8 @@ const readEvent = Effect.fnUntraced(function* <Change, Error>(
 
 /**
  * Opens the event stream and returns the changes received over this connection. When it ends, waits before the next
- * attempt. If it cannot be opened, waits and returns no changes.
+ * attempt. If it cannot be opened, waits and returns no changes. `following` contains what to follow, and the state
+ * that is kept from one connection to the next, such as the number of failures.
  */
 const openStream = <Change, Error>(following: Following<Change, Error>) =>
   Effect.gen(function* () {
@@ -163,7 +164,9 @@ const openStream = <Change, Error>(following: Following<Change, Error>) =>
     }
     following.hasConnected = true
     const { body, metadata: { request_id } } = attempt.success
+    // `readEvent` resets the number of failures once the connection has been open for long enough.
     const openedAt = yield* Clock.currentTimeMillis
+    // The retry policy decides by the error how long to wait, and whether to give up, so the loss is made an error.
     const waitToReconnect = Effect.suspend(() => {
       const attempts = following.failures + 1
       const message = `The connection to ${path}/stream was lost ${attempts} times in a row`

@@ -65,7 +65,7 @@ export const readUnloadableColumns = Effect.fnUntraced(function* (table: string)
 export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   // `indkey` lists only the columns that are indexed directly. A column used in an index expression is found through
-  // `pg_depend`, because the index depends on it.
+  // `pg_depend`, because the index depends on it. The last condition leaves out trigram indexes of both kinds.
   const rows = yield* sql<{ readonly name: string }>`
     select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and (
       attnum = any (indkey::int2[]) or indexprs is not null and exists (

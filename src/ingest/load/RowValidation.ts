@@ -170,9 +170,9 @@ const makeUnknownTextCounter = () => {
 }
 
 /**
- * Keeps track of two kinds of columns as the header or the rows of a file are read: those that the file has but that
- * are ignored (`ignoredColumns`, and columns that exist only in responses), and the hidden columns, which responses
- * contain only on request or never, as far as the file has them.
+ * Records, as the header or the rows of a file are read, which ignored columns the file has, and which hidden columns
+ * it lacks. Ignored are `ignoredColumns` and the columns that exist only in responses. Hidden are the columns that
+ * responses contain only on request, if at all: a file exported by the service lacks them.
  */
 const makeColumnNotes = (dataset: LoadableDataset, ignoredColumns: ReadonlyArray<string>) => {
   const ignorable = new Set([...ignoredColumns, ...findComputedColumns(dataset)])

@@ -57,8 +57,9 @@ export const composeMimeMessage = (
 /** An attempt to deliver an email failed. */
 export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   /**
-   * `away`: no server was usable. `later`: the server rejected the email temporarily. `refused`: the server rejected
-   * the email permanently. `unknown`: the server received the complete message, but did not reply.
+   * `away`: no server could be reached, or it refused the sender, so that no other email can be sent either.
+   * `later`: the server rejected this email temporarily. `refused`: it rejected this email permanently. `unknown`: it
+   * received the complete message, but did not reply.
    */
   readonly outcome: "away" | "later" | "refused" | "unknown"
   /** The server's reply. It is stored with the email in the database, and may contain the recipient's address. */
@@ -108,23 +109,28 @@ const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
 /**
- * Classifies a failure to deliver an email (`EmailDeliveryError.outcome`). Without a reply code from the server, the
- * outcome depends on whether the complete message had already been handed over: the server may then have accepted it.
- * With a reply code, the server has rejected either the sender (no email can be sent), or this email: permanently (500
- * and above) or temporarily.
+ * Classifies a failure to deliver an email. `isHandedOver` is whether the complete message had been sent, so that the
+ * server may have accepted it.
+ */
+const classifyOutcome = (error: SmtpFailure, isHandedOver: boolean): EmailDeliveryError["outcome"] => {
+  const { command, responseCode } = error ?? {}
+  if (responseCode === undefined) return isHandedOver ? "unknown" : "away"
+  if (isSenderRefused(command)) return "away"
+  // SMTP reply codes from 500 on are permanent failures, and lower ones are temporary (RFC 5321, section 4.2.1).
+  return responseCode >= 500 ? "refused" : "later"
+}
+
+/**
+ * Converts a failure to deliver an email to an error. `error` is null if the server closed the connection without
+ * reporting one.
  */
 const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
-  const { code, command, message, responseCode } = error ?? {}
-  const outcome = responseCode === undefined
-    ? isHandedOver ? "unknown" : "away"
-    : isSenderRefused(command)
-    ? "away"
-    : responseCode >= 500
-    ? "refused"
-    : "later"
+  const { code, command, message, response, responseCode } = error ?? {}
   return new EmailDeliveryError({
-    outcome,
-    message: toSingleLine(error?.response ?? message ?? "The connection ended without a reply."),
+    outcome: classifyOutcome(error, isHandedOver),
+    message: toSingleLine(response ?? message ?? "The connection ended without a reply."),
+    // nodemailer does not give every failure a code. The command `MAIL FROM:<…>` is shortened to `MAIL`, because the
+    // rest contains an address.
     code: [code ?? "ESMTP", command?.split(" ", 1)[0], responseCode].filter((part) => part !== undefined).join(" "),
   })
 }

@@ -98,6 +98,7 @@ const copyPrograms = Effect.fnUntraced(function* (root: string, to: string) {
   // If the install script has created the links in the package, they are not copied.
   const linkPaths = new Set(links.map(({ target }) => path.join(root, target)))
   yield* fs.makeDirectory(to)
+  // Another user may run the programs, and the umask may have removed the permission for others to read the folder.
   yield* fs.chmod(to, 0o755)
   yield* Effect.forEach(
     ["bin", "lib", "share"],

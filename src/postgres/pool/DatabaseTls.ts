@@ -75,7 +75,8 @@ export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redact
         "Add sslmode=verify-full to the URL, or set PGSSLMODE=verify-full.",
     })
   }
-  // `chosen` is a valid mode or undefined: other modes are refused when the settings are read (`tlsParametersRule`).
+  // `chosen` is a valid mode or undefined. An unknown mode never gets this far and so cannot disable TLS: the setting
+  // with the URL is refused (`areTlsParametersValid`), and so is `PGSSLMODE` (`SslModeConfig`).
   const mode = isSslMode(chosen) ? chosen : "disable"
   if (mode === "verify-ca" && rootCertificate === undefined) {
     return yield* new DatabaseTlsError({

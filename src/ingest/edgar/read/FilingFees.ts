@@ -168,10 +168,15 @@ interface OfferingLine {
 const afterNamePattern =
   /[,;(]| (issued|issuable|reserved|underlying|included|offered|to be|that|which|pursuant|under|par value)\b.*/i
 
-/** Reads a line of the offering table from its facts. */
-const readLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, string> =>
+/**
+ * Reads a line of the offering table from its facts, the XBRL values that the fee exhibit states for the line. Fails
+ * with a reason if two of its values contradict each other, for example the amount and the price per share.
+ */
+const readOfferingLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, string> =>
   Result.gen(function* () {
     const title = yield* readOnly(facts, "OfferingSctyTitl", readText)
+    // The title may continue with a par value, or with why the shares are registered. These words may name other
+    // securities, so only the name before them is classified.
     const kind = classifySharesByTitle(title?.split(afterNamePattern)[0] ?? "")
     const shares = yield* readOnly(facts, "AmtSctiesRegd", readShares)
     const dollars = yield* readOnly(facts, "MaxAggtOfferingPric", readDollars)
@@ -229,7 +234,9 @@ const readFees = (root: XmlElement, fileNumber: string): Result.Result<FilingFee
     const total = yield* readOnly(factsOfExhibit, "TtlOfferingAmt", readDollars)
     const lines = yield* Result.all(
       // Skips null (the exhibit as a whole) and "" (lines of other tables).
-      Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, ofLine]) => line ? [readLine(ofLine)] : []),
+      Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, ofLine]) =>
+        line ? [readOfferingLine(ofLine)] : []
+      ),
     )
     const sum = sumLines(lines, (line) => line.dollars)
     if (contradict(total, sum)) return yield* Result.fail("has a total that is not the sum of its lines")

@@ -264,6 +264,12 @@ const readDocument = Effect.fnUntraced(
 )
 
 /**
+ * Returns whether the queue entry asks for another attempt to build a row of its dataset. An entry for a filing in the
+ * filing list need not be due: every visit downloads the list anyway, so the attempt costs nothing.
+ */
+const isRetryOfRow = (entry: CompanyWork) => entry.dataset !== "" && (entry.isDue || isListedFiling(entry))
+
+/**
  * Returns the filings that the dataset still lacks: those that are new for it, and those that are queued for it. For
  * `registrations`, they may be older than `since`, because fee exhibits are read from `firstFeeDay` on.
  */
@@ -273,8 +279,7 @@ const findPending = (
   dataset: IngestedDataset,
 ) => {
   const queued = new Set(
-    context.work.filter((entry) => entry.dataset === dataset && (entry.isDue || isListedFiling(entry)))
-      .map(findAccession),
+    context.work.filter((entry) => entry.dataset === dataset && isRetryOfRow(entry)).map(findAccession),
   )
   const since = dataset === "registrations" ? firstFeeDay : context.since
   const known = context.progress.get(dataset)
@@ -747,8 +752,7 @@ const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> =
 const findRebuiltRows = ({ visit, work }: VisitContext) => {
   const read = new Set(visit.done.map(({ url }) => url))
   return work.filter((entry) =>
-    entry.dataset !== "" && (entry.isDue || isListedFiling(entry)) && visit.rows.has(entry.dataset) &&
-    read.has(entry.url.split("#")[0] ?? "")
+    isRetryOfRow(entry) && visit.rows.has(entry.dataset) && read.has(entry.url.split("#")[0] ?? "")
   )
 }
 

@@ -206,7 +206,10 @@ const addExportParameters = (search: string, format: ExportFormat) => {
   return `?${parameters.join("&")}`
 }
 
-/** Starts downloading a complete list. The byte stream fails if the response is truncated. */
+/**
+ * Starts downloading a complete list as a file. Returns its bytes and the number of its rows, as text. The byte stream
+ * fails if the response is truncated. `arrow` is the arrow for error messages: `→`, or `->` on an ASCII-only terminal.
+ */
 export const openExportDownload = Effect.fnUntraced(function* (request: QueryCommandRequest, format: ExportFormat) {
   const { arrow, path, search } = request
   const { openFile } = yield* makeSingleAttemptSender(request)
@@ -214,6 +217,7 @@ export const openExportDownload = Effect.fnUntraced(function* (request: QueryCom
     openFile(path, addExportParameters(search, format), format),
     (error) => makeNoResponseError(request, error),
   )
+  // A body that is a string is not a file, but an error response.
   if (typeof body === "string") {
     const { retry_after_seconds: retryAfterSeconds, status } = metadata
     return yield* makeQueryErrorFromResponse({ status, text: body, retryAfterSeconds }, arrow)
