@@ -118,7 +118,7 @@ export interface Admission {
   readonly account: Account | undefined
   /** Whether the request must be recorded as usage (D29). */
   readonly isRecorded: boolean
-  /** Rate limit headers, by lower-case name. */
+  /** Rate limit headers, keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** Price of the response in microdollars per gigabyte, or 0 if the endpoint is free. */
   readonly price: number

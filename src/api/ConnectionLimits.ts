@@ -262,6 +262,7 @@ const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, t
   }
   const { received, timer } = connection
   connections.set(socket, connection)
+  // Before the listener of Node.js, whose parser may call an error handler that needs the packet.
   socket.prependListener("data", (packet: Buffer) => received.add(packet))
   socket.once("close", () => {
     clearTimeout(timer)
@@ -429,16 +430,19 @@ const createQueueingServer = (timeouts: ConnectionTimeouts, queues: ConnectionQu
     // Node.js must accept requests without `Host`, so that the pipeline can respond with a 400 that has all the usual
     // headers.
     requireHostHeader: false,
+    // The service speaks no other protocol, so it ignores `Upgrade` and handles the request as usual.
     shouldUpgradeCallback: () => false,
     maxHeaderSize: maxRequestHeadBytes,
     headersTimeout: Duration.toMillis(timeouts.headers),
     requestTimeout: Duration.toMillis(timeouts.request),
     keepAliveTimeout: Duration.toMillis(keepAliveTimeout),
+    // How often Node.js looks for connections that have exceeded one of these limits: by at most a tenth.
     connectionsCheckingInterval: Duration.toMillis(timeouts.headers) / 10,
   }, handleInOrder)
   // 0 means no limit. With a limit, Deno would silently drop excess headers. `QueuedRequest` rejects requests with too
   // many headers instead.
   server.maxHeadersCount = 0
+  // Without these listeners, Node.js would respond to requests with the header `Expect` by itself, out of order.
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)
   // Without this listener, Node.js would close the connection of a CONNECT request without responding.
@@ -446,6 +450,7 @@ const createQueueingServer = (timeouts: ConnectionTimeouts, queues: ConnectionQu
     queues.reject(socket, { status: "unknown method", request: toPartialRequest(request) })
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    // The client has closed the connection, so nobody would read a response.
     if (error.code === "ECONNRESET") socket.destroy()
     else queues.reject(socket, getRejection(error, queues.connections.get(socket)?.received.packets ?? []))
   })

@@ -150,6 +150,8 @@ export const sendProtocolError = (
   counters.get(status)?.updateUnsafe(1, Context.empty())
   const request_id = resolveRequestId(requestId)
   const body = JSON.stringify({ error: { code, message }, request_id })
+  // Closes the connection even if the client does not, but leaves it time to read the error. `unref` keeps the timer
+  // from delaying the end of the process.
   setTimeout(() => socket.destroy(), closeDelayMillis).unref()
   return socket.end([
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -127,7 +127,8 @@ const waitAfter = Effect.fnUntraced(function* <Change, Error>(
 
 /**
  * Returns the change that an event contains, if any. If the event has a new id, which is a cursor, the next connection
- * will continue after it. The failure count is then reset, because the connection is evidently working.
+ * will continue after it. The failure count is then reset, because the connection is evidently working. `following` is
+ * the state that is kept from one connection to the next, and `openedAt` the time at which this one was opened.
  */
 const readEvent = Effect.fnUntraced(function* <Change, Error>(
   following: Following<Change, Error>,
@@ -182,7 +183,8 @@ const openStream = <Change, Error>(following: Following<Change, Error>) =>
 
 /**
  * Requests the next page and returns its changes. After the last available change, waits for `interval` before the next
- * request. If the request fails, waits and returns no changes.
+ * request. If the request fails, waits and returns no changes. `following` contains what to follow, and the state that
+ * is kept from one request to the next: the cursor, and the number of failures.
  */
 const requestPage = <Change, Error>(following: Following<Change, Error>, interval: Duration.Input) =>
   Effect.gen(function* () {

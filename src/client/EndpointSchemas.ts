@@ -27,7 +27,11 @@ export const replaceLeaves = (
     : replaced
 }
 
-/** Like `replaceLeaves`, but the result may no longer be marked as an optional field. */
+/**
+ * Returns the schema with each leaf, a schema that does not consist of others, replaced by the result of `replace`. A
+ * schema with an encoding, such as a date that is text in JSON, counts as a leaf. Optional fields of objects may no
+ * longer be marked as such; `replaceLeaves` restores the marks.
+ */
 const replaceLeavesInside = (
   ast: SchemaAST.AST,
   replace: (leaf: SchemaAST.AST) => SchemaAST.AST,

@@ -279,7 +279,10 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
 /** The errors of endpoints that resolve symbol histories. */
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
-/** The errors of free lists whose rows have no symbol, including those of exports, which all lists support. */
+/**
+ * The errors that free list endpoints whose rows have no symbol can return. They include those of exports, because all
+ * lists can be exported.
+ */
 export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 
 /** The errors of lists whose rows have a symbol. */

@@ -539,7 +539,10 @@ const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Strea
     return Stream.concat(Stream.mapEffect(bytes, decode), Stream.fromEffect(Effect.suspend(() => decode())))
   })
 
-/** Reads a file as text. The progress display shows how many of its `size` bytes have been read. */
+/**
+ * Reads a file as text. The progress display shows how many of its `size` bytes have been read. A byte order mark is
+ * kept if `keepsMark` is true, because the CSV parser recognizes exports of the service by it.
+ */
 const readText = Effect.fnUntraced(function* (path: string, size: number, keepsMark: boolean) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress

@@ -546,8 +546,10 @@ const mergeFile = Effect.fnUntraced(
       const counts = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
       const merged = task.append ? counts : { ...counts, removed }
       const changes = counts.added + counts.updated + removed
+      // Even statements that change no rows change the dataset's version. The error rolls them back.
       return changes > 0 ? { merged, changes } : yield* new MergeUnneeded({ merged })
     })
+    // Only the merge completes the rows of a file that omits columns, so they are checked after it.
     const isIncomplete = task.append && task.keepOmitted === true
     return yield* (isIncomplete
       ? Staging.explainMergeCheckViolations(merge, staged, omitted, maxReportedBadRows + 1)
@@ -666,8 +668,8 @@ export const removeFileRows = Effect.fnUntraced(function* (
  */
 export interface ComputedRows {
   /**
-   * The query's columns: SQL expressions, keyed by the name of the dataset's column. In all other columns, existing
-   * rows keep their values, and new rows get the default.
+   * The query's columns: SQL expressions, keyed by dataset column name. In all other columns, existing rows keep their
+   * values, and new rows get the default.
    */
   readonly columns: Readonly<Record<string, string>>
   /** The rest of the query, starting with `from`. It must return at most one row per key. */

@@ -512,7 +512,7 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
  */
 export interface StagedRowMergeOptions {
   /**
-   * Columns that are missing in the file because API responses contain them only on request or never. An existing row
+   * Columns that are missing in the file because API responses include them only on request, if at all. An existing row
    * that differs only in these columns is left unchanged, so that an export can be loaded again.
    */
   readonly hidden: ReadonlyArray<string>
@@ -547,12 +547,17 @@ interface MergeConditions {
   readonly updatedColumns: ReadonlyArray<LoadableColumn>
 }
 
-/** Returns the conditions of a merge. `load --check` and undo use the same conditions to count rows. */
+/**
+ * Returns the conditions of a merge of a file (`incoming`) into a table (`existing`), as SQL: which rows have the same
+ * key (`isMatch`), which existing rows the merge changes (`isChanged`), and which ones it keeps although the file has
+ * other values (`isKept`). `load --check` and undo use the same conditions to count rows.
+ */
 const makeMergeConditions = (
   { columns, dataset }: StagedRows,
   { hidden, isAppend, omitted }: StagedRowMergeOptions,
 ): MergeConditions => {
   const updatedColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
+  // An appended provisional row, such as a ticker change with an estimated date, does not replace a final one.
   const isKept = isAppend
     ? `(${makeProvisionalCondition("incoming", dataset)} and not ${makeProvisionalCondition("existing", dataset)})`
     : "false"
@@ -677,7 +682,8 @@ const withoutRepeatedScans = Effect.fnUntraced(function* <A, E, R>(target: strin
 const insertNewRows = Effect.fnUntraced(
   function* ({ columns, source, target }: StagedRows, { isMatch }: MergeConditions) {
     const sql = yield* SqlClient.SqlClient
-    // `on conflict` skips a key that another program has added since this statement started.
+    // `on conflict` skips a key that another program has added since this statement started. If PostgreSQL believes the
+    // table to be empty, it would plan to scan it for each row of the file.
     const [counts] = yield* withoutRepeatedScans(
       target,
       sql.unsafe<{ readonly added: number; readonly total: number }>(`with added as (

@@ -396,7 +396,7 @@ export const makeRowValidator = (
     /** Returns the texts that may stand for unknown values. Available after the last row. */
     getUnknownTexts: unknownTextCounter.list,
     /**
-     * Returns the columns that responses contain only on request or never, and that no row has. Available after the
+     * Returns the columns that responses include only on request, if at all, and that no row has. Available after the
      * last row.
      */
     getUnseenHiddenColumns: notes.getUnseenHiddenColumns,

@@ -107,7 +107,12 @@ const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbo
   })
 
 /**
- * Returns a warning about a day on which the bars contradict the early closes known in advance, and what was assumed.
+ * Returns a warning about a day on which the bars contradict the early closes known in advance, and what was assumed:
+ *
+ * - `is_half_day`: an early close was scheduled. The cases below are those without one.
+ * - `is_known`: bars ingested before have shown an early close.
+ * - `ends_early`: the file's bars end at 13:00.
+ * - `closed_early`: the close is taken at 13:00, because enough symbols show that trading nearly stopped then.
  */
 const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: ContradictedDay) => {
   if (is_half_day) {

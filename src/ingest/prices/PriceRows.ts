@@ -327,7 +327,12 @@ interface ExtendedHours {
   readonly isDecided: string
 }
 
-/** Computes a row for each session that has minute bars in this part of the day and a close to compare them with. */
+/**
+ * Computes the rows of `premarket_stats` or `afterhours_stats`: one for each session that has minute bars in this part
+ * of the day (`period`) and a close to compare them with. `reference` is SQL for that close, and `rest` adds the joins
+ * and the condition that it needs. If the session satisfies the condition `isDecided` and has no such row, an existing
+ * row is removed.
+ */
 const makeExtendedHours = ({ isDecided, period, reference, rest }: ExtendedHours): ComputedRows => ({
   columns: {
     ticker: "sessions.ticker",

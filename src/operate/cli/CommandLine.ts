@@ -88,8 +88,8 @@ const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
 ) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelledSettings(process.env)))
 
 /**
- * Creates the `tickerline` command with all its subcommands. `withWarnings` makes a subcommand warn about misspelled
- * settings before it runs. `onServe` runs before `serve` starts.
+ * Creates the `tickerline` command with all its subcommands, in the order in which the help lists them. `withWarnings`
+ * makes a subcommand warn about misspelled settings before it runs. `onServe` runs before `serve` starts.
  */
 export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(

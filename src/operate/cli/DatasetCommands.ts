@@ -120,8 +120,13 @@ const formatInterruption = (
   ].join(" ")
 }
 
-/** Connects to the database and runs the tasks. If interrupted, reports which datasets were loaded. */
-const withInterruptionReport = <A, E, R>(
+/**
+ * Creates a load task for each file, with the flags of the command, connects to the database, and passes the tasks to
+ * `run`. If interrupted, reports which of the files were loaded: those whose transaction was committed.
+ *
+ * `run` gets the database, but the confirmation of a removal needs the terminal, so the terminal is passed to it here.
+ */
+const loadWithInterruptionReport = <A, E, R>(
   files: ReadonlyArray<Pick<LoadTask, "dataset" | "file">>,
   { isRemovalConfirmed, ...flags }: LoadFlags,
   run: (tasks: ReadonlyArray<LoadTask>) => Effect.Effect<A, E, R>,
@@ -199,12 +204,12 @@ export const loadCommand = Command.make(
     if (Option.isSome(all) && Option.isNone(dataset)) {
       const { others, tasks } = yield* findDatasetFiles(all.value)
       if (others.length > 0) yield* Console.error(`Skipped, because not named after a table: ${others.join(", ")}`)
-      return yield* withInterruptionReport(tasks, flags, runTasks)
+      return yield* loadWithInterruptionReport(tasks, flags, runTasks)
     }
     if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) {
       return yield* makeUsageError("load", "load takes a dataset and a file, or --all with a folder.")
     }
-    return yield* withInterruptionReport(
+    return yield* loadWithInterruptionReport(
       [{ dataset: dataset.value, file: file.value }],
       flags,
       (tasks) => Effect.forEach(tasks, runTask, { discard: true }),

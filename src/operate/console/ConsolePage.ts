@@ -107,7 +107,7 @@ export const renderNextPage = <Id>(label: string, last: Id | null, makeUrl: (las
 export const makeAccountUrl = (name: string) => makePageUrl("/console/account", { name })
 /**
  * Returns the account name from the URL of a page. Fails for an empty name, `.`, and `..`, because they cannot be used
- * in a path of the API.
+ * in an API path.
  */
 export const getAccountName = (query: URLSearchParams) => {
   const name = query.get("name") ?? ""

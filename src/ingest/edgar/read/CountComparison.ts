@@ -75,6 +75,8 @@ const minMissingPart = 0.1
  *
  * If the later page has only a total, or all its classes have other names, a class with a symbol is forgotten if the
  * others alone explain the sum. Otherwise, the classes may have been merged.
+ *
+ * If several classes are missing, returns the one with the most shares. `tickers` are the company's current symbols.
  */
 const findMissingClass = (
   a: CompanyFact,
@@ -87,12 +89,15 @@ const findMissingClass = (
   if (before === undefined || before.size < 2 || !later.path.startsWith("dei/")) return undefined
   const hasCommonName = Array.from(before.keys()).some((name) => after?.has(name))
   const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => symbol))
+  /** What the sum of the earlier page may be on the date of the later one. There are several if a split is near. */
   const sums = restateFor(earlier, later)
   return Array.from(before).flatMap(([name, one]): ReadonlyArray<MissingClass> => {
     const { symbol } = one
     const isListed = symbol !== null && !stated.has(symbol) &&
       tickers.some((ticker) => toSymbolKey(ticker) === toSymbolKey(symbol))
+    /** The part of all shares that the class had. */
     const part = one.shares / earlier.val
+    // At least half of the class's shares are missing in the later sum, however the splits are counted.
     const isMissingInSum = part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part / 2)
     const isForgotten = hasCommonName
       ? after?.has(name) === false && (isListed || isMissingInSum)
@@ -139,8 +144,10 @@ export const makeComparison = (
     )
   const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
   const agreesWithBalance = (cover: CompanyFact, balance: CompanyFact) => {
+    // Numbers for dates far apart, or with a split of unknown ratio in between, may differ like those of two filings.
     const isClose = Math.abs(countDays(balance.end, cover.end)) <= maxDaysInFiling &&
       findSplitFactor(splits, balance.end, cover.filed) !== undefined
+    // A wrong or forgotten class changes the sum only a little, so a sum of named classes must agree more closely.
     const names = Array.from(cover.instance?.shares?.keys() ?? [])
     const ratio = names.some((name) => name !== "") ? maxRatioOfSum : maxRatioInFiling
     return isAlike(cover, balance, isClose ? ratio : maxCountRatio)

@@ -76,7 +76,11 @@ interface Fact {
 
 const taxonomyPattern = /^http:\/\/xbrl\.sec\.gov\/ffd\/\d{4}/
 
-/** Returns the facts about fees. Fails with a reason if there are none or if one of them has no context. */
+/**
+ * Returns the facts about fees from the XBRL instance of a fee exhibit, each with the line of the offering table that
+ * it belongs to, and its unit. A fact refers to both by the id of a `context` and a `unit` element. Fails with a reason
+ * if there are no facts about fees, or if one of them has no context.
+ */
 const readFacts = (root: XmlElement): Result.Result<ReadonlyArray<Fact>, string> => {
   const lines = new Map(
     findChildElements(root, "context").map((context) => [getAttribute(context, "id"), readLineKey(context)]),

@@ -61,12 +61,13 @@ const classesNote = " They may be of several classes. The number of shares of ea
  * Returns whether the published count may cover several share classes without being the sum of their known counts. This
  * is so for a count from a balance sheet, and for a total that an operator has set in place of the counts per class.
  */
-const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) =>
-  !isLeftOut &&
-  (path.startsWith("dei/")
-    ? (instance?.hasClasses === true || (instance?.shares?.size ?? 0) > 1) && decided !== undefined &&
-      decided.read !== String(val)
-    : true)
+const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) => {
+  if (isLeftOut) return false
+  // Facts of the taxonomy `dei` are from a cover page, and all others from a balance sheet.
+  if (!path.startsWith("dei/")) return true
+  const hasClasses = instance?.hasClasses === true || (instance?.shares?.size ?? 0) > 1
+  return hasClasses && decided !== undefined && decided.read !== String(val)
+}
 
 const describeCount = (count: AssessedFact) =>
   `${describeOrigin(count.fact)}${formatDateDoubt(count.fact)}${formatDoubts(count)}${

@@ -217,30 +217,42 @@ interface CountContext {
   readonly rivals: ReadonlyArray<CompanyFact>
 }
 
-/** Returns the reasons to doubt a count, as clauses. */
-const listCountReasons = (
+/** Describes how a count differs from an earlier or later one (`other`) so much that it is doubted. */
+const describeJump = (fact: CompanyFact, other: CompanyFact, comparison: CountComparison) => {
+  const missing = comparison.findMissingClass(fact, other)
+  if (missing !== undefined) {
+    return `lacks ${missing.name}, which has ${formatNumber(missing.shares)} shares on ${other.end}`
+  }
+  return hasClassError(fact, other)
+    ? `has a class that is more than eight times up or down from that on ${other.end}`
+    : formatJump("eight", other, comparison.restateFor(other, fact)[0])
+}
+
+/**
+ * Returns the reason to doubt a count that its comparison with the company's other counts gives, as a clause. A unit
+ * error or a known error explains a jump, so only one of them is the reason.
+ */
+const listComparisonReasons = (
   fact: CompanyFact,
-  { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals }: CountContext,
+  { comparison, doubts }: Pick<CountContext, "comparison" | "doubts">,
 ): ReadonlyArray<string> => {
   const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
-  const missing = jumpFrom === undefined ? undefined : comparison.findMissingClass(fact, jumpFrom)
-  const contradictsBalance = balance !== undefined && balance !== shownBy && !doubts.repeated.has(fact) &&
-    !comparison.agreesWithBalance(fact, balance)
+  if (shownBy !== undefined) {
+    return [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
+  }
+  if (jumpFrom !== undefined) return [describeJump(fact, jumpFrom, comparison)]
+  return doubts.knownErrors.has(fact) ? ["is like a number that an operator has corrected"] : []
+}
+
+/** Returns the reasons to doubt a count, as clauses. */
+const listCountReasons = (fact: CompanyFact, context: CountContext): ReadonlyArray<string> => {
+  const { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals } = context
+  // If the balance sheet has shown an error of unit, that is the reason. If another filing repeats the count, the
+  // balance sheet is probably wrong.
+  const contradictsBalance = balance !== undefined && balance !== doubts.unitErrors.get(fact) &&
+    !doubts.repeated.has(fact) && !comparison.agreesWithBalance(fact, balance)
   return [
-    // A unit error or a known error explains the jump, so only one of them is a reason.
-    ...(shownBy !== undefined
-      ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
-      : doubts.knownErrors.has(fact) && jumpFrom === undefined
-      ? ["is like a number that an operator has corrected"]
-      : jumpFrom !== undefined
-      ? [
-        missing !== undefined
-          ? `lacks ${missing.name}, which has ${formatNumber(missing.shares)} shares on ${jumpFrom.end}`
-          : hasClassError(fact, jumpFrom)
-          ? `has a class that is more than eight times up or down from that on ${jumpFrom.end}`
-          : formatJump("eight", jumpFrom, comparison.restateFor(jumpFrom, fact)[0]),
-      ]
-      : []),
+    ...listComparisonReasons(fact, context),
     ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
     ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
     ...(isFloat ? ["is the same number as the public float in USD"] : []),
@@ -291,11 +303,13 @@ const judgeNewerBalances = (
   for (const balance of inSmallerUnit ?? []) unitErrors.set(balance, cover)
   const last = others?.at(-1)
   if (last === undefined) return undefined
+  // The balance sheet states nearly the number of one of the classes on the cover page, and not their sum.
   const isOfOneClass = !isSimilar(last.val, cover.val, maxRatioOfRepetitions) &&
     Array.from(cover.instance?.shares?.values() ?? []).some(({ shares }) =>
       isSimilar(last.val, shares, maxRatioOfRepetitions)
     )
   if (isAlike(last, cover) && !isOfOneClass) return last
+  // The last balance sheet differs from the cover page, so another report must confirm it.
   const reports = new Set(others?.filter((balance) => isAlike(balance, last)).map(({ accn }) => accn))
   const mayBeOneClass = cover.instance?.hasClasses === true && last.val < cover.val
   if (reports.size > 1 && !mayBeOneClass && !isOfOneClass) return last

@@ -337,16 +337,19 @@ const selectClasses = (
   if (named.length < members.length || lacksCounts) return refuse("is not stated once for each class on one date")
   // Filers state 0 for what does not apply.
   if (totals.some(({ shares }) => shares > 0 && shares !== sumShares(added))) return refuse(notTheSum)
+  // A member named only `Common Stock`, without a class. It may be another name for one of the classes.
   const plain = added.find(({ member }) => member === chosen.plain)
   const twin = added.find((other) => other !== plain && other.shares === plain?.shares && other.shares > 0)
   if (twin !== undefined) {
     return refuse(`is the same number for ${chosen.plain} and ${twin.member}, which may be one class`)
   }
+  // A total is half of a sum that includes it. With two classes of the same size, each would be half of the sum.
   const hiddenTotal = added.filter(({ shares }) => shares > 0).length > 2
     ? added.find(({ shares }) => shares * 2 === sumShares(added))
     : undefined
   const others = readCounts(chosen.others).filter(({ shares }) => shares > 0)
   const classes = added.filter((one) => one !== hiddenTotal)
+  // If no class has shares, the classes are kept, so that the result states the sum 0 and not that there is no count.
   const withShares = classes.filter(({ shares }) => shares > 0)
   return { date, classes: withShares.length > 0 ? withShares : classes, ...(others.length > 0 && { others }) }
 }

@@ -210,6 +210,7 @@ const chooseCompanies = Effect.fnUntraced(
     const indexes = yield* readIndexes(Array.from(days).toSorted(), datasets, downloader, report)
     const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
     const known = yield* State.readIngestedCompanies(datasets, options.since)
+    // Companies with queued documents come first, so that even a run that is soon interrupted has retried these.
     const [withQueuedDocuments, others] = [
       issuers.filter(({ cik }) => due.has(cik)),
       issuers.filter(({ cik }) => !due.has(cik) && (!known.has(cik) || indexes.filings.has(cik))),
@@ -270,7 +271,8 @@ const readTickerList = Effect.fnUntraced(
     tickers: ReadonlyArray<string> | null,
     report: IngestReport,
   ) {
-    const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, target === "load")
+    const storesList = target === "load"
+    const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, storesList)
     if (unreadable > 0) {
       report.notes.push(`Unreadable rows of the SEC's ticker list, which were left out: ${unreadable}.`)
     }

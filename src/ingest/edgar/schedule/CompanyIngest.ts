@@ -362,8 +362,10 @@ const selectPages = (
   // Rows of these datasets combine filings that may be years apart, so all pages are needed.
   if (outdated.registrations || outdated.screener || outdated.floats) return pages
   const newestFilings = new Set(filings.map(({ accession }) => accession))
+  // A queued form that is not in the list of the newest filings is on one of the pages.
   const hasOldDueForm = (datasets.has("ownership") || datasets.has("registrations")) &&
     work.some((entry) => entry.isDue && isForm(entry) && !newestFilings.has(findAccession(entry)))
+  // Pages that end before the earliest of these days contain no filing that this visit reads.
   const firstDays = [since, progress.get("ownership")?.since ?? since, ...(hasOldDueForm ? [firstFeeDay] : [])]
   const firstDay = firstDays.toSorted()[0] ?? since
   const needsOldPages = isFirstIngest(context, "news") || isFirstIngest(context, "ownership") || hasOldDueForm

@@ -327,6 +327,7 @@ export const runIngest = Effect.fnUntraced(function* (requested: IngestOptions, 
     yield* ingestCompanies(options, 0, report)
     return findIncompleteness(report)
   }
+  // Never completes. Fails, and thereby stops the run, if another process has taken the lock.
   const keepLock = options.tickers === null ? yield* lockFullIngest(options) : Effect.never
   const runId = options.interrupted === undefined
     ? yield* State.recordIngestRunStart(options)

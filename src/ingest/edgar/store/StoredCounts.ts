@@ -245,6 +245,8 @@ export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: Readon
   const unrelated = companies.filter(({ isInherited, isListedForOther }) => !isInherited && !isListedForOther)
     .map(({ cik, ticker }) => ({ cik, ticker }))
   const sql = yield* SqlClient.SqlClient
+  // One row per stored row of another company. `stored` contains the rows of both tables under the company's symbol,
+  // and `owned` the CIK of the company that such a row belongs to.
   const ofOthers = unrelated.length === 0 ? [] : yield* decodeOwnedRows(sql`
     select dataset, ticker, owner
     from jsonb_to_recordset(${JSON.stringify(unrelated)}::text::jsonb) as company (cik text, ticker text)
@@ -280,6 +282,7 @@ export const deleteRowsOfOthers = Effect.fnUntraced(function* (companies: Readon
 export const saveAssessments = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
+  // A batch may contain several visits to a company, but a statement cannot update a row twice.
   const latest = Array.from(new Map(companies.map((company) => [company.cik, company])).values())
   const awaited = latest.flatMap(({ awaited, cik }) => awaited === undefined ? [] : [{ cik, ...awaited }])
   yield* sql`delete from edgar_awaited_closes where cik = any(${companies.map(({ cik }) => cik)}::text[])`
@@ -295,6 +298,8 @@ export const saveAssessments = Effect.fnUntraced(function* (companies: ReadonlyA
     outstanding,
     counted_splits: Object.fromEntries(countedSplits.map(({ day, isCounted }) => [day, isCounted])),
   }))
+  // Companies whose stored count stays (`outstanding` is undefined), together with the splits that it includes. In
+  // JSON, undefined would become null, which means that the count is unknown.
   const kept = latest.flatMap(({ cik, outstanding }) => outstanding === undefined ? [cik] : [])
   yield* sql`
     insert into edgar_assessments as stored (cik, splits, is_receipt, ads_ratio, outstanding, counted_splits)
