@@ -142,7 +142,7 @@ const refuseWithoutAccount = (error: AdmissionError): Admission => ({
  * contains the account and, if the request is refused, the error. Requests whose `purpose` is not `response` are
  * estimates, which are neither recorded nor charged for.
  */
-export const makeAdmit = Effect.gen(function* () {
+export const makeRequestAdmitter = Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { hasCapacity, requireCapacity } = yield* UsageMetering
   const { countRequest } = yield* AccountRateLimiter

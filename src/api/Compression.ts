@@ -164,7 +164,7 @@ const withCompressedBody = (
 }
 
 /** Builds the function that compresses responses. */
-export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
+export const makeResponseCompressor = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
   // The runtime may not support all algorithms.
   const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
   const chooseCompression = makeCompressionChooser(available)

@@ -133,7 +133,7 @@ const mcpMatch: Match = { handler: { _tag: "Mcp" }, searchParams: {} }
  * Builds the function that finds the route for a request. `handlers` contains the handlers of all endpoints of `api`.
  * Called once, at startup.
  */
-export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
+export const makeRouteMatcher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
   handlers: Handlers,
 ) {

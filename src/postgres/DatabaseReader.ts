@@ -9,7 +9,7 @@ import type { CompiledStatement } from "./CompiledStatement.ts"
 import { ConnectionPool } from "./pool/ConnectionPool.ts"
 import { toSqlConnection } from "./pool/PooledClient.ts"
 import { SharedConnections } from "./pool/SharedConnections.ts"
-import { type DatabaseReadError, makeReadPolicies, retryCounters } from "./ReadPolicies.ts"
+import { type DatabaseReadError, makeReadPolicies, retriedReadCounters } from "./ReadPolicies.ts"
 import type { RequiredTableVersion, SessionQuery } from "./replicas/Replica.ts"
 import { ReadRouter } from "./replicas/ReadRouter.ts"
 
@@ -84,7 +84,7 @@ const registerPoolMetrics = Effect.fnUntraced(function* (
  * connection pool that the read may use, so that one kind of request cannot take all connections.
  */
 const makeDatabaseReader = Effect.gen(function* () {
-  yield* initializeCounters(...retryCounters)
+  yield* initializeCounters(...retriedReadCounters)
   const sql = yield* SqlClient.SqlClient
   const pool = yield* ConnectionPool
   const shared = yield* SharedConnections

@@ -283,7 +283,7 @@ export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshi
  * The errors that free list endpoints whose rows have no symbol can return. They include those of exports, because all
  * lists can be exported.
  */
-export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
+export const freeEndpointListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 
 /** The errors of lists whose rows have a symbol. */
 export const listErrors = [...lineageErrors, TooManyExports] as const

@@ -54,7 +54,7 @@ export interface LoadTask {
    * Asks whether a replacement may remove more than a tenth of the table's rows. Without this callback, no confirmation
    * is needed. For a file without rows, `allowEmpty` decides instead.
    */
-  readonly confirmRemoval?: (removal: Removal) => Effect.Effect<boolean>
+  readonly confirmRemoval?: (removal: RowRemoval) => Effect.Effect<boolean>
   /** Runs right after the commit, even if the load is interrupted at that moment. */
   readonly onCommit?: Effect.Effect<void>
   /** The file name to record in the audit log. */
@@ -79,7 +79,7 @@ interface FileOrRows extends LoadTask {
 }
 
 /** The number of rows that a replacement would remove from a table. */
-export interface Removal {
+export interface RowRemoval {
   readonly table: string
   readonly removed: number
   /** The number of rows in the table before the replacement. */
@@ -125,7 +125,7 @@ export interface LoadResult extends FileSummary {
   /** The number of rows added, updated and so on in the dataset's table. */
   readonly merged: Staging.MergedRowCounts | Staging.ReplacedRowCounts
   /** For a check: the removal that the load would ask the user to confirm. */
-  readonly unconfirmed?: Removal
+  readonly unconfirmed?: RowRemoval
 }
 
 /** Rows whose symbol is too long to be requested from `/v1/ticker-changes`. */
@@ -164,7 +164,7 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Loadable
 export class EmptyLoadFile extends Data.TaggedError("EmptyLoadFile")<{ readonly message: string }> {}
 
 /** Describes a removal, for example as `12 of the 13 rows`. */
-export const formatRemoval = ({ existing, removed }: Removal) => {
+export const formatRemoval = ({ existing, removed }: RowRemoval) => {
   if (existing === 1) return "the only row"
   const rows = `${existing.toLocaleString("en")} rows`
   return removed === existing ? `all ${rows}` : `${removed.toLocaleString("en")} of the ${rows}`
@@ -177,17 +177,15 @@ export class RemovalRefused extends Data.TaggedError("RemovalRefused")<{ readonl
 const maxUnconfirmedRemoval = 0.1
 
 /** Returns whether a removal must be confirmed. */
-const isLargeRemoval = ({ existing, removed }: Removal) => removed > existing * maxUnconfirmedRemoval
+const isLargeRemoval = ({ existing, removed }: RowRemoval) => removed > existing * maxUnconfirmedRemoval
 
 /** Fails if the removal must be confirmed and `confirmRemoval` returns false. */
-const requireConfirmation = Effect.fnUntraced(function* (removal: Removal, { confirmRemoval, file }: LoadTask) {
+const requireConfirmation = Effect.fnUntraced(function* (removal: RowRemoval, { confirmRemoval, file }: LoadTask) {
   if (confirmRemoval === undefined || !isLargeRemoval(removal) || (yield* confirmRemoval(removal))) return
   return yield* new RemovalRefused({
     message:
-      `${file} was refused and ${removal.table} is unchanged: it would remove ${
-        formatRemoval(removal)
-      }. If that is intended, add --yes. To only add and ` +
-      "update rows, add --append.",
+      `${file} was refused and ${removal.table} is unchanged: it would remove ${formatRemoval(removal)}. If that is ` +
+      "intended, add --yes. To only add and update rows, add --append.",
   })
 })
 
@@ -327,10 +325,12 @@ const spellRows = Effect.fnUntraced(function* (
  * Stores the spellings of the file's new symbols, so that other programs use them. If another program has stored a
  * different spelling since the file was read, the staged rows are changed to that spelling.
  */
-const keepSpellings = Effect.fnUntraced(function* ({ columns, source }: Staging.StagedRows, { keep }: FileSpellings) {
-  const respelled = yield* keep
-  for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
-})
+const storeStagedSpellings = Effect.fnUntraced(
+  function* ({ columns, source }: Staging.StagedRows, { keep }: FileSpellings) {
+    const respelled = yield* keep
+    for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
+  },
+)
 
 /** A file whose rows `fillTable` has written to the staging table. */
 interface StagedFile {
@@ -539,7 +539,7 @@ const mergeFile = Effect.fnUntraced(
     const { hidden, omitted, spellings } = stagedFile
     const merge = Effect.gen(function* () {
       // If another program has stored other spellings in the meantime, the staged rows must have them before the merge.
-      yield* keepSpellings(staged, spellings)
+      yield* storeStagedSpellings(staged, spellings)
       if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
       const removed = yield* removeReplacedRows(staged, stagedFile, task)
       if (removed > confirmedRemovals) yield* refuseUnconfirmedRemoval(staged, removed, task)

@@ -137,7 +137,7 @@ export const storeBars = Effect.fnUntraced(
  * Stores the spellings of the file's new symbols, so that other programs use them. If another program has stored a
  * different spelling in the meantime, changes the bars to that spelling.
  */
-export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
+export const storeBarSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
   yield* respellColumn("bars", "ticker", yield* keep)
 })
 

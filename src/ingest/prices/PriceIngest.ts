@@ -18,19 +18,19 @@ import {
   findContradictedDays,
   findShortenedDays,
   hasEndTimestamps,
-  keepSpellings,
   mergePeriods,
   minReportedSymbols,
   removeMidnightBars,
   type ShortenedDay,
   storeBars,
+  storeBarSpellings,
   sumBars,
 } from "./PeriodSql.ts"
 import {
-  addSessionsOfChangedCloses,
   computedRows,
   computeVolumes,
   findPreviousCloses,
+  markSessionsWithChangedCloses,
   type PriceDataset,
   priceDatasets,
 } from "./PriceRows.ts"
@@ -202,7 +202,7 @@ const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions)
   yield* mergePeriods
   yield* addCorrectedSessions
   yield* addSessionsOfDisprovedSplits
-  if (datasets.includes("daily_prices")) yield* addSessionsOfChangedCloses
+  if (datasets.includes("daily_prices")) yield* markSessionsWithChangedCloses
   yield* findSecurities
   yield* addDependentSessions
   return corrected
@@ -244,7 +244,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const stored = file === undefined ? 0 : yield* storeFileBars(file, spellings, skipped)
   // Filling `screener` also updates the market capitalizations in `float_outstanding`.
   yield* acquireTableLoadLocks([...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])])
-  yield* keepSpellings(spellings)
+  yield* storeBarSpellings(spellings)
 
   yield* startStep(`${label}: summing`)
   // If the file contains minute bars, its bars at midnight are minute bars outside of the sessions.

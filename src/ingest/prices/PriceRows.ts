@@ -303,11 +303,11 @@ const dailyPrices: ComputedRows = {
 }
 
 /**
- * Adds sessions of `touched` to `changed` if this ingest will change their close in `daily_prices`, so that later
+ * Adds the sessions in `touched` to `changed` if this ingest will change their close in `daily_prices`, so that later
  * sessions, which depend on the close, are computed again. The bars of such a session may be unchanged, if the close in
  * `daily_prices` came from another source.
  */
-export const addSessionsOfChangedCloses = runStatements(
+export const markSessionsWithChangedCloses = runStatements(
   `insert into changed select ticker, date ${dailyPrices.from} where not exists (
     select from daily_prices as known
     where known.ticker = closes.ticker and known.date = closes.date and known.close = closes.close

@@ -14,7 +14,7 @@ import { migrationLockId, migrationsTableName, runMigrations } from "../../postg
 import { renewRolePrivileges } from "../../postgres/migrations/ServiceRole.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
-import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyFiles } from "./Manifest.ts"
+import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyBackupFiles } from "./Manifest.ts"
 import { findDifferences } from "./TableDigests.ts"
 
 /** The backup cannot be restored here. Nothing was changed. The message tells the operator why, and how to proceed. */
@@ -283,7 +283,7 @@ const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
   const manifest = yield* readManifestWithDump(folder)
   const server = yield* readServer
   yield* requireCompatible(manifest, server)
-  yield* verifyFiles(folder, manifest)
+  yield* verifyBackupFiles(folder, manifest)
   return { manifest, server }
 })
 
@@ -427,7 +427,7 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
 /** Compares the files of a backup with its manifest. Does not need a database. */
 export const checkBackupFiles = Effect.fnUntraced(function* (folder: string) {
   const manifest = yield* readManifestWithDump(folder)
-  yield* verifyFiles(folder, manifest)
+  yield* verifyBackupFiles(folder, manifest)
   return manifest
 })
 

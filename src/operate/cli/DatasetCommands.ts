@@ -5,9 +5,15 @@ import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { describeDatasetFormat } from "../../ingest/load/DatasetDescription.ts"
 import { findDataset, loadableDatasets, requireDataset } from "../../contract/Datasets.ts"
 import { findDatasetFiles } from "../../ingest/load/FolderScan.ts"
-import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Removal } from "../../ingest/load/Load.ts"
+import {
+  formatRemoval,
+  loadDatasetFile,
+  type LoadResult,
+  type LoadTask,
+  type RowRemoval,
+} from "../../ingest/load/Load.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
-import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withPipeableExamples } from "./CommandParts.ts"
 import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
@@ -96,7 +102,7 @@ interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "c
   readonly isRemovalConfirmed: boolean
 }
 
-const askToRemove = (removal: Removal) =>
+const askToRemove = (removal: RowRemoval) =>
   askOnTerminal(`Loading the file would remove ${formatRemoval(removal)} of ${removal.table}. Continue?`)
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
@@ -135,7 +141,7 @@ const loadWithInterruptionReport = <A, E, R>(
     const path = yield* Path.Path
     const committed = new Set<LoadTask>()
     const terminal = yield* Effect.context<Prompt.Environment | Stdio.Stdio>()
-    const confirmRemoval = (removal: Removal) => Effect.provideContext(askToRemove(removal), terminal)
+    const confirmRemoval = (removal: RowRemoval) => Effect.provideContext(askToRemove(removal), terminal)
     const tasks = files.map((file) => {
       const task: LoadTask = {
         ...file,
@@ -236,7 +242,7 @@ export const datasetsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Describe the tables that load fills: columns, types and an example row"),
-  withSilentExamples({
+  withPipeableExamples({
     "datasets": "Describe all datasets",
     "datasets news": "Describe one dataset",
   }),

@@ -28,7 +28,7 @@ import {
   makeFlag,
   makeUsageError,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { ingestDoubtsCommand } from "./IngestDoubtsCommand.ts"
@@ -295,7 +295,7 @@ const rejectionsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List the documents that were set aside, with the time of the next request (tab-separated)"),
-  withSilentExamples({ "ingest rejections --json": "List them as JSON" }),
+  withPipeableExamples({ "ingest rejections --json": "List them as JSON" }),
   Command.provide(migratedDatabaseClientLayer),
 )
 

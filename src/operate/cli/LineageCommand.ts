@@ -13,7 +13,7 @@ import {
   makeBooleanFlag,
   makeFlag,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
@@ -78,7 +78,7 @@ const reviewCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List the estimated ticker changes with their evidence and their effect"),
-  withSilentExamples({ "lineage review": "Find the changes that the other commands take" }),
+  withPipeableExamples({ "lineage review": "Find the changes that the other commands take" }),
 )
 
 const key = {

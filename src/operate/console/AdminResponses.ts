@@ -7,7 +7,7 @@ import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/h
 import { AdminRequestId } from "../admin/AdminAccess.ts"
 import { UnsupportedContentEncoding } from "../admin/AdminErrors.ts"
 import { compressedBodyRefusal, isCompressed } from "../../api/Compression.ts"
-import { type ProtocolError, protocolErrorMessages, type Rejection } from "../../api/ProtocolErrors.ts"
+import { type ProtocolError, protocolErrorMessages, type ProtocolRejection } from "../../api/ProtocolErrors.ts"
 import { isDecodableUrl } from "../../api/RequestTarget.ts"
 import { undecodableUrlMessage } from "../../api/UnroutedResponses.ts"
 import { BadRequest, InternalError, NotFound, redactApiKeys } from "../../contract/rules/Errors.ts"
@@ -23,7 +23,7 @@ const describeUnknownPath = (method: string, url: string) =>
   "/v1/openapi.json lists all endpoints."
 
 /** Describes the error response for a request that Node cannot parse or that exceeds a limit. */
-export const describeProtocolError = ({ request, status }: Rejection): ProtocolError =>
+export const describeProtocolError = ({ request, status }: ProtocolRejection): ProtocolError =>
   status === "unknown method"
     ? {
       status: 404,

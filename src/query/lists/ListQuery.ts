@@ -19,10 +19,10 @@ import { encodeListPage } from "../rows/PageEncoder.ts"
 import { compileFilters, type DecodedListQuery } from "./Conditions.ts"
 import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasonFinder.ts"
 import {
-  followCurrentSymbols,
   type FollowedPeriods,
-  followSymbolPeriods,
   formatLineageHeader,
+  makeFollowedCurrentSymbols,
+  makeFollowedPeriods,
   type WithFollowedPeriods,
 } from "./FollowedPeriods.ts"
 import type { ListDefinition, RowGroupModel } from "./ListDefinition.ts"
@@ -258,7 +258,7 @@ export const makeListCompiler = Effect.gen(function* () {
         findEmptyReason,
       }),
       results,
-      follow: hasDates ? followSymbolPeriods : followCurrentSymbols,
+      follow: hasDates ? makeFollowedPeriods : makeFollowedCurrentSymbols,
     }
   }
   return compileList

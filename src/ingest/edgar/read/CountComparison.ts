@@ -4,7 +4,7 @@ import { toSymbolKey } from "../../../contract/rules/Tickers.ts"
 import { byFactDate, type ClassShares, type CompanyFact } from "./CompanyFacts.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
 import { isInThousandsOf, isSimilar, maxCountRatio } from "./CountRatios.ts"
-import { type DecidedSplits, findSplitFactor, noneDecided, restate } from "./CountSplits.ts"
+import { type DecidedSplits, findSplitFactor, noDecidedSplits, restateCount } from "./CountSplits.ts"
 
 /**
  * The largest factor between a cover page and the balance sheet in the same filing, whose dates are at most
@@ -112,21 +112,21 @@ const findMissingClass = (
  * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
  *   lacks no class of the earlier one
  * - `findMissingClass`: the class that the later count lacks
- * - `restateFor`: what the first count may be in the shares of the second one (see `restate`)
+ * - `restateFor`: what the first count may be in the shares of the second one (see `restateCount`)
  * - `agreesWithBalance`: whether a count from a cover page agrees with the balance sheet in the same filing
  * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
  *   while the second one is in shares
  * - `differsInUnit`: whether this is so for either count
  */
-export const makeComparison = (
+export const makeCountComparison = (
   { splits = [], tickers = [] }: Pick<CountEvidence, "splits" | "tickers">,
   decidedSplits: ReadonlyMap<CompanyFact, DecidedSplits> = new Map(),
 ) => {
   /** What the first count may be in the shares of the second one. */
   const restateFor = (a: CompanyFact, b: CompanyFact) =>
-    restate(a, [b.end, b.filed], splits, {
-      decided: decidedSplits.get(a) ?? noneDecided,
-      decidedThere: decidedSplits.get(b) ?? noneDecided,
+    restateCount(a, [b.end, b.filed], splits, {
+      decided: decidedSplits.get(a) ?? noDecidedSplits,
+      decidedThere: decidedSplits.get(b) ?? noDecidedSplits,
     })
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
@@ -162,4 +162,4 @@ export const makeComparison = (
   }
 }
 
-export type CountComparison = ReturnType<typeof makeComparison>
+export type CountComparison = ReturnType<typeof makeCountComparison>

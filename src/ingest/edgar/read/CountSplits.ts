@@ -15,7 +15,7 @@ export interface KnownSplit {
 /** Whether a count is stated in the shares after a split, by the day of the split. Undecided splits are absent. */
 export type DecidedSplits = ReadonlyMap<string, boolean>
 
-export const noneDecided: DecidedSplits = new Map()
+export const noDecidedSplits: DecidedSplits = new Map()
 
 /** A count at one end of a comparison: its day, and what is known about the splits around it. */
 interface SplitBasis {
@@ -51,7 +51,7 @@ const findFactorBetween = (
  * ratio of a split in between is unknown. A split takes effect at the start of its day.
  */
 export const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: string) =>
-  findFactorBetween(splits, { day: from, decided: noneDecided }, { day: to, decided: noneDecided })
+  findFactorBetween(splits, { day: from, decided: noDecidedSplits }, { day: to, decided: noDecidedSplits })
 
 /**
  * Returns what a count may be on one of the `days`, after the splits between its date and that day. There are several
@@ -63,13 +63,13 @@ export const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string,
  * For splits in `decided`, it is known whether the count includes them. For those in `decidedThere`, it is known
  * whether a count for the `days` includes them. These splits cause no further candidates.
  */
-export const restate = (
+export const restateCount = (
   { end, filed, val }: CompanyFact,
   days: ReadonlyArray<string>,
   splits: ReadonlyArray<KnownSplit>,
   { decided, decidedThere }: { readonly decided: DecidedSplits; readonly decidedThere: DecidedSplits } = {
-    decided: noneDecided,
-    decidedThere: noneDecided,
+    decided: noDecidedSplits,
+    decidedThere: noDecidedSplits,
   },
 ): readonly [number, ...Array<number>] => {
   /** Returns whether the split is so near one of the dates that it may be on either side of it. */
@@ -194,7 +194,7 @@ export const findDecidedSplits = (count: CompanyFact, evidence: SplitEvidence): 
   const { near, witnessed } = weighSplits(count, evidence)
   const [included] = witnessed
   return included === undefined || witnessed.size > 1
-    ? noneDecided
+    ? noDecidedSplits
     : new Map(near.map(({ day }, position) => [day, position < included]))
 }
 

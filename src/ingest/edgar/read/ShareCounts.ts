@@ -8,23 +8,23 @@ import { byFactDate, type CompanyFact, isPeriodicReport, listSources, type Unrea
 import {
   type CountComparison,
   hasClassError,
-  makeComparison,
+  makeCountComparison,
   maxRatioInFiling,
   maxRatioOfSum,
 } from "./CountComparison.ts"
-import { findDateDoubt, isAmendment, maxFactAge, settleDate } from "./CountDates.ts"
+import { findDateDoubt, isAmendment, maxFactAge, settleFactDate } from "./CountDates.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
 import {
   type DoubtedPrices,
   findDoubtedPrices,
-  findPrevious,
+  findPreviousFact,
   findPriceDoubt,
   formatPriceDoubt,
   greatestPrice,
   type PriceDoubt,
 } from "./CountPrices.ts"
 import { formatNumber, isRounded, isSimilar } from "./CountRatios.ts"
-import { compareSeries, type CountDoubts } from "./CountSeries.ts"
+import { compareCountSeries, type CountDoubts } from "./CountSeries.ts"
 import { type CountedSplit, findCountedSplits, findDecidedSplits } from "./CountSplits.ts"
 import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts"
 
@@ -174,7 +174,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     new Map(
       facts.balanceSheetCounts.filter(({ end, filed }) => countDays(end, filed) <= maxFactAge).map((
         count,
-      ) => [count.accn, settleDate(count, false, reports.get(count.accn)?.reportDate, findDecision, cik)]),
+      ) => [count.accn, settleFactDate(count, false, reports.get(count.accn)?.reportDate, findDecision, cik)]),
     ).values(),
   )
   /**
@@ -192,7 +192,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
       // A wrong date matters little if the same filing also states a count with a plausible date.
       return certain.length > 0
         ? stated.filter(({ end, filed }) => end <= filed && countDays(end, filed) <= maxFactAge)
-        : stated.map((fact) => settleDate(fact, isCover, period, findDecision, cik))
+        : stated.map((fact) => settleFactDate(fact, isCover, period, findDecision, cik))
     }).map((fact) => decide(fact, column)).toSorted(byFactDate)
   return {
     counts: [...settle(facts.counts, true, "outstanding_shares"), ...supplied].toSorted(byFactDate),
@@ -266,7 +266,7 @@ const listCountReasons = (fact: CompanyFact, context: CountContext): ReadonlyArr
  * those that an operator has declared unknown.
  */
 const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>, { ofFloats }: DoubtedPrices) => {
-  const previous = findPrevious(fact, floats)
+  const previous = findPreviousFact(fact, floats)
   // A float that is exactly the same as an earlier one was probably copied from the previous report by mistake.
   const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
   const price = ofFloats.get(fact)
@@ -383,7 +383,7 @@ const findCurrent = (
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const { facts: { isFloatZero }, splits = [] } = evidence
   const { balances, counts, decided, floats } = settleFacts(evidence)
-  const comparison = makeComparison(evidence)
+  const comparison = makeCountComparison(evidence)
   const isDecided = (fact: CompanyFact) => decided.has(fact)
   /** False only if an operator has declared the value unknown. */
   const isKnown = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
@@ -421,14 +421,14 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
         !isSimilar(fact.val, right, maxRatioOfSum))
     )
   const baseEvidence = { balances: balanceByFiling, isDecided, isKnownError, isPlaceholder }
-  const unpriced = compareSeries(knownCounts, {
+  const unpriced = compareCountSeries(knownCounts, {
     ...baseEvidence,
     comparison,
     countOwnReasons: (fact) => (isPlaceholder(fact) ? 1 : 0) + (isFloat(fact) ? 1 : 0),
   })
   /** Returns how many other statements confirm the count minus how many contradict it. */
   const getSupport = (count: CompanyFact) => {
-    const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, knownCounts)]
+    const witnesses = [balanceByFiling.get(count.accn), findPreviousFact(count, knownCounts)]
     const known = witnesses.flatMap((witness) => witness === undefined ? [] : [comparison.isAlike(count, witness)])
     return known.reduce((sum, agrees) => sum + (agrees ? 1 : -1), 0) -
       [isPlaceholder(count), isFloat(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean)
@@ -443,15 +443,15 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
   const undoubted = knownCounts.filter((fact) => !unpriced.jumps.has(fact) && !unpriced.unitErrors.has(fact))
-  const finalComparison = makeComparison(
+  const finalComparison = makeCountComparison(
     evidence,
     new Map(undoubted.map((fact) => {
       const balance = balanceByFiling.get(fact.accn)
       return [fact, findDecidedSplits(fact, { balance, certain: undoubted, splits })]
     })),
   )
-  const onCover = compareSeries(knownCounts, { ...baseEvidence, comparison: finalComparison, countOwnReasons })
-  const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKnown), {
+  const onCover = compareCountSeries(knownCounts, { ...baseEvidence, comparison: finalComparison, countOwnReasons })
+  const onBalanceSheet = compareCountSeries(balanceSheetCounts.filter(isKnown), {
     ...baseEvidence,
     comparison,
     balances: new Map(),

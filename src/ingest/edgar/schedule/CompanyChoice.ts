@@ -322,7 +322,7 @@ const findTickerListWork = Effect.fnUntraced(
  * Reads the ticker list and selects the companies to visit. If the run loads rows, also stores the companies' symbols
  * and makes queue entries due. For the result, see the comments on its fields.
  */
-export const prepareVisits = Effect.fnUntraced(
+export const planCompanyVisits = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
     const { datasets, interrupted, target } = options
     // Convert the requested symbols to the spelling used in the tables.

@@ -9,7 +9,7 @@ import { readAcceptanceTimeFromIndexPage } from "../read/AcceptanceTime.ts"
 import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "../read/CompanyFacts.ts"
 import { assessCounts, type CountAssessment } from "../read/ShareCounts.ts"
 import { readDecisions } from "../store/Doubts.ts"
-import type { Decisions, Doubt } from "../read/Doubt.ts"
+import type { Doubt, OperatorDecisions } from "../read/Doubt.ts"
 import type { DailyIndexFiling } from "../fetch/DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "../fetch/DocumentDownloader.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
@@ -161,7 +161,7 @@ export class CompanyVisit extends VisitResults {
    * Operators' decisions about suspicious values in the company's documents, as of the start of the visit. Undefined
    * before they are read.
    */
-  decisions: Decisions | undefined = undefined
+  decisions: OperatorDecisions | undefined = undefined
 }
 
 /** Returns whether the URL is that of a filing list or of one filing in a list. */

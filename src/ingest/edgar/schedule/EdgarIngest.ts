@@ -9,7 +9,7 @@ import { repeatInBackground } from "../../../postgres/metrics/BackgroundFibers.t
 import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
-import { prepareVisits } from "./CompanyChoice.ts"
+import { planCompanyVisits } from "./CompanyChoice.ts"
 import { CompanyVisit, type CompanyVisitOptions, readDeferredForm, visitCompany } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
@@ -150,7 +150,7 @@ const addTickerChanges = Effect.fnUntraced(
   },
 )
 
-type PreparedVisits = Effect.Success<ReturnType<typeof prepareVisits>>
+type CompanyVisitPlan = Effect.Success<ReturnType<typeof planCompanyVisits>>
 
 /**
  * Reads the companies' filing lists and builds their rows (`visitCompany`), and then reads the ownership forms and fee
@@ -160,7 +160,7 @@ type PreparedVisits = Effect.Success<ReturnType<typeof prepareVisits>>
 const runVisits = Effect.fnUntraced(
   function* (
     options: ResolvedOptions,
-    { companies, formIssuers, indexes, isFirstLoad }: PreparedVisits,
+    { companies, formIssuers, indexes, isFirstLoad }: CompanyVisitPlan,
     downloader: DocumentDownloader,
     batches: BatchWriter,
   ) {
@@ -202,7 +202,7 @@ const ingestCompanies = Effect.fnUntraced(
       // If the preparation is retried after a lost connection, it starts from the beginning, so the report must do so,
       // too.
       Object.assign(report, new IngestReport())
-      return prepareVisits(options, runId, indexDownloader, report)
+      return planCompanyVisits(options, runId, indexDownloader, report)
     }))
     const { companies, indexes, isFirstLoad } = prepared
     const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined

@@ -9,7 +9,7 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
-import { type Decisions, type Doubt, formatDoubtKey, type OperatorDecision } from "../read/Doubt.ts"
+import { type Doubt, formatDoubtKey, type OperatorDecision, type OperatorDecisions } from "../read/Doubt.ts"
 import { findOwnerType, unknownKindReason } from "../read/Schedule13.ts"
 import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
@@ -64,7 +64,7 @@ export const readDecisions = Effect.fnUntraced(function* (ciks: ReadonlyArray<st
  * Separates doubts: `decided` contains those that an operator has decided, paired with their decisions, and `open` the
  * others.
  */
-export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions) => {
+export const splitDecidedDoubts = (doubts: ReadonlyArray<Doubt>, decisions: OperatorDecisions) => {
   const decided = doubts.flatMap((doubt) => {
     const decision = decisions.get(formatDoubtKey(doubt))
     return decision === undefined ? [] : [{ doubt, decision }]
@@ -129,7 +129,7 @@ const listChanges = (
 }
 
 /** Applies changes to the cells of rows that have not been loaded yet. */
-export const changeCells = (
+export const changeRowCells = (
   table: string,
   rows: ReadonlyArray<RowCells>,
   changes: ReadonlyArray<CellChange>,
@@ -151,13 +151,13 @@ export const changeCells = (
  * Returns the changes that put the decided values into newly built rows, which contain the values that are published as
  * long as there is no decision.
  */
-export const listDecidedChanges = (decided: ReturnType<typeof splitDecided>["decided"]) =>
+export const listDecidedChanges = (decided: ReturnType<typeof splitDecidedDoubts>["decided"]) =>
   decided.flatMap(({ decision, doubt }) => listChanges(doubt, [doubt.published], decision.value))
 
 /** The decisions that were known when a company's rows were built. The rows already contain the decided values. */
 export interface AppliedDecisions {
   readonly cik: string
-  readonly decisions: Decisions
+  readonly decisions: OperatorDecisions
 }
 
 /**

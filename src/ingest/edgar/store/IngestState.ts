@@ -58,7 +58,7 @@ const decodeValidators = decodeRows(
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 
 /** Runs a query with a `cik` column and returns the set of its values. */
-export const readCiks = <E, R>(
+export const queryCiks = <E, R>(
   makeQuery: (sql: SqlClient.SqlClient) => Effect.Effect<ReadonlyArray<object>, E, R>,
 ) =>
   SqlClient.SqlClient.pipe(
@@ -155,11 +155,11 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
 
 /** Reads the CIKs of companies whose documents this run has read and whose rows it has loaded. */
 export const readCompaniesCompletedByRun = (runId: number) =>
-  readCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
+  queryCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
 
 /** Reads the CIKs of companies whose filings have been ingested from `since` on for all of these datasets. */
 export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: string) =>
-  readCiks((sql) =>
+  queryCiks((sql) =>
     sql`
     select cik from edgar_progress
     where dataset = any(${datasets}::text[]) and since <= ${since}::text::date
@@ -180,7 +180,7 @@ export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day:
 
 /** Reads the CIKs of companies with an ingested filing dated after this day. */
 export const readCompaniesWithFilingsAfter = (day: string) =>
-  readCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
+  queryCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
 
 /**
  * Returns the last day that the most recent run over all companies covers for these datasets. This is the day of the

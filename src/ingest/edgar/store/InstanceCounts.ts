@@ -11,8 +11,8 @@ import {
   type ClassShares,
   type CompanyFact,
   type CompanyFacts,
+  hasUsableValue,
   isPeriodicReport,
-  isUsable,
 } from "../read/CompanyFacts.ts"
 import { describeStated } from "../read/Doubt.ts"
 import { readClassName } from "../read/ShareClassNames.ts"
@@ -82,7 +82,7 @@ const makeFact = (
 ): CompanyFact | undefined => {
   const url = buildCountUrl(cik, filing)
   const val = classes.reduce((sum, { shares }) => sum + shares, 0)
-  return date === null || !isUsable({ val }) ? undefined : {
+  return date === null || !hasUsableValue({ val }) ? undefined : {
     end: date,
     val,
     accn: filing.accession,

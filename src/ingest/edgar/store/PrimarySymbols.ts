@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { todayInChicago } from "../../../contract/rules/Dates.ts"
-import { readCiks } from "./IngestState.ts"
+import { queryCiks } from "./IngestState.ts"
 import type { Issuer } from "../read/Issuer.ts"
 import {
   areEnoughCopyDays,
@@ -81,7 +81,7 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
       tickers: [primary_ticker, ...former_tickers, ...periods.map(({ ticker }) => ticker)],
     })),
   )
-  return yield* readCiks((sql) =>
+  return yield* queryCiks((sql) =>
     sql`
     select cik from jsonb_to_recordset(${absent}::text::jsonb) as absent (cik text, listed_on date, tickers text[])
     where exists (

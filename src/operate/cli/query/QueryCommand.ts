@@ -16,7 +16,7 @@ import {
   requireHttpUrls,
   serviceConnectionFlags,
   splitList,
-  withSilentExamples,
+  withPipeableExamples,
 } from "../CommandParts.ts"
 import { apiBaseUrl } from "../ServeSettings.ts"
 import { describeWriteError } from "../../../ingest/load/FileErrors.ts"
@@ -231,7 +231,7 @@ export const queryCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Send a request to the running service and print the response as a table"),
-  withSilentExamples({
+  withPipeableExamples({
     'query "/v1/intraday-runners?ticker=GAP7&limit=5"': "Print five sessions of a symbol",
     "query news -p ticker=GAP7 --columns filed_at,form_type,title": "Print chosen columns; -p needs no quotes",
     "query screener -p limit=100 --all --csv > screener.csv": "Write all pages to a file",
