@@ -1,5 +1,6 @@
 /**
- * Reads from PostgreSQL on behalf of the API, within the limits in `ReadPolicies.ts` (§7.2, errors; §8, database load).
+ * Reads from PostgreSQL on behalf of the API, within the limits in `ReadTimeoutsAndRetries.ts` (§7.2, errors; §8,
+ * database load).
  */
 import { Context, Effect, Exit, Layer, References } from "effect"
 import { SqlClient, Statement } from "effect/sql"
@@ -9,7 +10,7 @@ import type { CompiledStatement } from "./CompiledStatement.ts"
 import { ConnectionPool } from "./pool/ConnectionPool.ts"
 import { toSqlConnection } from "./pool/PooledClient.ts"
 import { SharedConnections } from "./pool/SharedConnections.ts"
-import { type DatabaseReadError, makeReadPolicies, retriedReadCounters } from "./ReadPolicies.ts"
+import { type DatabaseReadError, makeReadPolicies, retriedReadCounters } from "./ReadTimeoutsAndRetries.ts"
 import type { RequiredTableVersion, SessionQuery } from "./replicas/Replica.ts"
 import { ReadRouter } from "./replicas/ReadRouter.ts"
 

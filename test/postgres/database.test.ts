@@ -5,7 +5,7 @@ import { ConfigProvider, Context, Duration, Effect, Fiber, Layer, Metric, Redact
 import { SqlClient } from "effect/sql"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
-import { retriedReadCounters } from "../../src/postgres/ReadPolicies.ts"
+import { retriedReadCounters } from "../../src/postgres/ReadTimeoutsAndRetries.ts"
 import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { isLockError } from "../../src/postgres/SqlState.ts"
 import * as Service from "../support/Service.ts"

@@ -6,7 +6,7 @@ import { Data, Effect, FileSystem, type PlatformError, Predicate, Stream } from 
 import { Csv } from "effect/encoding"
 import { createGunzip, createZstdDecompress } from "node:zlib"
 import type { RowCells } from "../../contract/Datasets.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"

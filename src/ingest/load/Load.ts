@@ -5,7 +5,7 @@
  */
 import { Array, Context, Data, Effect, Ref, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { optInColumns } from "../../contract/rows/Columns.ts"

@@ -10,7 +10,7 @@ import {
 } from "../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../load/RowValidation.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import {
   type Bar,

@@ -1,7 +1,7 @@
 /** Ingests price bar files, each in one transaction (decision 0127). */
 import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import type { IncompleteSymbol } from "../load/MarketCaps.ts"

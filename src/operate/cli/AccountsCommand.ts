@@ -12,7 +12,7 @@ import { formatUsd, PositiveUsdAmount, UsdAmount } from "../../accounts/billing/
 import { EmailAddress } from "../../contract/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tiers } from "../../contract/rules/EndpointAnnotations.ts"
 import {
   CommandFailed,

@@ -9,7 +9,7 @@ import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 import * as Announcements from "../../outbox/mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../../outbox/mail/MailSettings.ts"
 import { makeBooleanFlag, makeFlag, withExamples, withPipeableExamples } from "./CommandParts.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { formatTabSeparated } from "./terminal/TerminalText.ts"
 
 /** Describes who receives an announcement, and why other accounts do not. */

@@ -18,7 +18,7 @@ import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 
 const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boolean) => {
   const counts = formatMergedRowCounts(merged)

@@ -38,7 +38,7 @@ import { makeFolderError } from "../../ingest/load/FileErrors.ts"
 import { ingestPricesCommand } from "./IngestPricesCommand.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLines, formatElapsedTime, formatTabSeparated } from "./terminal/TerminalText.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 

@@ -5,7 +5,7 @@ import { closeMonth, type Invoice, listInvoices, readInvoice } from "../../accou
 import { formatUsd } from "../../accounts/billing/Usd.ts"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { CalendarMonth } from "../../contract/rules/Dates.ts"
 import {
   makeArgument,

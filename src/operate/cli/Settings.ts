@@ -29,7 +29,7 @@ import {
 } from "../../accounts/limits/AccountRateLimiter.ts"
 import { DefaultPricePerGbConfig, EndpointPricesConfig } from "../../api/catalogue/PriceList.ts"
 import { DatabasePoolSizeConfig } from "../../postgres/pool/ConnectionPool.ts"
-import { poolTimeout } from "../../postgres/ReadPolicies.ts"
+import { poolTimeout } from "../../postgres/ReadTimeoutsAndRetries.ts"
 import { TickerlineHomeConfig } from "../../postgres/embedded/EmbeddedPostgres.ts"
 import {
   DatabaseUrlConfig,

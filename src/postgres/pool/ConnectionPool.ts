@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream"
 import { forkUntraced } from "../metrics/BackgroundFibers.ts"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { type DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/Errors.ts"
-import { idleConnectionTimeout, makePoolTimeoutError, readTimeout } from "../ReadPolicies.ts"
+import { idleConnectionTimeout, makePoolTimeoutError, readTimeout } from "../ReadTimeoutsAndRetries.ts"
 import { makeBulkhead } from "./Bulkhead.ts"
 import { retryRejectedPassword } from "./PasswordRotation.ts"
 

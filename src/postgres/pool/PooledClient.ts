@@ -2,7 +2,7 @@
 import { PgClient, type PgConnection } from "@effect/sql-pg"
 import { Effect, Layer, type Redacted } from "effect"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
-import { poolTimeout } from "../ReadPolicies.ts"
+import { poolTimeout } from "../ReadTimeoutsAndRetries.ts"
 import { DirectConnectionConfig, makeConnectionConfig } from "./ConnectionSettings.ts"
 import {
   ConnectionPool,

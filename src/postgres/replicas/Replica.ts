@@ -7,7 +7,7 @@ import { makeTlsSockets } from "../pool/DatabaseTls.ts"
 import { makeRotatedPassword, type UrlFile } from "../pool/PasswordRotation.ts"
 import { DatabasePoolSizeConfig, makeConnect, makeConnectionPool } from "../pool/ConnectionPool.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
-import { type DatabaseReadError, poolTimeout } from "../ReadPolicies.ts"
+import { type DatabaseReadError, poolTimeout } from "../ReadTimeoutsAndRetries.ts"
 import { isRecoveryConflict } from "../SqlState.ts"
 import {
   makeDatasetVersionReader,

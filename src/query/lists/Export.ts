@@ -3,7 +3,7 @@ import { Cause, Data, Effect, Exit, Scope, Stream } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHash, hash as computeHash } from "node:crypto"
 import type { AdmittedRequest } from "../EndpointHandler.ts"
-import { toApiError } from "../../postgres/ReadPolicies.ts"
+import { toApiError } from "../../postgres/ReadTimeoutsAndRetries.ts"
 import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../../contract/rows/ListFormats.ts"
 import { type FileChunk, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import {

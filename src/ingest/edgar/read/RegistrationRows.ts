@@ -3,7 +3,7 @@
  * one registration have the same SEC file number.
  */
 import type { RowCells } from "../../../contract/Datasets.ts"
-import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"

@@ -23,7 +23,7 @@ import {
 import { apiBaseUrl } from "../ServeSettings.ts"
 import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import {
   findClientApiKey,
