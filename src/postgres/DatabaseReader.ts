@@ -47,7 +47,10 @@ export type StatementReader = (
   statement: CompiledStatement,
 ) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
 
-/** Registers the metrics of the pool and the shared connections. They are reported together, as one pool. */
+/**
+ * Registers the metrics of the pool and the shared connections, on each of which several statements run at once. They
+ * are reported together, as one pool. `read` returns a metric's current value, and is called for each scrape.
+ */
 const registerPoolMetrics = Effect.fnUntraced(function* (
   pool: ConnectionPool["Service"],
   shared: SharedConnections["Service"],

@@ -462,8 +462,9 @@ const nameSharedResponses = (
 }
 
 /**
- * Adds the undeclared responses and all headers to the document. Moves responses shared by several operations to
- * `components`.
+ * Adds the responses that no endpoint declares, such as 405, and the headers of all responses to the document. Moves
+ * responses shared by several operations to `components`, where each has a name, and refers to them by that name. Also
+ * adds the schemas of the undeclared errors.
  */
 const completeResponses = (spec: JsonObject, declarations: Declarations) => {
   const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>

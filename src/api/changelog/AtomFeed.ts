@@ -39,7 +39,11 @@ const makeUrn = (name: string) => {
 /** Returns the start of a day, with the fixed offset that all of the API's datetimes have. */
 const toTimestamp = (day: string) => `${day}T00:00:00-05:00`
 
-/** Returns the XML of a feed entry. Its title begins with `Unreleased: ` and `Breaking: ` where these apply. */
+/**
+ * Returns the XML of a feed entry. Its title begins with `Unreleased: ` and `Breaking: ` where these apply. Its
+ * categories are the type of change, the same marks in lower case, and the release. A change that is not released has
+ * no date of publication.
+ */
 const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
   const { breaking, date, id, migration, release, released, text, title, type } = entry
   const marks = [...(released ? [] : ["Unreleased"]), ...(breaking ? ["Breaking"] : [])]

@@ -129,8 +129,10 @@ const parseTextCell = (text: string, isExport: boolean) => {
 }
 
 /**
- * Converts a CSV record to a row. A list cell that means null is left out, so that it counts as missing. If the record
- * has too few or too many cells, or a list cannot be parsed, the row has a `problem`.
+ * Converts a CSV record to a row, whose cells are keyed by column. A list cell that means null (`nullTexts`) is left
+ * out, so that it counts as missing. In an export for spreadsheets (`isExport`), the apostrophe before text that looks
+ * like a formula is removed. If the record has too few or too many cells, or a list cannot be parsed, the row has a
+ * `problem`.
  */
 const parseCsvRow = (
   { header, isExport, listColumns, nullTexts }: CsvFormat,

@@ -409,12 +409,14 @@ const fillTable = Effect.fnUntraced(
       counts: { rows: 0, dropped: 0, superseded: 0, kept: 0 },
       unreachable: { examples: [], count: 0 },
     }
+    // `insertBatch` adds the errors and counts of each batch to these.
     const { badRows, counts, unreachable } = found
     const spellings = yield* makeFileSpellings()
     const insertBatch = yield* makeBatchInserter(target, columns, dataset, spellings, found, insertedRows)
     const { batches, validator } = task.validated === undefined
       ? yield* readBatches(dataset, columns, task)
       : splitIntoBatches(task.validated)
+    // After the first bad row, only further bad rows are of interest, up to the number that the error lists.
     yield* batches.pipe(
       Stream.takeWhile(() => badRows.length <= maxReportedBadRows),
       Stream.runForEach(insertBatch),
@@ -609,6 +611,8 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
     // The error rolls back the transaction, which has staged and possibly merged the rows.
     if (task.check === true) return yield* new CheckPassed({ result })
     if (task.auditedFile !== undefined) yield* describeDatasetChange({ file: task.auditedFile })
+    // The first `yield*` gets the effect that the process has set to run at the end of each load, and the second one
+    // runs it.
     yield* yield* BeforeLoadCommit
     return result
   }).pipe(
@@ -657,6 +661,7 @@ export const removeFileRows = Effect.fnUntraced(function* (
     const counts = yield* Staging.deleteStagedRows(staged, hidden, options)
     const kept = yield* Staging.countRows(target)
     yield* Staging.dropStagingTable(staged)
+    // Gets the effect that the process has set to run at the end of each load, and runs it.
     yield* yield* BeforeLoadCommit
     return { table, ...counts, kept }
   }).pipe(sql.withTransaction)

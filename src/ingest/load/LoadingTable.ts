@@ -785,8 +785,10 @@ export const explainMergeCheckViolations = <A, E, R>(
 }
 
 /**
- * Counts the changes that a replacement would make: the rows that it would add, update, leave unchanged and remove.
- * Takes no locks, so other programs may change the table before the replacement runs.
+ * Counts the changes that a replacement would make: the rows that it would add, update, leave unchanged and remove. If
+ * several rows of the table have the same key, the replacement removes all but the first (`isRepeated`). It keeps no
+ * row that differs from the file (`kept`), which only an append does. Takes no locks, so other programs may change the
+ * table before the replacement runs.
  */
 export const countReplacement = Effect.fnUntraced(
   function* (staged: StagedRows, hidden: ReadonlyArray<string>) {
@@ -916,7 +918,8 @@ export interface StagedRowRemovalOptions {
 /**
  * Removes the rows of a file, which have been staged, from the dataset's table: deletes the rows of `target` that are
  * still the same as in the file, apart from the columns in `hidden`. Rows with the same key but other values are
- * counted as `changed`. They are deleted only if `includesChanged` is true, and then count as `removed`.
+ * counted as `changed`. They are deleted only if `includesChanged` is true, and then count as `removed`. `condition` is
+ * an SQL condition that restricts which rows of the table (`existing`) are considered at all.
  */
 export const deleteStagedRows = Effect.fnUntraced(
   function* (

@@ -439,6 +439,7 @@ export const makeInvalidRowsError = (
   key: ReadonlyArray<string> = [],
 ) => {
   const errors = badRows.toSorted(([a], [b]) => (a?.line ?? 0) - (b?.line ?? 0)).slice(0, maxReportedBadRows).flat()
+  // A column that the dataset does not have is listed once, although each row of an NDJSON file has it.
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map(formatError)
   const more = badRows.length > maxReportedBadRows ? `\n${moreBadRows}` : ""
   // An export by the service lacks the columns that its endpoint does not return.

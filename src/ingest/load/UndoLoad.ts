@@ -257,9 +257,11 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
     yield* Staging.acquireTableLoadLocks([table])
     const undo = yield* stageUndo(dataset, moment)
     const { preview } = undo
+    // The error rolls back the transaction, which has only staged the rows.
     if (countChanges(preview) === 0 || !(yield* confirm(preview))) return yield* new UndoDeclined({ preview })
     Object.assign(progress, { label: `${table}: replacing rows` })
     yield* replaceRows(undo)
+    // Gets the effect that the process has set to run at the end of each load, and runs it.
     yield* yield* BeforeLoadCommit
     yield* sql.afterCommit(onCommit)
     return { preview, isChanged: true }

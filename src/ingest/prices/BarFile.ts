@@ -151,7 +151,11 @@ interface BarHeader {
   readonly hasAmbiguousMidnight: boolean
 }
 
-/** Determines the file's format from its header row, and records the columns that are not used. */
+/**
+ * Determines the file's format from its header row. Returns the parser of its rows, which accepts only prices within
+ * `bounds`, the number of columns, and whether bars at midnight are ambiguous. Records in `skipped` which columns are
+ * not used. Fails if the header is that of no known format.
+ */
 const parseHeader = (
   path: string,
   { cells, line }: BarRow,

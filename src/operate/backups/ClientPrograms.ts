@@ -43,12 +43,14 @@ const run = Effect.fnUntraced(
       Option.match(folder, { onNone: () => program, onSome: (path) => `${path}/${program}` }),
       args,
       {
+        // The locale C makes the program print English messages, which are parsed.
         env: { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC", ...variables },
         extendEnv: false,
         stdin: "ignore",
         forceKillAfter: stopTimeout,
       },
     )
+    // `all` contains both the standard output and the errors of the program.
     const output = yield* handle.all.pipe(
       Stream.decodeText,
       Stream.runFold(() => "", (text, more) => `${text}${more}`.slice(-maxOutput)),

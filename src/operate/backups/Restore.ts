@@ -116,6 +116,7 @@ const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
  */
 const findContent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // The values of `relkind` are those of tables, partitioned tables, views, materialized views and foreign tables.
   const [found] = yield* decodeNames(sql`
     select * from (
       select format('the schema %I', nspname) as name from pg_namespace
@@ -315,6 +316,7 @@ const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Ma
   const sql = yield* SqlClient.SqlClient
   const { database } = yield* readServer
   yield* sql.withTransaction(Effect.gen(function* () {
+    // This transaction is idle while `pg_restore` runs on connections of its own.
     yield* sql`set local idle_in_transaction_session_timeout = 0`
     const [lock] = yield* decodeFlags(sql`select pg_try_advisory_xact_lock(${migrationLockId}::int8) as found`)
     if (lock?.found !== true) {

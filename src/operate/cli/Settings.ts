@@ -527,7 +527,10 @@ const findMissingOidcSettings = Effect.map(
       ),
 )
 
-/** Reports servers that are configured to listen on the same port. */
+/**
+ * Reports servers that are configured to listen on the same port. Each port is compared with those before it, so that a
+ * shared port is reported once: for the later server, whose setting is less important.
+ */
 const findSharedPort = Effect.map(
   Effect.all({
     PORT: Effect.map(PortConfig, Option.some),

@@ -102,7 +102,10 @@ ${renderCodeBlock(`The ${what}`, markup`<span class="secret" id="secret">${secre
   },
 })
 
-/** Creates a key, and returns the page that shows it. */
+/**
+ * Handles the form for creating a key of the account. Returns the page that shows the key, which cannot be shown again.
+ * If no endpoint is chosen, the key works for all of them.
+ */
 export const createKey = Effect.fnUntraced(function* (
   form: SubmittedForm<typeof createKeyForm>,
   account: string,

@@ -208,6 +208,7 @@ const addTokenRoutes = Effect.fnUntraced(function* (router: HttpRouter.HttpRoute
         const to = toConsolePath(form.get("to"))
         const token = Redacted.make((form.get("token") ?? "").trim())
         return identifyByToken(token).pipe(
+          // Nothing else happens in the session's transaction. An invitation would be accepted in it.
           Effect.flatMap((admin) => signIn(admin, "sign in with a token", to, Effect.void)),
           withSignInForm(to),
         )

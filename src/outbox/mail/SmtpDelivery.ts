@@ -45,6 +45,7 @@ export const composeMimeMessage = (
           ? {}
           : { "List-Unsubscribe": `<mailto:${encodeURI(unsubscribe.value)}?subject=unsubscribe>` }),
       },
+      // Nothing is attached from files or URLs, so nodemailer must not read any, whatever the texts contain.
       disableFileAccess: true,
       disableUrlAccess: true,
     }).compile().build()

@@ -224,7 +224,10 @@ export interface DeliverySelection {
   readonly limit: number
 }
 
-/** Returns an endpoint's most recent messages, newest first. */
+/**
+ * Returns an endpoint's most recent messages, newest first: at most `limit`, and only those with the given `status`, if
+ * any. Fails if the endpoint does not exist. The time of the next attempt is shown only for messages that wait for one.
+ */
 export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { limit, status }: DeliverySelection) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* decodeRows(ListedWebhookMessage)(sql`

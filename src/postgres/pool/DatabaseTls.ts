@@ -143,7 +143,10 @@ const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<stri
 /** Returns the certificate authorities that Node and this machine trust, for `sslrootcert=system`. */
 const getSystemAuthorities = () => [...getCACertificates("default"), ...getCACertificates("system")]
 
-/** Converts the TLS settings to Node's options, and checks the files that they refer to. */
+/**
+ * Converts the TLS settings to Node's options, and checks the files that they refer to. As in libpq, `verify-full`
+ * verifies the server's certificate and its host name, `verify-ca` only the certificate, and weaker modes neither.
+ */
 const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
   const { certificate, key, mode, rootCertificate } = settings
   const [ca, cert, privateKey] = yield* Effect.all([

@@ -74,7 +74,10 @@ const replicaRetries = makeRetryCounter("replica")
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
-/** Registers a replica's metrics. */
+/**
+ * Registers a replica's metrics, with its name as a label. `read` returns a metric's current value, and is called for
+ * each scrape.
+ */
 const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({

@@ -100,7 +100,11 @@ const findZeros = (word: number) => (word - 0x0101_0101) & ~word & 0x8080_8080
 const needsEscape = (word: number) =>
   (findControls(word) | findZeros(word ^ 0x2222_2222) | findZeros(word ^ 0x5c5c_5c5c)) !== 0
 
-/** Writes text as a JSON string, four bytes at a time where none of them needs an escape. */
+/**
+ * Writes text as a JSON string, four bytes at a time where none of them needs an escape. The text is UTF-8, in `view`
+ * from `offset` on, and `size` bytes long. It is written to the output buffer at `position`. Returns the position after
+ * it.
+ */
 const writeText: FieldWriter = (view, offset, size, position) => {
   const { bytes, view: output } = rowOutputBuffer
   const end = offset + size
@@ -264,6 +268,8 @@ const writeDecimal: FieldWriter = (view, offset, _, position) => {
   if (last < at) return position
   rowOutputBuffer.bytes[position++] = point
   for (; at < last; at += 2) position = writeFourDigits(view.getInt16(at), position)
+  // Writes all four digits of the last group, but counts only those before its trailing zeros, so that the next output
+  // overwrites the zeros.
   const group = view.getInt16(last)
   writeFourDigits(group, position)
   return position + (trailingDigits[group] ?? 0)

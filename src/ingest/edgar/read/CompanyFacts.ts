@@ -194,8 +194,10 @@ const decodeDocument = makeJsonTextDecoder(CompanyFactsDocument)
 const decodeElement = makeParsedJsonDecoder(FactElement)
 
 /**
- * Decodes a company's facts. Elements that cannot be decoded are listed in `rejections`, and facts without a usable
- * value are omitted. Fails if the document as a whole is malformed or about another company.
+ * Decodes a company's facts: the counts of outstanding shares on cover pages and on balance sheets, and the public
+ * floats. Elements that cannot be decoded are listed in `rejections`, and facts without a usable value are omitted.
+ * Counts on cover pages that have several values in one filing are `unreadable`. `isFloatZero` is whether the newest
+ * public float is 0. Fails if the document as a whole is malformed or about another company.
  */
 export const decodeCompanyFacts = (text: string, url: string): Result.Result<CompanyFacts, DocumentRejected> =>
   Result.gen(function* () {

@@ -112,12 +112,17 @@ const isConsistent = (lines: Lines, tolerance: bigint) =>
     return before === null || previous === null || isNear(before, previous, tolerance)
   })
 
-/** Creates disjoint sets of amounts (union-find). `find` returns the representative of an amount's set. */
+/**
+ * Creates disjoint sets of amounts (union-find). `connect` merges the sets of two amounts, and `find` returns the
+ * representative of an amount's set, so two amounts are connected if it is the same for both.
+ */
 const makeGroups = () => {
+  /** For each amount that is not a representative, another amount of its set, closer to the representative. */
   const parents = new Map<bigint, bigint>()
   const find = (amount: bigint): bigint => {
     let root = amount
     for (let parent = parents.get(root); parent !== undefined; parent = parents.get(root)) root = parent
+    // Shortens the path for later calls.
     if (root !== amount) parents.set(amount, root)
     return root
   }

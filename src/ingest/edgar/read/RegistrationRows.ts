@@ -254,6 +254,7 @@ const findEnd = (
     }
   }
   const effective = findEffect(registration) ?? statement.filingDate
+  // For registrations that were effective before the rule, the three years began when the rule took effect.
   const start = effective < firstDayOfRule ? firstDayOfRule : effective
   const anniversary = addThreeYears(start)
   const extension = findExtension(anniversary, start, all.filter((one) => one !== registration))

@@ -244,7 +244,11 @@ const listComparisonReasons = (
   return doubts.knownErrors.has(fact) ? ["is like a number that an operator has corrected"] : []
 }
 
-/** Returns the reasons to doubt a count, as clauses. */
+/**
+ * Returns the reasons to doubt a count, as clauses: what the comparison with the company's other counts shows
+ * (`doubts`), the balance sheet in the same filing (`balance`), an impossible share price (`price`), that it is
+ * probably no count at all, or that other counts for the same date differ (`rivals`).
+ */
 const listCountReasons = (fact: CompanyFact, context: CountContext): ReadonlyArray<string> => {
   const { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals } = context
   // If the balance sheet has shown an error of unit, that is the reason. If another filing repeats the count, the
@@ -297,11 +301,10 @@ const judgeNewerBalances = (
   { jumps, unitErrors }: CountDoubts,
 ): CompanyFact | "doubtful" | undefined => {
   const newer = balances.filter(({ end }) => end > cover.end)
-  const [inSmallerUnit, others] = [true, false].map((isSmaller) =>
-    newer.filter((balance) => isInSmallerUnit(balance, cover) === isSmaller)
-  )
-  for (const balance of inSmallerUnit ?? []) unitErrors.set(balance, cover)
-  const last = others?.at(-1)
+  const inSmallerUnit = newer.filter((balance) => isInSmallerUnit(balance, cover))
+  const others = newer.filter((balance) => !inSmallerUnit.includes(balance))
+  for (const balance of inSmallerUnit) unitErrors.set(balance, cover)
+  const last = others.at(-1)
   if (last === undefined) return undefined
   // The balance sheet states nearly the number of one of the classes on the cover page, and not their sum.
   const isOfOneClass = !isSimilar(last.val, cover.val, maxRatioOfRepetitions) &&
@@ -310,7 +313,7 @@ const judgeNewerBalances = (
     )
   if (isAlike(last, cover) && !isOfOneClass) return last
   // The last balance sheet differs from the cover page, so another report must confirm it.
-  const reports = new Set(others?.filter((balance) => isAlike(balance, last)).map(({ accn }) => accn))
+  const reports = new Set(others.filter((balance) => isAlike(balance, last)).map(({ accn }) => accn))
   const mayBeOneClass = cover.instance?.hasClasses === true && last.val < cover.val
   if (reports.size > 1 && !mayBeOneClass && !isOfOneClass) return last
   jumps.set(last, cover)

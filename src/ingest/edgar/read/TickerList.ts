@@ -41,8 +41,10 @@ const decodeRow = makeParsedJsonDecoder(ListRow)
 const maxUnreadableShare = 0.01
 
 /**
- * Returns the readable rows of the list and the number of unreadable rows. Omits symbols that do not match
- * `tickerPattern`, because the tables cannot store them. Writes share classes with a hyphen (`BRK-B`).
+ * Decodes the text of the list, in which `fields` has the column names and `data` an array of cells for each row.
+ * Returns the readable rows and the number of unreadable rows. Omits symbols that do not match `tickerPattern`, because
+ * the tables cannot store them. Writes share classes with a hyphen (`BRK-B`). Fails if more than
+ * `maxUnreadableShare` of the rows are unreadable.
  */
 export const decodeTickerList = (text: string, url: string) =>
   decodeDocument(text, url).pipe(

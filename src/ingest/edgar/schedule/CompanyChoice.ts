@@ -55,6 +55,7 @@ const findCompanies = Effect.fnUntraced(function* (
     ...issuers.map((issuer) => [issuer.ticker, issuer] as const),
     ...issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)),
   ])
+  // A scheduled run takes its symbols from this setting, and nobody watches it, so the messages go to the log as well.
   const setting = scheduled ? "EDGAR_TICKERS: " : ""
   for (const ticker of tickers) {
     if (byTicker.has(ticker)) continue
@@ -159,6 +160,7 @@ const readIndexes = Effect.fnUntraced(
         }
         read.validators.set(validatorKey, response.success.validators)
       }
+      // The index was read, is unchanged, or does not exist. In none of these cases is another attempt needed.
       read.done.push({ url, dataset: "" })
     }
     return read

@@ -117,6 +117,8 @@ const downloadDeferredForms = Effect.fnUntraced(
     const total = counts.reduce((sum, [, count]) => sum + count, 0)
     Object.assign(progress, { label: "deferred forms", total, done: 0, count: 0, unit: "documents" })
     const ciks = counts.map(([cik]) => cik)
+    // The companies have already been visited, in this run or an earlier one, so they are not counted again.
+    const isFirstVisit = false
     while (progress.done < total) {
       const forms = yield* retryLostConnection(Work.readDeferredForms(ciks, datasets, formsAtOnce))
       // Another process may have read the remaining forms.
@@ -127,7 +129,7 @@ const downloadDeferredForms = Effect.fnUntraced(
         const visit = new CompanyVisit()
         return readDeferredForm(issuer, form, downloader, visit).pipe(
           saveFailedVisit(batches, visit),
-          Effect.andThen(batches.addVisit(issuer, visit, false)),
+          Effect.andThen(batches.addVisit(issuer, visit, isFirstVisit)),
           Effect.tap(advanceProgress),
         )
       }, { concurrency: visitConcurrency, discard: true })

@@ -128,7 +128,10 @@ const listChanges = (
   }))
 }
 
-/** Applies changes to the cells of rows that have not been loaded yet. */
+/**
+ * Applies changes to the cells of rows that have not been loaded yet. A change sets `column` to `to` in each row of its
+ * table that was built from the element with the URL `url` and has one of the values in `from`.
+ */
 export const changeRowCells = (
   table: string,
   rows: ReadonlyArray<RowCells>,

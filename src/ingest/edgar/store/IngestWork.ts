@@ -171,6 +171,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
     where reason is not null and url in (select jsonb_array_elements_text(${JSON.stringify(urls)}::text::jsonb))
   `)
   const storedByKey = new Map(stored.map((work) => [formatKey(work), work]))
+  // `attempt` contains the number of attempts, the time of the first failure, and the time of the next attempt.
   const rows = yield* Effect.forEach(setAside, (failed) => {
     const { dataset, kind, rejection: { reason, url } } = failed
     return Effect.map(

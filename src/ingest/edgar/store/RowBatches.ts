@@ -242,11 +242,11 @@ export const makeBatchWriter = Effect.fnUntraced(
         })),
       /**
        * Adds the results of a visit, and saves the batch if it is full. Values about which an operator has decided are
-       * replaced in the rows; the other doubts are added to the batch. `isCompany` is false if the visit only read a
+       * replaced in the rows; the other doubts are added to the batch. `isFirstVisit` is false if the visit only read a
        * deferred form or XBRL instances of a company that had already been visited, so that the company is not counted
        * twice.
        */
-      addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
+      addVisit: (issuer: Issuer, visit: CompanyVisit, isFirstVisit: boolean) =>
         lock.withPermit(Effect.gen(function* () {
           const { decisions, open, rows } = yield* applyDecisions(issuer, visit)
           batch.usedDecisions.push({ cik: issuer.cik, decisions })
@@ -256,7 +256,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           addResults(batch, visit)
           batch.issuers.set(issuer.cik, issuer)
           report.documents += visit.documents
-          if (isCompany) {
+          if (isFirstVisit) {
             batch.companies.push(issuer)
             report.visited += 1
           }

@@ -322,6 +322,8 @@ export const requeueOutdatedAssessments = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInChicago
   yield* sql.withTransaction(Effect.gen(function* () {
+    // `priced` deletes the awaited closes that bars or `daily_prices` now contain. `find_outdated_assessments` finds
+    // the companies whose splits or number of shares per receipt are no longer those of their assessment.
     const known = yield* sql<{ readonly cik: string }>`
       with priced as (
         delete from edgar_awaited_closes as awaited
