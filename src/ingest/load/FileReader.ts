@@ -374,6 +374,7 @@ const jsonTokens = /("(?:[^"\\]|\\.)*")\s*(:)?|[{}]/g
 const findRepeatedName = (text: string): string | undefined => {
   /** The names found so far in each object that is still open, from the outermost to the innermost object. */
   const openObjects: Array<Set<string>> = []
+  // A string followed by a colon is a name. Braces within strings are part of the token for the string.
   for (const [token, string, colon] of text.matchAll(jsonTokens)) {
     if (token === "{") openObjects.push(new Set())
     else if (token === "}") openObjects.pop()

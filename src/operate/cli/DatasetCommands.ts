@@ -52,7 +52,9 @@ const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => 
  * standard error.
  */
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
+  // The progress display shows the number of inserted rows already, so this command does not read it.
   const insertedRows = yield* Ref.make(0)
+  // The demo key is for the sample data only: with the first rows of the operator's own data, it is revoked.
   const load = withDemoKeyRevocation(loadDatasetFile(task, insertedRows), task.file)
   const [duration, result] = yield* Effect.timed(withProgressDisplay(load))
   if (result.warning !== undefined) yield* Console.error(result.warning)

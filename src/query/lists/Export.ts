@@ -68,6 +68,7 @@ const describeExport = (
   cursor: ExportCursor,
   { past, request, route }: AdmittedRequest,
 ) => {
+  // Only the first `?` begins the query string. Any further one is part of a value.
   const [, ...search] = request.target.split("?")
   // `explain` has no effect here, because it applies only to empty lists (D40).
   const query = search.join("?").split("&").filter((parameter) => !parameter.startsWith("explain=")).join("&")

@@ -65,6 +65,7 @@ export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe
  */
 export const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   const found = options.resume ? yield* State.findUnfinishedIngestRun(options.scheduled) : undefined
+  // `tickers` is undefined if no companies are specified, and null for all companies. Lists are compared as text.
   const coversSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
   // If EDGAR_TICKERS has changed since the interruption, a scheduled run starts over.
   const interrupted = coversSame || !options.scheduled ? found : undefined

@@ -98,7 +98,8 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
  *
  * The primary symbol changes only after it has been missing from the company's symbols in several copies of the list.
  * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`) or, if the
- * list does not contain that symbol, the company's first symbol that is not derived.
+ * list does not contain that symbol, the company's first ordinary symbol: one that is not derived, as those of
+ * warrants, units, and preferred shares are.
  *
  * `stored` is the company's current row, or undefined if the company is new. The second argument is the company's entry
  * in the list. `copyDays` are the days of the stored copies of the list.
@@ -239,7 +240,8 @@ const storeSymbols = Effect.fnUntraced(
 /**
  * Returns the chosen companies with the periods in which their primary security had each of its symbols. If `isStored`
  * is true, stores the companies first and returns the stored periods. Otherwise, as in a dry run, returns the periods
- * that would result from storing them.
+ * that would result from storing them. A company whose current symbol the list assigns to another company is marked
+ * (`isListedForOther`), so that it does not overwrite that company's rows.
  */
 export const addSymbolPeriods = Effect.fnUntraced(
   function* (assignment: SymbolAssignment, chosen: ReadonlyArray<Issuer>, isStored: boolean) {
