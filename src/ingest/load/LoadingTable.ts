@@ -28,7 +28,8 @@ export interface LoadableColumn {
 export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   // `plain` contains the column's type or, if that is a domain (`typtype` is `d`), the domain's base type. The
-  // condition excludes columns that PostgreSQL fills itself: generated columns, and `generated always as identity`.
+  // condition excludes columns that PostgreSQL fills itself (generated columns, and `generated always as identity`),
+  // and `recorded_in`, in which the history stores the transaction that wrote the row.
   return yield* sql<LoadableColumn>`
     select attname as name, type, type like '%[]' as is_list, not attnotnull as is_nullable,
       atttypid = 'public.ticker'::regtype as is_symbol, pg_get_expr(adbin, adrelid) as default_value

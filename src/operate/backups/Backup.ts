@@ -117,6 +117,7 @@ const withSnapshot = <A, E, R>(
       const sql = yield* SqlClient.SqlClient
       const before = yield* readPosition
       return yield* sql.withTransaction(Effect.gen(function* () {
+        // `is_quiet`: no other transaction had uncommitted writes when the snapshot was taken.
         const { is_quiet, ...snapshot } = yield* exportSnapshot
         // If the position has not moved, nothing was committed between reading it and taking the snapshot.
         const isExact = is_quiet && snapshot.position !== null && snapshot.position === before

@@ -73,6 +73,7 @@ export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerRespon
     const id = resolveRequestId(request.headers["x-request-id"])
     const response = routes.pipe(
       Effect.provideService(AdminRequestId, id),
+      // If the client disconnects, the route is interrupted: nobody waits for a response.
       Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
         const failure = Cause.squash(cause)
         if (!isRouteNotFound(failure)) {
@@ -82,5 +83,6 @@ export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerRespon
         return Effect.succeed(makeErrorResponse(404, new NotFound({ error: { message } }), id))
       }),
     )
+    // The route runs only here, if `refuse` returns no response.
     return setCommonHeaders(refuse(request, id) ?? (yield* response), id)
   })

@@ -53,8 +53,9 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
 })
 
 /**
- * Copies a folder without its links and build files. Sets the permissions explicitly, because a restrictive umask
- * during `npm install` may have made the files unreadable for the server's user.
+ * Copies a folder with its subfolders, but without the files that only builds need and without those whose paths are in
+ * `links`, because the caller links them. Sets the permissions explicitly, because a restrictive umask during
+ * `npm install` may have made the files unreadable for the server's user.
  */
 const copyFolder = (
   from: string,

@@ -202,6 +202,7 @@ export const makeExport = Effect.fnUntraced(function* (
     const measurement: ExportMeasurement = { _tag: "ExportMeasurement", bytes, records: results }
     return measurement
   }
+  // In NDJSON, several consecutive rows can form one result, on one line. In the other formats, each row is a result.
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
   const rowCount = isGrouped ? yield* failWithApiError(countResults(results, cursor)) : cursor.rows
   const readChunk = makeChunkReader(options, cursor, request)

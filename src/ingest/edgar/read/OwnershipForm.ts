@@ -328,6 +328,7 @@ const readOwner = (element: XmlElement) => {
         : isChecked("isTenPercentOwner")
         ? "ten_percent_owner"
         : null,
+      // Some forms state the title elsewhere and have only a reference here, such as "See Remarks".
       title: title !== null && isReference(title) ? null : title,
     },
   }

@@ -274,6 +274,7 @@ export const addSymbolPeriods = Effect.fnUntraced(
 export const loadWithCurrentSymbols = Effect.fnUntraced(
   function* <A, E, R>(issuers: ReadonlyArray<Issuer>, load: Effect.Effect<A, E, R>) {
     const sql = yield* SqlClient.SqlClient
+    // The ticker periods from which the rows' symbols were determined.
     const used = JSON.stringify(issuers.map(({ cik, periods = [] }) => ({ cik, periods })))
     const locked = yield* decodeLocked(sql`
       select company.cik, company.periods <> used.periods as is_outdated from edgar_companies as company

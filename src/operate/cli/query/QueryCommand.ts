@@ -118,6 +118,7 @@ const openOutputFile = Effect.fnUntraced(function* (file: string) {
   const part = type === "File" ? `${file}.part` : file
   // Pipes are opened for appending, because other writes specify a position, which pipes do not support.
   const output = yield* Effect.mapError(fs.open(part, { flag: part === file ? "a" : "w" }), makeFileError(file))
+  // If `commit` did not rename the file, an incomplete one is left, which is removed.
   if (part !== file) yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(part, { force: true })))
   return {
     write: (bytes: Uint8Array) => Effect.mapError(output.writeAll(bytes), makeFileError(file)),
