@@ -54,8 +54,9 @@ const openEnum = (ast: SchemaAST.AST) =>
   ast.encoding === undefined && SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal) ? SchemaAST.string : ast
 
 /**
- * Collects the schemas of all endpoints from the contract. In 200 responses, enum values are replaced with any string.
- * If an endpoint declares several errors with the same status, their schemas are combined into one.
+ * Collects the schemas of all endpoints from the contract. In 200 responses, enum values are replaced with any string,
+ * so that the client accepts values that newer versions of the service add. If an endpoint declares several errors with
+ * the same status, their schemas are combined into one.
  */
 const readEndpointSchemas = () => {
   const all: Array<EndpointSchemas> = []

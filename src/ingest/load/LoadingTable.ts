@@ -749,6 +749,8 @@ export const mergeStagedRows = Effect.fnUntraced(
       // replacement, because it has locked the table.
       const unmergedKey = options.isAppend ? yield* findUnmergedKey(staged, conditions) : undefined
       if (unmergedKey === undefined) {
+        // The rows of the file that are in the table neither as they are nor as an update: an existing final row was
+        // kept instead of the file's provisional one.
         const kept = options.isAppend && dataset.provisional !== undefined
           ? yield* countRows(`${source} as incoming
               where not exists (select from ${target} as existing where ${isMatch} and not ${isKept})`)

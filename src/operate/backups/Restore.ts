@@ -187,8 +187,9 @@ const requireUnused = Effect.fnUntraced(function* (database: string, application
 
 /**
  * Splits the dump's table of contents into two lists, writes each to a temporary file, and returns the paths of the
- * files. The first list contains everything except the rows of the migrations table; the second contains only those.
- * `pg_restore` restores what such a list names.
+ * files. The first list contains everything except the rows of the migrations table; the second contains only those,
+ * which are restored last. `pg_restore` restores what such a list names. `target` is the server to restore to, which
+ * determines the version of `pg_restore`.
  */
 const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof ServerRow.Type) {
   const fs = yield* FileSystem.FileSystem

@@ -260,6 +260,7 @@ const addOpenIdConnectRoutes = Effect.fnUntraced(
       return Effect.gen(function* () {
         const { pending, url } = yield* provider.begin(adminOrigin + callbackPath, to)
         const value = Buffer.from(yield* encodePending(pending)).toString("base64url")
+        // The admin has 600 seconds to sign in at the provider.
         return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
       }).pipe(withSignInForm(to))
     })
@@ -267,6 +268,7 @@ const addOpenIdConnectRoutes = Effect.fnUntraced(
       Effect.gen(function* () {
         const target = getTarget(request, adminOrigin)
         const cookie = makePendingCookie(target.searchParams.get("state"))
+        // Without the cookie, the empty text fails to decode.
         const pending = yield* decodePending(Buffer.from(request.cookies[cookie] ?? "", "base64url").toString())
         const admin = yield* provider.finish(target, pending)
         const response = yield* signIn(admin, "sign in with OpenID Connect", toConsolePath(pending.to), Effect.void)

@@ -69,9 +69,13 @@ export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   readonly code: string
 }> {}
 
-/** Parses `SMTP_URL`, and determines how the connection is encrypted. */
+/**
+ * Parses `SMTP_URL`, such as `smtps://user:password@host:port`, and determines how the connection is encrypted. Returns
+ * the server's credentials, if the URL has any, and the options of the connection.
+ */
 const parseServerUrl = (url: Redacted.Redacted) => {
   const { hostname, password, port, protocol, username } = new URL(Redacted.value(url))
+  // IPv6 addresses are in brackets in URLs only.
   const host = hostname.replace(/^\[(.*)\]$/, "$1")
   const secure = protocol === "smtps:"
   const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
@@ -79,6 +83,7 @@ const parseServerUrl = (url: Redacted.Redacted) => {
     auth: username === "" ? undefined : { user: decodeURIComponent(username), pass: decodeURIComponent(password) },
     connection: {
       host,
+      // 465 and 587 are the standard ports for mail submission: with TLS from the start, and with STARTTLS.
       port: port === "" ? (secure ? 465 : 587) : Number(port),
       secure,
       // A password is sent only over TLS, except to a local server. Without a password, TLS is used if the server

@@ -279,6 +279,7 @@ const queuePage = Effect.fnUntraced(function* (
     const ended = transactions.add(change)
     if (ended !== undefined) yield* queueTransaction(ended)
   }
+  // The last transaction of a page may continue on the next page, but not on the feed's last page.
   const last = page.hasMore ? undefined : transactions.close()
   if (last !== undefined) yield* queueTransaction(last)
   yield* queueMessages(messages)

@@ -677,7 +677,10 @@ const describeCurrentCount = (
   }
 }
 
-/** Returns whether the visit may write the company's rows of the dataset. */
+/**
+ * Returns whether the visit may write the company's rows of the dataset. In a dataset with one row per symbol, the row
+ * belongs to the other company if the SEC lists the company's symbol for another one.
+ */
 const isWritten = ({ isListedForOther }: Issuer, name: IngestedDataset) =>
   isListedForOther !== true || !currentDatasets.has(name)
 

@@ -73,9 +73,9 @@ const advanceProgress = Effect.map(OperationProgress, (progress) => {
 })
 
 /**
- * Visits companies concurrently and saves their rows. A visit that loses the database connection is repeated from the
- * start, with empty results. `isFirstVisit` is false for second visits, which read the XBRL instances queued by the
- * first visits.
+ * Visits companies concurrently and saves their rows in batches. A visit that loses the database connection is repeated
+ * from the start, with empty results. If the SEC stops responding, what was read so far is saved before the run ends.
+ * `isFirstVisit` is false for second visits, which read the XBRL instances queued by the first visits.
  */
 const visitCompanies = Effect.fnUntraced(
   function* (
