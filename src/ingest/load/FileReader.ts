@@ -441,6 +441,7 @@ const parseJsonLine = (
     return { line, cells }
   }
   try {
+    // `nameCount` counts a name that occurs twice in an object once, because parsing keeps only its last value.
     const { nameCount, value } = parseJson(text)
     // Finding the repeated name takes longer, so it is done only if there is one.
     if (countNames(text) > nameCount) {

@@ -242,6 +242,7 @@ const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscr
     add: (change: PositionedChange): CountedTransaction | undefined => {
       const cursors = getTransactionCursors(change.cursor)
       const previous = open
+      // The feed position after a transaction identifies it.
       const isSame = previous?.cursors.after === cursors.after
       const current = isSame ? previous : { cursors, tally: new TransactionTally(change.recordedAt) }
       current.tally.add(change, byTicker)

@@ -155,6 +155,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
  */
 const writeTextArray: FieldWriter = (view, offset, size, position) => {
   const dimensions = view.getInt32(offset)
+  // Lists have one dimension and begin at index 1. An empty array has no dimension.
   const isList = dimensions === 1 && view.getInt32(offset + 16) === 1
   if (dimensions !== 0 && !isList) return unsupportedFieldResult
   // The first element follows the header of 12 bytes and the 8 bytes for the only dimension.

@@ -403,7 +403,8 @@ const isEmpty = (rest: ReadonlyArray<Word>) =>
   rest.every(({ role, text }) => ["empty", "share", "number", "of"].includes(role) || text === "each")
 
 /**
- * Adjusts the kind of the core to reflect what follows the link word. For shares, that must be something harmless;
+ * Adjusts the kind of the core of a security's name to reflect what follows (`rest`) a link word such as `Of` or
+ * `Excluding`. For shares, that must be something that does not make them another security or a part of the class;
  * otherwise, the kind is unclear.
  */
 const applyLink = (kind: ClassKind, { link, rest }: Phrase): ClassKind => {

@@ -154,6 +154,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
     if (decision === undefined) return fact
     const val = Number(decision.value ?? fact.val)
+    // The numbers of shares per class, of which the value is the sum, do not fit a value that the operator has changed.
     const shares = val === fact.val ? fact.instance?.shares : findClasses(fact, val, facts.counts)
     const changed = { ...fact, val, ...(fact.instance !== undefined && { instance: { ...fact.instance, shares } }) }
     decided.set(changed, { read, decision })

@@ -267,8 +267,14 @@ interface NewestCounts {
   readonly refuse: (unreadable: string) => CoverCounts
 }
 
-/** Returns functions that select and count the classes with a count for the newest date. */
+/**
+ * Reads the share classes of a cover page that have a count for the newest date (`ofDate`). A class is identified by
+ * its XBRL member, such as `us-gaap:CommonClassAMember`. Returns the members with a count, those with a title for
+ * common shares, and two functions: `choose` decides which of some members to add up, and `readCounts` returns their
+ * counts.
+ */
 const makeClassReader = (cover: CoverFacts, cik: string, { ofDate }: NewestCounts) => {
+  // A count with an unknown axis is not that of a whole class.
   const countsByMember = Map.groupBy(
     ofDate.filter(({ unknownAxes }) => unknownAxes.length === 0),
     ({ member }) => member,

@@ -305,6 +305,7 @@ const queueMissingFilings = (
   // pages, which this visit may not have read. Their absence here therefore means nothing.
   const oldest = pages.length === 0 ? "" : filings.at(-1)?.filingDate ?? ""
   const indexed = (indexedFilings.get(cik) ?? []).filter(({ filingDate }) => filingDate > oldest)
+  // In the queue, the dataset "" stands for a document, and any other for a row.
   const queued = work.filter((entry) => entry.dataset === "" && entry.isDue && isListedFiling(entry))
   for (const accession of new Set([...indexed.map(({ accession }) => accession), ...queued.map(findAccession)])) {
     const key = { url: `${url}#${accession}`, dataset: "" }
@@ -426,7 +427,11 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
       filings: yield* resolveAcceptanceTimes(cik, lists.flatMap(({ filings }) => filings), requestAcceptanceTime),
     },
     outdated,
-    /** Returns whether all pages that the dataset needs were read. If not, the next visit builds its rows. */
+    /**
+     * Returns whether all pages that the dataset needs were read. If not, the next visit builds its rows. News and
+     * ownership have rows for single filings. They need older pages only for the first ingest, and only those with
+     * filings from `since` on. The rows of other datasets combine filings from all pages.
+     */
     isComplete: (name: IngestedDataset) =>
       name === "news" || name === "ownership"
         ? !isFirstIngest(context, name) || failedPages.every(({ filingTo }) => filingTo < since)

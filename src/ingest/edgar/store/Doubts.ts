@@ -342,6 +342,7 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   if (field === "outstanding_shares" && Number(value) === 0) {
     return yield* refuse("is never 0. If it is unknown, use `--null`")
   }
+  // The value must be within the bounds of the table's column, or the row could not be stored.
   const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
@@ -489,6 +490,7 @@ export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: str
     if (value !== null) yield* requireOneKind(doubt)
     const others = doubt.is_joint ? yield* findJointDoubts(doubt, value) : []
     const decision = chosen === undefined ? "confirmed" : "corrected"
+    // All rows of a filing repeat its dates, so the doubts about them get the same decision.
     const decided = [doubt, ...yield* findRepeatedDoubts(doubt)]
     const tickers = (yield* Effect.forEach(decided, (one) => storeDecision(one, decision, value))).flat()
     // If the value is unknown, so are the others. Otherwise, the values that the document states are confirmed.

@@ -206,7 +206,10 @@ export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map((progress) => [progress.dataset, progress]))
 })
 
-/** Stores how far this run has ingested the filings of companies. */
+/**
+ * Stores how far this run has ingested the filings of companies: for each company and dataset, the first filing date
+ * (`since`), the last filing, and the accession numbers of the filings in the week before it.
+ */
 export const saveIngestProgress = Effect.fnUntraced(
   function* (runId: number, progress: ReadonlyArray<IngestDatasetProgress>) {
     const sql = yield* SqlClient.SqlClient
