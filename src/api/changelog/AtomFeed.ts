@@ -70,7 +70,10 @@ interface AtomFeedOptions {
   readonly search: string
 }
 
-/** Returns the XML of a feed that contains the given entries. The first one must be the newest. */
+/**
+ * Returns the XML of a feed that contains the given entries. The first one must be the newest. `search` is the feed's
+ * query string, which selects the entries and is part of the feed's id.
+ */
 export const renderAtomFeed = (
   entries: ReadonlyArray<ChangelogEntry>,
   { baseUrl, search }: AtomFeedOptions,

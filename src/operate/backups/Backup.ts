@@ -240,6 +240,7 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
   const removeAll = yield* Effect.catchTag(prepareFolder(folder), "PlatformError", (error) => toFolderError(error))
   const manifest = yield* Effect.gen(function* () {
     const manifestWithoutFiles = yield* backUpSnapshot(task, now)
+    // Lists the files only after the dump has written them.
     const complete = Effect.gen(function* () {
       const manifest: Manifest = { ...manifestWithoutFiles, files: digestsOnly ? [] : yield* listDumpFiles(folder) }
       yield* writeManifest(folder, manifest)

@@ -431,7 +431,10 @@ export const readSettingText = (name: string) =>
 export const findSecretFile = (name: string) =>
   secretNames.has(name) ? readSettingText(toFileVariable(name)) : Effect.succeed(Option.none<string>())
 
-/** Describes an invalid setting: its value or its file, the expected value, and how to correct it. */
+/**
+ * Describes an invalid setting: its value or its file, the expected value, and how to correct it. `rule` is the rule
+ * that the value violates, such as the message of a failed check.
+ */
 const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
   const setting = settingDefinitions[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }

@@ -185,6 +185,7 @@ const applyNextMigration = Effect.gen(function* () {
   })
   yield* Effect.mapError(
     work,
+    // If the first migration fails, the database may contain the tables of another program.
     (error) =>
       SqlError.isSqlError(error)
         ? new MigrationFailed({ message: formatMigration(id, name), isFirst: applied.length === 0, cause: error })

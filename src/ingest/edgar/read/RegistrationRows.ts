@@ -370,7 +370,10 @@ export interface ScheduledEnd {
   readonly expiredHeadline: string
 }
 
-/** Returns the last days of the company's registrations under Rule 415(a)(5), in the past and in the future. */
+/**
+ * Returns the last days of the company's registrations under Rule 415(a)(5), in the past and in the future, with the
+ * headlines that their rows have through that day and after it. Registrations without a last day are left out.
+ */
 export const listRegistrationEnds = (
   issuer: Issuer,
   filings: ReadonlyArray<EdgarFiling>,

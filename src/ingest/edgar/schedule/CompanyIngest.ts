@@ -467,7 +467,8 @@ const handleUnreadableForms = (
 /**
  * Selects the ownership forms and registration statements whose documents must be downloaded for these datasets: new
  * ones, and those with a queue entry that is due. Returns them as `forms`, and the due queue entries by accession
- * number as `due`.
+ * number as `due`. `hasAllPages` means that `filings` has all filings of the company, so that a queued filing that is
+ * not among them is no longer on the SEC's list.
  */
 const selectForms = (
   context: VisitContext,

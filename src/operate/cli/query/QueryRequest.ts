@@ -31,7 +31,8 @@ interface QueryTarget {
 
 /**
  * Parses the argument of `query`, which may be `news`, `v1/news`, `/v1/news`, or a complete URL, and adds the `--param`
- * values.
+ * values (`parameters`). `paths` are the paths of all endpoints: `/v1` is added if that makes the path one of them.
+ * Returns the path, the query string, and the origin if the argument is a URL.
  */
 export const parseQueryCommandTarget = (
   argument: string,
