@@ -18,7 +18,7 @@ import { makeRequestFactory, type RequestInProgress } from "./RequestInProgress.
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 import { canGetResponse, makeResponseCache } from "./ResponseCache.ts"
-import { type Handlers, makeRouteMatcher } from "./Routes.ts"
+import { type EndpointHandlers, makeRouteMatcher } from "./Routes.ts"
 import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
 /** Returns a response that may be available immediately as an effect in any case. */
@@ -58,7 +58,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
   /** `handlers` contains the handlers of all endpoints of `api`. */
   static readonly layer = <Groups extends HttpApiGroup.Constraint, E, R>(
     api: HttpApi.HttpApi<string, Groups>,
-    handlers: Effect.Effect<Handlers, E, R>,
+    handlers: Effect.Effect<EndpointHandlers, E, R>,
   ) =>
     Layer.effect(
       RequestPipeline,

@@ -40,12 +40,12 @@ export interface ReadOptions {
 }
 
 /** The rows returned by a statement. Each row is an array of values in column order. */
-export type Rows = ReadonlyArray<ReadonlyArray<unknown>>
+export type StatementRows = ReadonlyArray<ReadonlyArray<unknown>>
 
 /** Runs a statement against the source chosen for the current request, and returns its rows. */
 export type StatementReader = (
   statement: CompiledStatement,
-) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
+) => Effect.Effect<StatementRows, DataRefreshing | DatabasePoolTimeout>
 
 /**
  * Registers the metrics of the pool and the shared connections, on each of which several statements run at once. They
@@ -119,9 +119,9 @@ const makeDatabaseReader = Effect.gen(function* () {
     from: Exclude<ReadSource, PastSource>,
     partition: string,
   ) =>
-    Effect.withFiber<Rows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
+    Effect.withFiber<StatementRows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
       const { isPrepared, isShort = false, parameters, text } = statement
-      let run: SessionQuery<Rows> = (connection) => connection.queryValues(text, parameters, isPrepared)
+      let run: SessionQuery<StatementRows> = (connection) => connection.queryValues(text, parameters, isPrepared)
       const needsClient = fiber.getRef(References.TracerEnabled) ||
         fiber.getRef(Statement.CurrentTransformer) !== undefined
       if (needsClient) {

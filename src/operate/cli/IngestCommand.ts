@@ -11,11 +11,11 @@ import {
 import { runIngest } from "../../ingest/edgar/schedule/EdgarIngest.ts"
 import { ingestedDatasets } from "../../ingest/edgar/schedule/IngestedDatasets.ts"
 import {
-  Companies,
   EdgarTickersConfig,
   getDefaultIngestStartDate,
   type IngestOptions,
   parseTickers,
+  TickerListText,
 } from "../../ingest/edgar/schedule/IngestOptions.ts"
 import { scheduledRunFlag, untilServiceEnds } from "../../ingest/edgar/schedule/IngestProcess.ts"
 import { IngestReport, maxExamples } from "../../ingest/edgar/schedule/IngestReport.ts"
@@ -138,7 +138,7 @@ const flags = {
       "Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)",
     ),
   ),
-  tickers: makeFlag("tickers", Companies, "Symbols of companies, separated by commas").pipe(
+  tickers: makeFlag("tickers", TickerListText, "Symbols of companies, separated by commas").pipe(
     Flag.map(parseTickers),
     Flag.optional,
   ),

@@ -7,7 +7,7 @@ import { DirectConnectionConfig, makeConnectionConfig } from "./ConnectionSettin
 import {
   ConnectionPool,
   DatabasePoolSizeConfig,
-  makeConnect,
+  makeConnectionOpener,
   makeConnectionPool,
   type PoolConnectionConfig,
 } from "./ConnectionPool.ts"
@@ -108,7 +108,7 @@ export const pooledClientLayer = (config: PoolConnectionConfig, canShare: boolea
     const size = yield* DatabasePoolSizeConfig
     const timeout = yield* poolTimeout
     const shared = canShare ? getSharedConnectionCount(size) : 0
-    const pool = makeConnectionPool({ connect: makeConnect(config), size: size - shared, timeout })
+    const pool = makeConnectionPool({ connect: makeConnectionOpener(config), size: size - shared, timeout })
     return PgClient.layerFrom(Effect.flatMap(ConnectionPool, (pool) => makeClient(pool, config))).pipe(
       Layer.provideMerge(Layer.effect(ConnectionPool, pool)),
       Layer.merge(Layer.effect(SharedConnections, makeSharedConnections(config, shared))),

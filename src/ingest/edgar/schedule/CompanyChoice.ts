@@ -11,7 +11,7 @@ import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type { CacheValidators } from "../fetch/EdgarClient.ts"
 import { buildDailyIndexUrl, buildSubmissionsUrl, tickerListUrl } from "../fetch/EdgarUrls.ts"
 import { datasetsFromCompanyFilings } from "./IngestedDatasets.ts"
-import { type IngestOptions, IngestRefused, type ResolvedOptions } from "./IngestOptions.ts"
+import { type IngestOptions, IngestRefused, type ResolvedIngestOptions } from "./IngestOptions.ts"
 import type { IngestReport } from "./IngestReport.ts"
 import * as State from "../store/IngestState.ts"
 import * as Work from "../store/IngestWork.ts"
@@ -186,7 +186,7 @@ const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
 const chooseCompanies = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
-    options: Pick<ResolvedOptions, "datasets" | "scheduled" | "since" | "target" | "tickers">,
+    options: Pick<ResolvedIngestOptions, "datasets" | "scheduled" | "since" | "target" | "tickers">,
     day: string,
     downloader: DocumentDownloader,
     report: IngestReport,
@@ -268,7 +268,7 @@ const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, {
  */
 const readTickerList = Effect.fnUntraced(
   function* (
-    { scheduled, target }: ResolvedOptions,
+    { scheduled, target }: ResolvedIngestOptions,
     day: string,
     tickers: ReadonlyArray<string> | null,
     report: IngestReport,
@@ -295,7 +295,7 @@ const findQueuedForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
     chosen: ReadonlyArray<Issuer>,
-    datasets: ResolvedOptions["datasets"],
+    datasets: ResolvedIngestOptions["datasets"],
   ) {
     const counts = yield* Work.countDeferredForms(datasets)
     const unlisted = Array.from(new Set(counts.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
@@ -312,7 +312,7 @@ const findQueuedForms = Effect.fnUntraced(
  * because every run infers all changes again.
  */
 const findTickerListWork = Effect.fnUntraced(
-  function* (datasets: ResolvedOptions["datasets"], isRejected: boolean) {
+  function* (datasets: ResolvedIngestOptions["datasets"], isRejected: boolean) {
     const list: ReadonlyArray<Work.WorkKey> = isRejected ? [] : [{ url: tickerListUrl, dataset: "" }]
     if (!datasets.includes("ticker_changes")) return list
     const urls = (yield* Work.readDueWorkWithoutCompany).filter((url) => url.startsWith(`${tickerListUrl}#`))
@@ -325,7 +325,7 @@ const findTickerListWork = Effect.fnUntraced(
  * and makes queue entries due. For the result, see the comments on its fields.
  */
 export const planCompanyVisits = Effect.fnUntraced(
-  function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
+  function* (options: ResolvedIngestOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
     const { datasets, interrupted, target } = options
     // Convert the requested symbols to the spelling used in the tables.
     const { learn, spell } = yield* makeFileSpellings()

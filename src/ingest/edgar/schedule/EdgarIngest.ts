@@ -13,7 +13,7 @@ import { planCompanyVisits } from "./CompanyChoice.ts"
 import { CompanyVisit, type CompanyVisitOptions, readDeferredForm, visitCompany } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
-import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
+import { type IngestOptions, IngestRefused, type ResolvedIngestOptions, resolveIngestOptions } from "./IngestOptions.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
 import { readDecisions } from "../store/Doubts.ts"
 import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
@@ -39,7 +39,7 @@ const archivesNotNeeded =
  * next run reads the daily indexes from that day on.
  */
 const openArchives = Effect.fnUntraced(
-  function* ({ archives, datasets, target }: ResolvedOptions, runId: number, companies: ReadonlyArray<Issuer>) {
+  function* ({ archives, datasets, target }: ResolvedIngestOptions, runId: number, companies: ReadonlyArray<Issuer>) {
     if (archives === undefined) return undefined
     const opened = yield* openBulkArchives(archives, new Set(companies.map(({ cik }) => cik)), datasets)
     if (target === "load") yield* retryLostConnection(State.recordArchiveDay(runId, opened.day))
@@ -107,7 +107,7 @@ const visitCompanies = Effect.fnUntraced(
 const downloadDeferredForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyMap<string, Issuer>,
-    { datasets }: Pick<ResolvedOptions, "datasets">,
+    { datasets }: Pick<ResolvedIngestOptions, "datasets">,
     downloader: DocumentDownloader,
     batches: BatchWriter,
   ) {
@@ -144,7 +144,7 @@ const downloadDeferredForms = Effect.fnUntraced(
  * companies, adds only their changes.
  */
 const addTickerChanges = Effect.fnUntraced(
-  function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedOptions, batches: BatchWriter) {
+  function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedIngestOptions, batches: BatchWriter) {
     const ciks = new Set(companies.map(({ cik }) => cik))
     const changes = yield* retryLostConnection(findNewTickerChanges)
     const requested = changes.filter(({ cik }) => tickers === null || ciks.has(String(cik)))
@@ -161,7 +161,7 @@ type CompanyVisitPlan = Effect.Success<ReturnType<typeof planCompanyVisits>>
  */
 const runVisits = Effect.fnUntraced(
   function* (
-    options: ResolvedOptions,
+    options: ResolvedIngestOptions,
     { companies, formIssuers, indexes, isFirstLoad }: CompanyVisitPlan,
     downloader: DocumentDownloader,
     batches: BatchWriter,
@@ -195,7 +195,7 @@ const runVisits = Effect.fnUntraced(
  * indexes have been read. `runId` is 0 if the run does not load rows.
  */
 const ingestCompanies = Effect.fnUntraced(
-  function* (options: ResolvedOptions, runId: number, report: IngestReport) {
+  function* (options: ResolvedIngestOptions, runId: number, report: IngestReport) {
     const { datasets, target } = options
     const batches = yield* makeBatchWriter(options, runId, report)
     // The archives can only be opened once the companies are known, so the indexes are read by another downloader.
@@ -323,7 +323,7 @@ const dropDecidedDoubts = Effect.fnUntraced(function* ({ doubts }: IngestReport)
  */
 export const runIngest = Effect.fnUntraced(function* (requested: IngestOptions, report: IngestReport) {
   Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
-  const options = yield* resolveOptions(requested)
+  const options = yield* resolveIngestOptions(requested)
   if (options.archives !== undefined) yield* checkArchivesExist(options.archives, options.datasets)
   if (options.target !== "load") {
     yield* ingestCompanies(options, 0, report)
