@@ -103,7 +103,7 @@ const readCsvRows = (path: string) => {
       // The last line may continue in the next chunk.
       pending = `${lines.pop() ?? ""}${rest}`
       const rows = toRows(lines)
-      // Then even this one line is as long as a whole batch.
+      // If what remains, which is a single line, is still as long as a batch, the file has no usable lines.
       return pending.length >= batchLength
         ? Effect.fail(new UnreadableLoadFile({ message: `${path}, line ${line + 1}: the line is too long.` }))
         : Effect.succeed(rows)

@@ -655,7 +655,8 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
   if (read === undefined) return undefined
   const { facts, text } = read
   const reports = filings.filter(isXbrlReport)
-  // Without reports, no day is recent.
+  // Only the newest report and those of the days before it are waited for. Older ones are not expected any
+  // more. Without reports, no day is recent.
   const firstRecentDay = subtractDays(reports[0]?.filingDate ?? "9999-12-31", lateFilingDays)
   const missing = reports.flatMap(({ accession, filingDate }) =>
     filingDate >= firstRecentDay && !text.includes(accession) ? [accession] : []
