@@ -113,7 +113,10 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
   }
 }
 
-/** Returns the date in New York that many days ago, in the format of `requested_at_from` and `requested_at_to`. */
+/**
+ * Returns the date in New York the given number of days ago, in the format of `requested_at_from` and
+ * `requested_at_to`.
+ */
 const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000 - 18_000_000).toISOString().slice(0, 10)
 
 const days = (first: number, last: number) =>

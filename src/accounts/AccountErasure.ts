@@ -73,7 +73,7 @@ export const readErasureState = Effect.fnUntraced(function* (name: string) {
  * the account, its keys, its credits and its webhooks adds a row to the audit log, so the newest audit row covers all
  * of them. Only emails have to be counted separately.
  */
-export const readErasureVersion = Effect.fnUntraced(function* (account_id: number) {
+export const readErasurePreviewVersion = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(Schema.Struct({ version: Schema.String }))(sql`
     select concat_ws(' ', max(audit_id), count(*), (

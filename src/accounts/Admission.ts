@@ -118,7 +118,7 @@ export interface Admission {
   readonly account: Account | undefined
   /** Whether the request must be recorded as usage (D29). */
   readonly isRecorded: boolean
-  /** Rate limit headers, by lower-case name. */
+  /** Rate limit headers, keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** Price of the response in microdollars per gigabyte, or 0 if the endpoint is free. */
   readonly price: number
@@ -142,7 +142,7 @@ const refuseWithoutAccount = (error: AdmissionError): Admission => ({
  * contains the account and, if the request is refused, the error. Requests whose `purpose` is not `response` are
  * estimates, which are neither recorded nor charged for.
  */
-export const makeAdmit = Effect.gen(function* () {
+export const makeRequestAdmitter = Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { hasCapacity, requireCapacity } = yield* UsageMetering
   const { countRequest } = yield* AccountRateLimiter

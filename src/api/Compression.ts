@@ -114,9 +114,10 @@ const makeCompressionChooser = (available: ReadonlyArray<Algorithm>) => {
     if (cached !== undefined) return cached
     const accepted = negotiateEncodings(acceptEncoding, available)
     const choice = {
-      // Undefined if the client prefers an uncompressed body (`identity`).
+      // The header's most preferred encoding. Undefined if that is an uncompressed body (`identity`).
       algorithm: available.find((algorithm) => algorithm === accepted[0]),
-      // If the client refuses uncompressed bodies (`identity;q=0`), even small ones are compressed.
+      // If the client refuses uncompressed bodies (`identity;q=0`), even small ones are compressed. If it accepts
+      // nothing that is available either, the body is sent uncompressed anyway.
       minBytes: accepted.includes("identity") || accepted.length === 0 ? minBytes : 0,
     }
     choices.set(acceptEncoding, choice)
@@ -125,8 +126,8 @@ const makeCompressionChooser = (available: ReadonlyArray<Algorithm>) => {
 }
 
 /**
- * Compresses a body, which is either a stream or complete. A static body is compressed only once per algorithm, at a
- * higher level.
+ * Compresses a body, which is either a stream or complete. A static body, which is the same for every client (it is in
+ * `compressedBodies`), is compressed only once per algorithm, at a higher level.
  */
 const compressBody = (
   compression: HttpPlatform.Compression,
@@ -163,7 +164,7 @@ const withCompressedBody = (
 }
 
 /** Builds the function that compresses responses. */
-export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
+export const makeResponseCompressor = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
   // The runtime may not support all algorithms.
   const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
   const chooseCompression = makeCompressionChooser(available)

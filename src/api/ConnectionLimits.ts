@@ -7,13 +7,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import {
-  getRejection,
+  makeProtocolRejection,
   maxHeaderCount,
   maxRequestBodyBytes,
   maxRequestHeadBytes,
   type PartialRequest,
   type ProtocolError,
-  type Rejection,
+  type ProtocolRejection,
   sendProtocolError,
 } from "./ProtocolErrors.ts"
 import { decodePath, mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
@@ -35,7 +35,7 @@ export interface ConnectionTimeouts {
 }
 
 /** Determines which request bodies are read by the request's handler. All others are discarded as they arrive. */
-export interface RequestBodies {
+export interface RequestBodyRules {
   readonly isRead: (request: IncomingMessage) => boolean
   /** Maximum size of a body, whether it is read or discarded. */
   readonly maxBytes: number
@@ -112,7 +112,7 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
 }
 
 /** The only request bodies that the public API reads: messages to the MCP server. All others are discarded. */
-const mcpBodies: RequestBodies = {
+const mcpBodies: RequestBodyRules = {
   isRead: ({ method, url = "/" }) => method === "POST" && decodePath(url) === mcpPath,
   maxBytes: maxRequestBodyBytes,
 }
@@ -125,7 +125,7 @@ const mcpBodies: RequestBodies = {
 const receiveBody = (
   request: IncomingMessage,
   response: ServerResponse,
-  bodies: RequestBodies,
+  bodies: RequestBodyRules,
   proceed: () => void,
   rejectTooLong: () => void,
 ) => {
@@ -262,6 +262,7 @@ const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, t
   }
   const { received, timer } = connection
   connections.set(socket, connection)
+  // Before the listener of Node.js, whose parser may call an error handler that needs the packet.
   socket.prependListener("data", (packet: Buffer) => received.add(packet))
   socket.once("close", () => {
     clearTimeout(timer)
@@ -277,7 +278,7 @@ interface ServerCallbacks {
   /** Aborts the requests in progress. Requests whose response has not begun get an error response. */
   readonly endRequests?: () => void
   /** Returns the error response to a request that is invalid or exceeds a limit. */
-  readonly describeError: (rejection: Rejection) => ProtocolError
+  readonly describeError: (rejection: ProtocolRejection) => ProtocolError
 }
 
 /** A request in its connection's queue. */
@@ -325,7 +326,7 @@ class QueuedRequest implements QueueEntry {
   }
 
   /** Sends an error in place of this request's response, and discards all later requests on the connection. */
-  #rejectAndClose(status: Rejection["status"]) {
+  #rejectAndClose(status: ProtocolRejection["status"]) {
     if (!this.#isCurrent()) return
     const { queue } = this.#connection
     queue.length = 0
@@ -340,11 +341,11 @@ class QueuedRequest implements QueueEntry {
 class ConnectionQueues {
   readonly connections = new Map<Duplex, Connection>()
   readonly callbacks: ServerCallbacks
-  readonly bodies: RequestBodies
+  readonly bodies: RequestBodyRules
   readonly #isEnding: () => boolean
   #hasShutdownBegun = false
 
-  constructor(callbacks: ServerCallbacks, bodies: RequestBodies, isEnding: () => boolean) {
+  constructor(callbacks: ServerCallbacks, bodies: RequestBodyRules, isEnding: () => boolean) {
     this.callbacks = callbacks
     this.bodies = bodies
     this.#isEnding = isEnding
@@ -382,7 +383,7 @@ class ConnectionQueues {
    * Queues a protocol error, which is sent after the responses to earlier requests on the connection, in place of a
    * response to the request that could not be parsed.
    */
-  reject(socket: Duplex, rejection: Rejection) {
+  reject(socket: Duplex, rejection: ProtocolRejection) {
     const queue = this.connections.get(socket)?.queue ?? []
     const last = queue.at(-1)
     // Only one error is sent per connection, because it closes the connection.
@@ -394,7 +395,7 @@ class ConnectionQueues {
     enqueue(queue, this.makeErrorEntry(socket, rejected))
   }
 
-  makeErrorEntry(socket: Duplex, rejection: Rejection): QueueEntry {
+  makeErrorEntry(socket: Duplex, rejection: ProtocolRejection): QueueEntry {
     return {
       request: undefined,
       begin: () => sendProtocolError(socket, this.callbacks.describeError(rejection), rejection.request?.requestId),
@@ -429,16 +430,19 @@ const createQueueingServer = (timeouts: ConnectionTimeouts, queues: ConnectionQu
     // Node.js must accept requests without `Host`, so that the pipeline can respond with a 400 that has all the usual
     // headers.
     requireHostHeader: false,
+    // The service speaks no other protocol, so it ignores `Upgrade` and handles the request as usual.
     shouldUpgradeCallback: () => false,
     maxHeaderSize: maxRequestHeadBytes,
     headersTimeout: Duration.toMillis(timeouts.headers),
     requestTimeout: Duration.toMillis(timeouts.request),
     keepAliveTimeout: Duration.toMillis(keepAliveTimeout),
+    // How often Node.js looks for connections that have exceeded one of these limits: by at most a tenth.
     connectionsCheckingInterval: Duration.toMillis(timeouts.headers) / 10,
   }, handleInOrder)
   // 0 means no limit. With a limit, Deno would silently drop excess headers. `QueuedRequest` rejects requests with too
   // many headers instead.
   server.maxHeadersCount = 0
+  // Without these listeners, Node.js would respond to requests with the header `Expect` by itself, out of order.
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)
   // Without this listener, Node.js would close the connection of a CONNECT request without responding.
@@ -446,8 +450,9 @@ const createQueueingServer = (timeouts: ConnectionTimeouts, queues: ConnectionQu
     queues.reject(socket, { status: "unknown method", request: toPartialRequest(request) })
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    // The client has closed the connection, so nobody would read a response.
     if (error.code === "ECONNRESET") socket.destroy()
-    else queues.reject(socket, getRejection(error, queues.connections.get(socket)?.received.packets ?? []))
+    else queues.reject(socket, makeProtocolRejection(error, queues.connections.get(socket)?.received.packets ?? []))
   })
   // `exposePackets` must run before the listener that Node.js itself registered, which starts the parser.
   server.prependListener("connection", exposePackets)

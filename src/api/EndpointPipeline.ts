@@ -3,7 +3,7 @@
  * query, runs the handler, and reserves the cost if the result is an export.
  */
 import { Effect, Exit, Scope } from "effect"
-import type { Admission, AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
+import type { Admission, AdmissionRules, makeRequestAdmitter } from "../accounts/Admission.ts"
 import { makeExportBilling } from "../accounts/billing/ExportBilling.ts"
 import { type EndpointResult, privateNoCacheDirectives } from "../contract/rules/EndpointResult.ts"
 import { asOfNow, readAsOfParameter, replaceAsOfNow } from "../contract/rules/AsOfParameter.ts"
@@ -56,7 +56,7 @@ export interface EndpointContext {
  * Builds the function that runs the steps of a request to an endpoint and returns the result with its billing. Called
  * once, at startup.
  */
-export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
+export const makeEndpointPipeline = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeRequestAdmitter>) {
   const pastReader = yield* PastReader
   const billExport = yield* makeExportBilling
   const { makeStreamUsageRecorder } = yield* makeUsageRecorder

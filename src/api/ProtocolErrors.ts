@@ -49,7 +49,7 @@ export interface PartialRequest {
  * The reason for rejecting a request: one of the statuses in `protocolErrorMessages`, or `unknown method` for a method
  * that Node.js does not know.
  */
-export interface Rejection {
+export interface ProtocolRejection {
   readonly status: ProtocolErrorStatus | "unknown method"
   readonly request: PartialRequest | undefined
 }
@@ -119,7 +119,10 @@ const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", 
  * Returns why Node.js rejected a request, and what is known of it. `received` contains the last packets received on the
  * connection.
  */
-export const getRejection = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>): Rejection => {
+export const makeProtocolRejection = (
+  error: NodeJS.ErrnoException,
+  received: ReadonlyArray<Buffer>,
+): ProtocolRejection => {
   const { code = "" } = error
   const request = findPartialRequest(error, received)
   if (code === "HPE_HEADER_OVERFLOW") return { status: 431, request }
@@ -150,6 +153,8 @@ export const sendProtocolError = (
   counters.get(status)?.updateUnsafe(1, Context.empty())
   const request_id = resolveRequestId(requestId)
   const body = JSON.stringify({ error: { code, message }, request_id })
+  // Closes the connection even if the client does not, but leaves it time to read the error. `unref` keeps the timer
+  // from delaying the end of the process.
   setTimeout(() => socket.destroy(), closeDelayMillis).unref()
   return socket.end([
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -4,12 +4,12 @@
  */
 import { Cause, Context, Effect, Exit, Layer, Result, Scope } from "effect"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
-import { type Admission, type AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
+import { type Admission, type AdmissionRules, makeRequestAdmitter } from "../accounts/Admission.ts"
 import type { EventualResponse, FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { isSettled, mapSync } from "../contract/rules/SynchronousResults.ts"
 import { logDefectAsInternalError } from "../contract/rules/Validation.ts"
-import { makeCompress } from "./Compression.ts"
+import { makeResponseCompressor } from "./Compression.ts"
 import { makeEndpointPipeline } from "./EndpointPipeline.ts"
 import { type ApiFailure, toErrorResult } from "./ErrorResponses.ts"
 import { type BilledResult, makeResponseRecorder } from "./ResponseRecorder.ts"
@@ -18,7 +18,7 @@ import { makeRequestFactory, type RequestInProgress } from "./RequestInProgress.
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 import { canGetResponse, makeResponseCache } from "./ResponseCache.ts"
-import { type Handlers, makeMatch } from "./Routes.ts"
+import { type EndpointHandlers, makeRouteMatcher } from "./Routes.ts"
 import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
 /** Returns a response that may be available immediately as an effect in any case. */
@@ -58,19 +58,19 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
   /** `handlers` contains the handlers of all endpoints of `api`. */
   static readonly layer = <Groups extends HttpApiGroup.Constraint, E, R>(
     api: HttpApi.HttpApi<string, Groups>,
-    handlers: Effect.Effect<Handlers, E, R>,
+    handlers: Effect.Effect<EndpointHandlers, E, R>,
   ) =>
     Layer.effect(
       RequestPipeline,
       Effect.gen(function* () {
         const responseCache = yield* makeResponseCache
-        const admit = yield* makeAdmit
-        const match = yield* makeMatch(api, yield* handlers)
+        const admit = yield* makeRequestAdmitter
+        const match = yield* makeRouteMatcher(api, yield* handlers)
         const { beginAtRoute, beginUnrouted } = yield* makeRequestFactory
         const takeEndpointSteps = yield* makeEndpointPipeline(admit)
         const takeMcpSteps = yield* makeMcpSteps(admit)
         const { finish, recordFinished } = yield* makeResponseRecorder
-        const compress = yield* makeCompress
+        const compress = yield* makeResponseCompressor
         const recordSpan = yield* makeSpanRecorder
 
         /** Responds from the response cache if possible, and otherwise by running the steps of the request's route. */

@@ -64,7 +64,7 @@ export const mcpPath = "/mcp"
 export const legacyPathPrefix = "/enterprise/v1/"
 
 /** Returns whether the target has the former prefix and must be redirected. */
-export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
+export const hasLegacyPathPrefix = (target: string) => target.startsWith(legacyPathPrefix)
 
 /**
  * The maximum length of a path segment for the routers of the public API and the admin API. With the router's default

@@ -191,11 +191,13 @@ export const makeResponseCache = Effect.gen(function* () {
 
 /**
  * Builds the response to a request from a cached response, either in full or as a 304 if the client has the same body.
+ * A 304 has no body, so it costs nothing.
  */
 export const finishCached = (
   { headers, price, request }: RequestInProgress,
   cached: CachedResponse,
 ): FinishedResponse => {
+  // A request with `If-None-Match` gets here only if the header contains the ETag of the cached response.
   const isFull = getHeader(request, "if-none-match") === undefined
   const bytes = isFull ? cached.bytes : 0
   const cost = isFull ? computeDataCost(bytes, price) : 0

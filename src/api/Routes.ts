@@ -37,7 +37,7 @@ import {
 export type AnyHandler = KeyedHandler<ApiFailure> | PublicHandler<ApiFailure>
 
 /** A contract's endpoint handlers, by group and endpoint name. */
-export type Handlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>>
+export type EndpointHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>>
 
 /**
  * The type of an endpoint's handler. An endpoint that needs a key may have any handler. Other endpoints need a handler
@@ -85,7 +85,7 @@ interface McpRoute {
 export type Route = EndpointRoute | OpenRoute | McpRoute
 
 /** The route for a request, and the query parameters before they are decoded. */
-export type Match = Pick<FindMyWay.FindResult<Route>, "handler" | "searchParams">
+export type RouteMatch = Pick<FindMyWay.FindResult<Route>, "handler" | "searchParams">
 
 /**
  * Lists a route for each of the contract's endpoints, with its handler and its admission rules. Throws if an endpoint
@@ -93,7 +93,7 @@ export type Match = Pick<FindMyWay.FindResult<Route>, "handler" | "searchParams"
  */
 const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
-  handlers: Handlers,
+  handlers: EndpointHandlers,
   getPrice: (path: string) => number,
 ) => {
   const routes: Array<EndpointRoute> = []
@@ -122,20 +122,20 @@ const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
 }
 
 /** Creates a match that responds with a fixed result, without a route in the router. */
-const makeOpenMatch = (result: Effect.Effect<EndpointResult | ErrorResult, ApiFailure>): Match => ({
+const makeOpenMatch = (result: Effect.Effect<EndpointResult | ErrorResult, ApiFailure>): RouteMatch => ({
   handler: { _tag: "Open", respond: () => result },
   searchParams: {},
 })
 
-const mcpMatch: Match = { handler: { _tag: "Mcp" }, searchParams: {} }
+const mcpMatch: RouteMatch = { handler: { _tag: "Mcp" }, searchParams: {} }
 
 /**
  * Builds the function that finds the route for a request. `handlers` contains the handlers of all endpoints of `api`.
  * Called once, at startup.
  */
-export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
+export const makeRouteMatcher = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
-  handlers: Handlers,
+  handlers: EndpointHandlers,
 ) {
   const { getPricePerGigabyte } = yield* PriceLookup
   const directory = yield* EndpointDirectory
@@ -185,7 +185,7 @@ export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGrou
       : makeOpenMatch(Effect.succeed(makeUnknownPathResult(directory, path)))
   }
 
-  return (request: ApiRequest): Match => {
+  return (request: ApiRequest): RouteMatch => {
     const unrouted = isCertainlyRouted(request) ? undefined : matchBeforeRouting(request)
     return unrouted ?? router.find("GET", request.target) ?? matchWithoutRoute(request)
   }

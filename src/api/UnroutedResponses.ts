@@ -13,11 +13,11 @@ import { staticCacheHeaders } from "./StaticPages.ts"
 import { allowedEndpointMethods } from "./Cors.ts"
 import { type ErrorResult, toErrorResult } from "./ErrorResponses.ts"
 import { DocumentationPages } from "./SiteRoutes.ts"
-import { type ProtocolError, protocolErrorMessages, type Rejection } from "./ProtocolErrors.ts"
+import { type ProtocolError, protocolErrorMessages, type ProtocolRejection } from "./ProtocolErrors.ts"
 import {
   decodePath,
+  hasLegacyPathPrefix,
   isDecodableUrl,
-  isLegacyRequestTarget,
   legacyPathPrefix,
   mcpPath,
   parseTarget,
@@ -54,7 +54,7 @@ const maxShownMethod = 100
  * documentation paths.
  */
 const findKnownPath = (directory: Directory, target: string, pages: ReadonlySet<string>) => {
-  if (isLegacyRequestTarget(target)) return `${legacyPathPrefix}*`
+  if (hasLegacyPathPrefix(target)) return `${legacyPathPrefix}*`
   const path = decodePath(target)
   if (pages.has(path) || path === mcpPath) return path
   return Option.getOrUndefined(directory.find(path))?.row.path
@@ -119,7 +119,7 @@ export const respondBeforeRouting = (
   if (method === "OPTIONS") return preflightResponse
   // No known path contains `;` or `#`. The router would treat the text after either character as the query, and would
   // find an endpoint.
-  if (/[;#]/.test(path) && !isLegacyRequestTarget(target)) return makeUnknownPathResult(directory, path)
+  if (/[;#]/.test(path) && !hasLegacyPathPrefix(target)) return makeUnknownPathResult(directory, path)
   const isRouted = path !== mcpPath && (method === "GET" || method === "HEAD")
   return isRouted ? undefined : refuseMethod(directory, method, target, pages)
 }
@@ -133,7 +133,7 @@ export const redirectLegacyPath = (
   { target }: ApiRequest,
   base: string,
 ): PlainResponse | ErrorResult =>
-  isLegacyRequestTarget(target)
+  hasLegacyPathPrefix(target)
     ? makeEmptyResponse(301, {
       location: getBasePath(base) + target.replace(legacyPathPrefix, "/v1/"),
       ...staticCacheHeaders,
@@ -165,8 +165,8 @@ export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Dep
 })
 
 /**
- * Builds the function that describes the error response to a `Rejection`, a request that is refused before it can be
- * routed. The description consists of the status, error code, message and headers.
+ * Builds the function that describes the error response to a `ProtocolRejection`, a request that is refused before it
+ * can be routed. The description consists of the status, error code, message and headers.
  *
  * For a method unknown to Node.js, such as `BREW`, the response is the same as for a method that Node.js knows but the
  * path does not support: 405 with `Allow`, or 404 if there is no such path. All other rejections keep their status.
@@ -183,7 +183,7 @@ export const makeProtocolErrorDescriber = Effect.gen(function* () {
     return links.length === 0 ? headers : { Link: formatLinks(base, links), ...headers }
   }
 
-  return ({ request, status }: Rejection): ProtocolError => {
+  return ({ request, status }: ProtocolRejection): ProtocolError => {
     // The request is undefined if the bytes received contain no plausible request line.
     const target = request === undefined ? undefined : parseTarget(request.method, request.target)?.target
     const headers = target === undefined ? {} : makeDeprecationHeaders(decodePath(target))

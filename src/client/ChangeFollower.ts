@@ -127,7 +127,8 @@ const waitAfter = Effect.fnUntraced(function* <Change, Error>(
 
 /**
  * Returns the change that an event contains, if any. If the event has a new id, which is a cursor, the next connection
- * will continue after it. The failure count is then reset, because the connection is evidently working.
+ * will continue after it. The failure count is then reset, because the connection is evidently working. `following` is
+ * the state that is kept from one connection to the next, and `openedAt` the time at which this one was opened.
  */
 const readEvent = Effect.fnUntraced(function* <Change, Error>(
   following: Following<Change, Error>,
@@ -150,7 +151,8 @@ const readEvent = Effect.fnUntraced(function* <Change, Error>(
 
 /**
  * Opens the event stream and returns the changes received over this connection. When it ends, waits before the next
- * attempt. If it cannot be opened, waits and returns no changes.
+ * attempt. If it cannot be opened, waits and returns no changes. `following` contains what to follow, and the state
+ * that is kept from one connection to the next, such as the number of failures.
  */
 const openStream = <Change, Error>(following: Following<Change, Error>) =>
   Effect.gen(function* () {
@@ -163,7 +165,9 @@ const openStream = <Change, Error>(following: Following<Change, Error>) =>
     }
     following.hasConnected = true
     const { body, metadata: { request_id } } = attempt.success
+    // `readEvent` resets the number of failures once the connection has been open for long enough.
     const openedAt = yield* Clock.currentTimeMillis
+    // The retry policy decides by the error how long to wait, and whether to give up, so the loss is made an error.
     const waitToReconnect = Effect.suspend(() => {
       const attempts = following.failures + 1
       const message = `The connection to ${path}/stream was lost ${attempts} times in a row`
@@ -179,7 +183,8 @@ const openStream = <Change, Error>(following: Following<Change, Error>) =>
 
 /**
  * Requests the next page and returns its changes. After the last available change, waits for `interval` before the next
- * request. If the request fails, waits and returns no changes.
+ * request. If the request fails, waits and returns no changes. `following` contains what to follow, and the state that
+ * is kept from one request to the next: the cursor, and the number of failures.
  */
 const requestPage = <Change, Error>(following: Following<Change, Error>, interval: Duration.Input) =>
   Effect.gen(function* () {

@@ -27,7 +27,11 @@ export const replaceLeaves = (
     : replaced
 }
 
-/** Like `replaceLeaves`, but the result may no longer be marked as an optional field. */
+/**
+ * Returns the schema with each leaf, a schema that does not consist of others, replaced by the result of `replace`. A
+ * schema with an encoding, such as a date that is text in JSON, counts as a leaf. Optional fields of objects may no
+ * longer be marked as such; `replaceLeaves` restores the marks.
+ */
 const replaceLeavesInside = (
   ast: SchemaAST.AST,
   replace: (leaf: SchemaAST.AST) => SchemaAST.AST,
@@ -50,8 +54,9 @@ const openEnum = (ast: SchemaAST.AST) =>
   ast.encoding === undefined && SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal) ? SchemaAST.string : ast
 
 /**
- * Collects the schemas of all endpoints from the contract. In 200 responses, enum values are replaced with any string.
- * If an endpoint declares several errors with the same status, their schemas are combined into one.
+ * Collects the schemas of all endpoints from the contract. In 200 responses, enum values are replaced with any string,
+ * so that the client accepts values that newer versions of the service add. If an endpoint declares several errors with
+ * the same status, their schemas are combined into one.
  */
 const readEndpointSchemas = () => {
   const all: Array<EndpointSchemas> = []

@@ -118,7 +118,12 @@ const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChang
   }
 }
 
-/** Creates the decoder for an endpoint. `eventStream` is the decoder for the endpoint's event stream, if it has one. */
+/**
+ * Creates the decoder for an endpoint from the schemas of its responses. It decodes a response with status 200 with
+ * `success`, and fails with the error in any other response, decoded with the schema that the endpoint declares for the
+ * status (`errors`). A status that it does not declare, such as one of a proxy, yields an unknown error. `eventStream`
+ * is the decoder for the endpoint's event stream, if it has one.
+ */
 const makeEndpointDecoder = (
   { errors, path, success }: EndpointSchemas,
   eventStream: EndpointDecoder | undefined,

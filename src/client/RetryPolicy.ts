@@ -77,6 +77,7 @@ export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: Retry
     delayBeforeRetry: (result: RequestAttemptResult, attempts: number) =>
       Effect.suspend(() => {
         if (isFinal(result)) {
+          // Ten requests that need no retry pay for one retry.
           budget = Math.min(maxRetryBudget, budget + 0.1)
           return giveUp
         }

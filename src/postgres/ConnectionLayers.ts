@@ -63,7 +63,11 @@ export const commandDatabaseClientLayer = (applicationName: string) =>
     return Layer.merge(client, noEmbeddedHome)
   }))
 
-/** Connects the HTTP server, which reads through the pooler if there is one. */
+/**
+ * Connects the HTTP server: to the embedded server if no database is configured, to `DATABASE_URL` if that is all that
+ * is configured, and otherwise to both the pooler (`DATABASE_URL`), through which it reads, and PostgreSQL itself
+ * (`DATABASE_DIRECT_URL`). Fails if a URL points to a pooler in a mode that does not suit its purpose.
+ */
 export const serverDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directFile, directUrl, url, urlFile } = yield* databaseUrls
@@ -80,6 +84,7 @@ export const serverDatabaseClientLayer = (applicationName: string) =>
       directFile,
       applicationName,
     })
+    // Other programs may change the settings of the pooler's connections, so these are checked again and again.
     return Layer.merge(Layer.provideMerge(poolerSettingsGuardLayer, client), noEmbeddedHome)
   }))
 

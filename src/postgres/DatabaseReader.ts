@@ -1,5 +1,6 @@
 /**
- * Reads from PostgreSQL on behalf of the API, within the limits in `ReadPolicies.ts` (§7.2, errors; §8, database load).
+ * Reads from PostgreSQL on behalf of the API, within the limits in `ReadTimeoutsAndRetries.ts` (§7.2, errors; §8,
+ * database load).
  */
 import { Context, Effect, Exit, Layer, References } from "effect"
 import { SqlClient, Statement } from "effect/sql"
@@ -9,7 +10,7 @@ import type { CompiledStatement } from "./CompiledStatement.ts"
 import { ConnectionPool } from "./pool/ConnectionPool.ts"
 import { toSqlConnection } from "./pool/PooledClient.ts"
 import { SharedConnections } from "./pool/SharedConnections.ts"
-import { type DatabaseReadError, makeReadPolicies, retryCounters } from "./ReadPolicies.ts"
+import { type DatabaseReadError, makeReadPolicies, retriedReadCounters } from "./ReadTimeoutsAndRetries.ts"
 import type { RequiredTableVersion, SessionQuery } from "./replicas/Replica.ts"
 import { ReadRouter } from "./replicas/ReadRouter.ts"
 
@@ -39,14 +40,17 @@ export interface ReadOptions {
 }
 
 /** The rows returned by a statement. Each row is an array of values in column order. */
-export type Rows = ReadonlyArray<ReadonlyArray<unknown>>
+export type StatementRows = ReadonlyArray<ReadonlyArray<unknown>>
 
 /** Runs a statement against the source chosen for the current request, and returns its rows. */
 export type StatementReader = (
   statement: CompiledStatement,
-) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
+) => Effect.Effect<StatementRows, DataRefreshing | DatabasePoolTimeout>
 
-/** Registers the metrics of the pool and the shared connections. They are reported together, as one pool. */
+/**
+ * Registers the metrics of the pool and the shared connections, on each of which several statements run at once. They
+ * are reported together, as one pool. `read` returns a metric's current value, and is called for each scrape.
+ */
 const registerPoolMetrics = Effect.fnUntraced(function* (
   pool: ConnectionPool["Service"],
   shared: SharedConnections["Service"],
@@ -84,7 +88,7 @@ const registerPoolMetrics = Effect.fnUntraced(function* (
  * connection pool that the read may use, so that one kind of request cannot take all connections.
  */
 const makeDatabaseReader = Effect.gen(function* () {
-  yield* initializeCounters(...retryCounters)
+  yield* initializeCounters(...retriedReadCounters)
   const sql = yield* SqlClient.SqlClient
   const pool = yield* ConnectionPool
   const shared = yield* SharedConnections
@@ -115,9 +119,9 @@ const makeDatabaseReader = Effect.gen(function* () {
     from: Exclude<ReadSource, PastSource>,
     partition: string,
   ) =>
-    Effect.withFiber<Rows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
+    Effect.withFiber<StatementRows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
       const { isPrepared, isShort = false, parameters, text } = statement
-      let run: SessionQuery<Rows> = (connection) => connection.queryValues(text, parameters, isPrepared)
+      let run: SessionQuery<StatementRows> = (connection) => connection.queryValues(text, parameters, isPrepared)
       const needsClient = fiber.getRef(References.TracerEnabled) ||
         fiber.getRef(Statement.CurrentTransformer) !== undefined
       if (needsClient) {

@@ -209,6 +209,7 @@ export const layer = Layer.effect(
     const directory = yield* EndpointDirectory
     const redirect = Exit.succeed(redirectToStart(yield* BaseUrl))
     const pages = yield* loadPages
+    // The page of corrections is not a file: its route adds the current counts to it.
     const files = [
       ...pages.flatMap((page) => page === correctionsPageWithoutCounts ? [] : [pageFile(page, pages)]),
       ...(yield* loadAssets).map(assetFile),

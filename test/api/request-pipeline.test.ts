@@ -5,7 +5,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { makeHandler, makePublicHandler } from "../../src/query/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../../src/contract/Authentication.ts"
-import type { Handlers } from "../../src/api/Routes.ts"
+import type { EndpointHandlers } from "../../src/api/Routes.ts"
 import { makeObjectEncoder } from "../../src/contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../src/contract/rules/Filters.ts"
 import { gzipHeaders, slowGzipDown } from "../support/BrokenCompression.ts"
@@ -27,10 +27,10 @@ const encode = makeObjectEncoder(Success)
 const needsKey = makeHandler(NoParameters, () => Effect.succeed(encode({ ok: true })))
 const needsNoKey = makePublicHandler(NoParameters, () => Effect.succeed(encode({ ok: true })))
 
-const serve = (handlers: Handlers) => serveApi(Small, Effect.succeed(handlers))
+const serve = (handlers: EndpointHandlers) => serveApi(Small, Effect.succeed(handlers))
 
 /** Starts a service with these handlers. Returns the reason why it does not start. */
-const explainRefusal = (handlers: Handlers) =>
+const explainRefusal = (handlers: EndpointHandlers) =>
   Effect.map(
     Effect.exit(Effect.scoped(Layer.build(serve(handlers)))),
     (started) => Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started",

@@ -5,7 +5,7 @@ import { ConfigProvider, Context, Duration, Effect, Fiber, Layer, Metric, Redact
 import { SqlClient } from "effect/sql"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
-import { retryCounters } from "../../src/postgres/ReadPolicies.ts"
+import { retriedReadCounters } from "../../src/postgres/ReadTimeoutsAndRetries.ts"
 import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
 import { isLockError } from "../../src/postgres/SqlState.ts"
 import * as Service from "../support/Service.ts"
@@ -62,7 +62,7 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   )
 
 const countRetries = Effect.map(
-  Effect.forEach(retryCounters, (counter) => Metric.value(counter)),
+  Effect.forEach(retriedReadCounters, (counter) => Metric.value(counter)),
   (values) => values.reduce((sum, { count }) => sum + Number(count), 0),
 )
 

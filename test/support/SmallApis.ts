@@ -27,7 +27,7 @@ import { CacheMemory } from "../../src/query/lists/CacheMemory.ts"
 import { NodeListener } from "../../src/api/NodeListener.ts"
 import { DocumentationPages, McpEndpoint } from "../../src/api/SiteRoutes.ts"
 import { RequestPipeline } from "../../src/api/RequestPipeline.ts"
-import type { Handlers } from "../../src/api/Routes.ts"
+import type { EndpointHandlers } from "../../src/api/Routes.ts"
 import { EndpointDirectory } from "../../src/api/UnroutedResponses.ts"
 import { DatasetVersions } from "../../src/postgres/versions/DatasetVersions.ts"
 import { RequestMetrics } from "../../src/postgres/metrics/RequestMetrics.ts"
@@ -62,7 +62,7 @@ const makeDirectory = <Groups extends HttpApiGroup.Constraint>(api: HttpApi.Http
 /** Serves the endpoints on a free port, with a separate database and an API key for each tier. */
 export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
   api: HttpApi.HttpApi<string, Groups>,
-  handlers: Effect.Effect<Handlers, E, R>,
+  handlers: Effect.Effect<EndpointHandlers, E, R>,
 ) =>
   listenerLayer.pipe(
     Layer.provide(NodeListener.layer),

@@ -17,9 +17,10 @@ type Account = typeof CurrentAccount.Service
 type Attempt = Effect.Success<ReturnType<BalanceReservation["reserve"]>>
 
 /**
- * The error for an export that costs `cost` microdollars, which is more than the account can spend. `remaining` is what
- * it can spend without the amounts reserved by its other exports, and `reserved` is the sum of these. The message names
- * the limit that is reached: the monthly budget or the prepaid balance.
+ * Creates the error for an export that costs `cost` microdollars, which is more than the account can spend.
+ * `remaining_microdollars` is what it can spend without the amounts reserved by its other exports, and
+ * `reserved_microdollars` is the sum of these. The message names the limit that is reached: the monthly budget or the
+ * prepaid balance.
  */
 const makeExportCostError = (
   { is_limited_by_budget }: Account,

@@ -213,7 +213,11 @@ const makeBalanceLedger = (now: () => number) => {
   }
 }
 
-/** Builds the functions that set and renew reservations in PostgreSQL. */
+/**
+ * Builds the functions that set and renew reservations in PostgreSQL. An export reserves part of the account's balance
+ * before it is sent, so that exports in all processes together never cost more than the account can spend. A
+ * reservation expires if it is not renewed, for example because its process has ended.
+ */
 const makeReservationStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* DatabaseReader

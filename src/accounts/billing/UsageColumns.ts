@@ -1,5 +1,5 @@
 /** Holds recorded requests in memory until they are written to the database (D29, usage). */
-import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
+import { parseRequestIdNumber } from "../../contract/rules/RequestIds.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
 /** Maximum number of requests in one write. */
@@ -68,7 +68,7 @@ export class UsageColumns {
   /** Adds a request. Returns false without adding it if the batch has no room for the request or its id. */
   add(row: UsageRecord) {
     const index = this.length
-    const number = readRequestNumber(row.request_id, row.requested_at)
+    const number = parseRequestIdNumber(row.request_id, row.requested_at)
     const ownId = number === undefined ? packClientId(row.request_id) : ""
     const ownIdStart = this.#getClientIdStart(index)
     if (index === maxBatchRows || ownIdStart + ownId.length > ownIdBytes) return false

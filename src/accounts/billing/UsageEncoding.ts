@@ -161,8 +161,9 @@ const encodeRow = (
 }
 
 /**
- * Splits the indexes of an account's requests in one window into parts that each fit into a row. A part ends when it
- * has `maxPartRequests` requests, or when its ids chosen by clients have more than `maxOwnIdCharacters` characters.
+ * Splits the indexes of an account's requests in one window of five seconds into parts that each fit into a row. A part
+ * ends when it has `maxPartRequests` requests, or when its ids chosen by clients have more than `maxOwnIdCharacters`
+ * characters.
  */
 const splitIntoParts = (columns: UsageColumns, indexes: ReadonlyArray<number>) => {
   const parts: Array<Array<number>> = []

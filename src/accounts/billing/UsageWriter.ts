@@ -209,7 +209,8 @@ interface BatchInsertion {
 /**
  * Returns the statement that writes a batch, unless it has already been written. It does all of this at once: it stores
  * in `usage_writers` that the batch is written, adds the rows to `usage_batches` and to the list of unsettled usage,
- * and deletes the reservations of the exports in the batch.
+ * and deletes the reservations of the exports in the batch. `kinds` are the request kinds that the batch refers to by
+ * id: what many requests have in common, such as the endpoint and the status.
  *
  * The result has one row: whether the batch is written now (`is_written`). It is false if the database has lost a
  * request kind. There is no row if the database has lost this process's row in `usage_writers`.

@@ -96,6 +96,7 @@ export const createApiKey = Effect.fnUntraced(function* (
   const key = yield* generateApiKey
   const digest = yield* hash(key)
   const toTextArray = yield* makeTextArraySql
+  // `expires` is the last day on which the key works, so the key expires when that day ends in New York.
   const [created] = yield* decodeCreated(sql`
     insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
     select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},

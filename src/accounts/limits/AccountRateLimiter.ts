@@ -41,7 +41,7 @@ const countedLocallyTotal = makeCounter(
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
 
 interface RateLimitResult {
-  /** Rate limit headers, by lower-case name. */
+  /** Rate limit headers, keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly refusal: RateLimitExceeded | undefined
 }

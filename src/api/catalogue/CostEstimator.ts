@@ -80,7 +80,8 @@ const encode = makeObjectEncoder(CostEstimates)
 
 /**
  * Handles `GET /estimate`. `path` is the path of the endpoint whose cost is estimated. The request's other parameters
- * are passed on to that endpoint.
+ * are passed on to that endpoint: the request is run (`run`) without being charged or sent, and the size of its
+ * response determines the cost. `/estimate` itself gets a fixed estimate, and a stream without an end cannot have one.
  */
 export const estimateCost = Effect.fnUntraced(function* (path: string, { account, request, run }: AdmittedRequest) {
   const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))

@@ -62,7 +62,10 @@ const documentationPage: CatalogueEndpoint = {
   query: undefined,
 }
 
-/** Lists the endpoints declared in the contract, in its order. */
+/**
+ * Lists the endpoints declared in the contract, in its order. The middleware of an endpoint shows how it is used:
+ * authentication means that it requires a key, so that it has a tier, and billing means that it costs money.
+ */
 const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
   const endpoints: Array<CatalogueEndpoint> = []
   HttpApi.reflect(Api, {

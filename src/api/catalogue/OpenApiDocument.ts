@@ -462,8 +462,9 @@ const nameSharedResponses = (
 }
 
 /**
- * Adds the undeclared responses and all headers to the document. Moves responses shared by several operations to
- * `components`.
+ * Adds the responses that no endpoint declares, such as 405, and the headers of all responses to the document. Moves
+ * responses shared by several operations to `components`, where each has a name, and refers to them by that name. Also
+ * adds the schemas of the undeclared errors.
  */
 const completeResponses = (spec: JsonObject, declarations: Declarations) => {
   const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>
@@ -658,6 +659,7 @@ const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
   const schemas: JsonObject = { ...components["schemas"] }
   /** The schemas to add, by name: the `error` property of each alternative, and the bodies with alternatives. */
   const added = new Map<string, unknown>()
+  /** Replaces the schema of an error body that is one of several by a reference to a new body (`added`). */
   const replaceAlternatives = (object: JsonObject): JsonObject => {
     const names = Array.isArray(object["oneOf"]) ? object["oneOf"].map(nameOfReference) : []
     const errors = names.map((name) => [`${name}Error`, getIn(schemas, name, "properties", "error")] as const)
@@ -665,15 +667,17 @@ const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
     if (!areErrorBodies) return object
     for (const [name, error] of errors) added.set(name, error)
     const bodyName = names.join("Or")
+    // The bodies differ only in their `error` property, which is replaced, so any of them can serve as the model.
     added.set(bodyName, withError(getIn(schemas, names[0] ?? ""), describeAlternatives(errors)))
     return { $ref: `#/components/schemas/${bodyName}` }
   }
+  // The schemas are left out here and added below, so that `documentText` contains only the references from endpoints.
   const replaced = mapObjects({ ...spec, components: { ...components, schemas: {} } }, replaceAlternatives)
-  const text = JSON.stringify(replaced)
+  const documentText = JSON.stringify(replaced)
   const remaining = Object.entries(schemas).flatMap(([name, schema]) => {
     if (!added.has(`${name}Error`)) return [[name, schema]]
     // A body that was replaced everywhere by a body with alternatives is no longer needed.
-    const isUsed = text.includes(`"#/components/schemas/${name}"`)
+    const isUsed = documentText.includes(`"#/components/schemas/${name}"`)
     return isUsed ? [[name, withError(schema, { $ref: `#/components/schemas/${name}Error` })]] : []
   })
   Object.assign(Object(getIn(replaced, "components")), { schemas: Object.fromEntries([...remaining, ...added]) })

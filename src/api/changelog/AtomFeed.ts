@@ -39,7 +39,11 @@ const makeUrn = (name: string) => {
 /** Returns the start of a day, with the fixed offset that all of the API's datetimes have. */
 const toTimestamp = (day: string) => `${day}T00:00:00-05:00`
 
-/** Returns the XML of a feed entry. Its title begins with `Unreleased: ` and `Breaking: ` where these apply. */
+/**
+ * Returns the XML of a feed entry. Its title begins with `Unreleased: ` and `Breaking: ` where these apply. Its
+ * categories are the type of change, the same marks in lower case, and the release. A change that is not released has
+ * no date of publication.
+ */
 const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
   const { breaking, date, id, migration, release, released, text, title, type } = entry
   const marks = [...(released ? [] : ["Unreleased"]), ...(breaking ? ["Breaking"] : [])]
@@ -66,7 +70,10 @@ interface AtomFeedOptions {
   readonly search: string
 }
 
-/** Returns the XML of a feed that contains the given entries. The first one must be the newest. */
+/**
+ * Returns the XML of a feed that contains the given entries. The first one must be the newest. `search` is the feed's
+ * query string, which selects the entries and is part of the feed's id.
+ */
 export const renderAtomFeed = (
   entries: ReadonlyArray<ChangelogEntry>,
   { baseUrl, search }: AtomFeedOptions,

@@ -80,7 +80,12 @@ interface EventColumns {
   readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
-/** Creates a source that selects the events for each row of `period` separately, with the page's order and limit. */
+/**
+ * Creates a source: it converts the rows of a table to events of the timeline. The timeline's statement has defined the
+ * table `period`, which has a row for each symbol and range of dates whose events are requested. The source selects the
+ * events for each of these rows separately, with the page's order and limit, and numbers them (`position`). `types` are
+ * the types of events that the source has.
+ */
 const makeSource = (
   sql: SqlClient.SqlClient,
   types: EventSource["types"],
@@ -180,6 +185,7 @@ const makeNewsSource = (sql: SqlClient.SqlClient): EventSource => {
   const filed_at = sql`filed_at`
   return makeSource(sql, ["filing", "news"], {
     time: created_at,
+    // The time is printed with milliseconds only if they are not zero. All times are stored at -05:00.
     timeFormat: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
       else 'YYYY-MM-DD"T"HH24:MI:SS.MS"-05:00"' end`,
     type: sql`case form_type when 'news' then 'news' else 'filing' end`,

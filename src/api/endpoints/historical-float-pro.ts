@@ -128,6 +128,9 @@ const makeRowPeriodsSql = (sql: SqlClient.SqlClient, isEligible: Statement.Fragm
   sql`row_periods as materialized (
           select jsonb_object_agg(key, periods) as by_key
           from (
+            -- The rule of a period says to which rows it applies, by their CIK: to those with the same CIK as the
+            -- period ('same'), to those where one of the two CIKs is unknown ('unknown', and 'untraded' with a further
+            -- condition), or to others, which only the reader of this table can compare.
             select case
                 when rule = 'same' then symbol || ' ' || cik
                 when rule in ('unknown', 'untraded') and cik is not null then symbol || ' '

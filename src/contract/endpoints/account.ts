@@ -7,7 +7,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup, tiers } from "../rules/EndpointAnnotations.ts"
 import * as Column from "../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing, freeListErrors } from "../rules/Errors.ts"
+import { DatabasePoolTimeout, DataRefreshing, freeEndpointListErrors } from "../rules/Errors.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
 import * as Filter from "../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters, ResultCount } from "../rules/Paging.ts"
@@ -116,7 +116,7 @@ export class AccountApiGroup extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("listKeys", "/account/api-keys", {
     query: ApiKeysQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(ApiKeyRow)),
-    error: freeListErrors,
+    error: freeEndpointListErrors,
   }).annotateMerge(describeEndpoint(
     "API keys",
     "Your account's keys, oldest first. `last_used_at` is updated at most once a minute per key.",
@@ -124,12 +124,12 @@ export class AccountApiGroup extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("listInvoices", "/account/invoices", {
     query: InvoicesQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(InvoiceRow)),
-    error: freeListErrors,
+    error: freeEndpointListErrors,
   }).annotateMerge(describeEndpoint("Invoices", "Closed months of your account, newest first. They never change.")),
   HttpApiEndpoint.get("listInvoiceLines", "/account/invoice-lines", {
     query: InvoiceLinesQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(InvoiceLineRow)),
-    error: freeListErrors,
+    error: freeEndpointListErrors,
   }).annotateMerge(describeEndpoint(
     "Invoice lines",
     "Lines of your invoices: per New York day, endpoint, kind of request and price. Newest month first, then by line.",

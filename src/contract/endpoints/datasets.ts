@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
 import * as Column from "../rows/Columns.ts"
-import { freeListErrors } from "../rules/Errors.ts"
+import { freeEndpointListErrors } from "../rules/Errors.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
 import { makeListEnvelope, PagingParameters } from "../rules/Paging.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
@@ -24,7 +24,7 @@ export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
   HttpApiEndpoint.get("list", "/datasets", {
     query: DatasetsQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(DatasetRow)),
-    error: freeListErrors,
+    error: freeEndpointListErrors,
   }).annotateMerge(describeEndpoint(
     "Datasets",
     "Every dataset, by name, with the endpoints that read it and the time of its last change. `changed_at` is null " +

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
 import * as Column from "../rows/Columns.ts"
-import { freeListErrors } from "../rules/Errors.ts"
+import { freeEndpointListErrors } from "../rules/Errors.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
 import * as Filter from "../rules/Filters.ts"
 import { makeCursorReader } from "../rules/Cursors.ts"
@@ -96,7 +96,7 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("list", "/usage", {
     query: UsageQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(UsageRow)),
-    error: freeListErrors,
+    error: freeEndpointListErrors,
   }).annotateMerge(describeEndpoint(
     "Usage",
     "Every request of your account, newest first, about a second after its response. Requests refused with 429 share " +
@@ -106,7 +106,7 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyUsageQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(DailyUsageRow)),
-    error: freeListErrors,
+    error: freeEndpointListErrors,
   }).annotateMerge(describeEndpoint(
     "Daily usage",
     "Totals per New York day and endpoint, newest first. They are kept longer than single requests.",

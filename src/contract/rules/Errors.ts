@@ -279,8 +279,11 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
 /** The errors of endpoints that resolve symbol histories. */
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
-/** The errors of free lists whose rows have no symbol, including those of exports, which all lists support. */
-export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
+/**
+ * The errors that free list endpoints whose rows have no symbol can return. They include those of exports, because all
+ * lists can be exported.
+ */
+export const freeEndpointListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 
 /** The errors of lists whose rows have a symbol. */
 export const listErrors = [...lineageErrors, TooManyExports] as const

@@ -66,7 +66,7 @@ const hasDigits = (id: string, start: number, end: number, expected: number) => 
  * which is in milliseconds since 1970. Returns undefined for any other id, such as one that the client chose. From the
  * number, the time and the process's suffix, the whole id can be restored, so nothing else has to be stored.
  */
-export const readRequestNumber = (id: string, createdAt: number): number | undefined => {
+export const parseRequestIdNumber = (id: string, createdAt: number): number | undefined => {
   // The format is `tttttttt-tttt-7nnn` plus the suffix, where `t` are digits of the time and `n` those of the number.
   if (id.length !== 36 || !id.endsWith(requestIdSuffix) || id[8] !== "-" || !id.startsWith("-7", 13)) return undefined
   const number = Number.parseInt(id.slice(15, 18), 16)

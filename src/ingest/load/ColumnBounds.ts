@@ -80,7 +80,8 @@ export const makeBoundsCheck = Effect.fnUntraced(function* (dataset: LoadableDat
     reason: `must be from ${least} to ${greatest}`,
     least: toComparable(least),
     greatest: toComparable(greatest),
-    // A column that may contain future days has no latest value.
+    // A column that may contain future days has no latest value. The lower bound shows whether the column contains
+    // instants, whose days begin at -05:00.
     latest: pastColumns.has(name) ? getEndOfDay(tomorrow, least) : Infinity,
   }))
   const check: BoundsCheck = (cells) =>

@@ -6,7 +6,7 @@ import { Data, Effect, FileSystem, type PlatformError, Predicate, Stream } from 
 import { Csv } from "effect/encoding"
 import { createGunzip, createZstdDecompress } from "node:zlib"
 import type { RowCells } from "../../contract/Datasets.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
@@ -129,8 +129,10 @@ const parseTextCell = (text: string, isExport: boolean) => {
 }
 
 /**
- * Converts a CSV record to a row. A list cell that means null is left out, so that it counts as missing. If the record
- * has too few or too many cells, or a list cannot be parsed, the row has a `problem`.
+ * Converts a CSV record to a row, whose cells are keyed by column. A list cell that means null (`nullTexts`) is left
+ * out, so that it counts as missing. In an export for spreadsheets (`isExport`), the apostrophe before text that looks
+ * like a formula is removed. If the record has too few or too many cells, or a list cannot be parsed, the row has a
+ * `problem`.
  */
 const parseCsvRow = (
   { header, isExport, listColumns, nullTexts }: CsvFormat,
@@ -372,6 +374,7 @@ const jsonTokens = /("(?:[^"\\]|\\.)*")\s*(:)?|[{}]/g
 const findRepeatedName = (text: string): string | undefined => {
   /** The names found so far in each object that is still open, from the outermost to the innermost object. */
   const openObjects: Array<Set<string>> = []
+  // A string followed by a colon is a name. Braces within strings are part of the token for the string.
   for (const [token, string, colon] of text.matchAll(jsonTokens)) {
     if (token === "{") openObjects.push(new Set())
     else if (token === "}") openObjects.pop()
@@ -438,6 +441,7 @@ const parseJsonLine = (
     return { line, cells }
   }
   try {
+    // `nameCount` counts a name that occurs twice in an object once, because parsing keeps only its last value.
     const { nameCount, value } = parseJson(text)
     // Finding the repeated name takes longer, so it is done only if there is one.
     if (countNames(text) > nameCount) {
@@ -539,7 +543,10 @@ const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Strea
     return Stream.concat(Stream.mapEffect(bytes, decode), Stream.fromEffect(Effect.suspend(() => decode())))
   })
 
-/** Reads a file as text. The progress display shows how many of its `size` bytes have been read. */
+/**
+ * Reads a file as text. The progress display shows how many of its `size` bytes have been read. A byte order mark is
+ * kept if `keepsMark` is true, because the CSV parser recognizes exports of the service by it.
+ */
 const readText = Effect.fnUntraced(function* (path: string, size: number, keepsMark: boolean) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress

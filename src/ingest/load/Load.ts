@@ -5,7 +5,7 @@
  */
 import { Array, Context, Data, Effect, Ref, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { optInColumns } from "../../contract/rows/Columns.ts"
@@ -54,7 +54,7 @@ export interface LoadTask {
    * Asks whether a replacement may remove more than a tenth of the table's rows. Without this callback, no confirmation
    * is needed. For a file without rows, `allowEmpty` decides instead.
    */
-  readonly confirmRemoval?: (removal: Removal) => Effect.Effect<boolean>
+  readonly confirmRemoval?: (removal: RowRemoval) => Effect.Effect<boolean>
   /** Runs right after the commit, even if the load is interrupted at that moment. */
   readonly onCommit?: Effect.Effect<void>
   /** The file name to record in the audit log. */
@@ -79,7 +79,7 @@ interface FileOrRows extends LoadTask {
 }
 
 /** The number of rows that a replacement would remove from a table. */
-export interface Removal {
+export interface RowRemoval {
   readonly table: string
   readonly removed: number
   /** The number of rows in the table before the replacement. */
@@ -125,7 +125,7 @@ export interface LoadResult extends FileSummary {
   /** The number of rows added, updated and so on in the dataset's table. */
   readonly merged: Staging.MergedRowCounts | Staging.ReplacedRowCounts
   /** For a check: the removal that the load would ask the user to confirm. */
-  readonly unconfirmed?: Removal
+  readonly unconfirmed?: RowRemoval
 }
 
 /** Rows whose symbol is too long to be requested from `/v1/ticker-changes`. */
@@ -164,7 +164,7 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Loadable
 export class EmptyLoadFile extends Data.TaggedError("EmptyLoadFile")<{ readonly message: string }> {}
 
 /** Describes a removal, for example as `12 of the 13 rows`. */
-export const formatRemoval = ({ existing, removed }: Removal) => {
+export const formatRemoval = ({ existing, removed }: RowRemoval) => {
   if (existing === 1) return "the only row"
   const rows = `${existing.toLocaleString("en")} rows`
   return removed === existing ? `all ${rows}` : `${removed.toLocaleString("en")} of the ${rows}`
@@ -177,17 +177,15 @@ export class RemovalRefused extends Data.TaggedError("RemovalRefused")<{ readonl
 const maxUnconfirmedRemoval = 0.1
 
 /** Returns whether a removal must be confirmed. */
-const isLargeRemoval = ({ existing, removed }: Removal) => removed > existing * maxUnconfirmedRemoval
+const isLargeRemoval = ({ existing, removed }: RowRemoval) => removed > existing * maxUnconfirmedRemoval
 
 /** Fails if the removal must be confirmed and `confirmRemoval` returns false. */
-const requireConfirmation = Effect.fnUntraced(function* (removal: Removal, { confirmRemoval, file }: LoadTask) {
+const requireConfirmation = Effect.fnUntraced(function* (removal: RowRemoval, { confirmRemoval, file }: LoadTask) {
   if (confirmRemoval === undefined || !isLargeRemoval(removal) || (yield* confirmRemoval(removal))) return
   return yield* new RemovalRefused({
     message:
-      `${file} was refused and ${removal.table} is unchanged: it would remove ${
-        formatRemoval(removal)
-      }. If that is intended, add --yes. To only add and ` +
-      "update rows, add --append.",
+      `${file} was refused and ${removal.table} is unchanged: it would remove ${formatRemoval(removal)}. If that is ` +
+      "intended, add --yes. To only add and update rows, add --append.",
   })
 })
 
@@ -327,10 +325,12 @@ const spellRows = Effect.fnUntraced(function* (
  * Stores the spellings of the file's new symbols, so that other programs use them. If another program has stored a
  * different spelling since the file was read, the staged rows are changed to that spelling.
  */
-const keepSpellings = Effect.fnUntraced(function* ({ columns, source }: Staging.StagedRows, { keep }: FileSpellings) {
-  const respelled = yield* keep
-  for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
-})
+const storeStagedSpellings = Effect.fnUntraced(
+  function* ({ columns, source }: Staging.StagedRows, { keep }: FileSpellings) {
+    const respelled = yield* keep
+    for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
+  },
+)
 
 /** A file whose rows `fillTable` has written to the staging table. */
 interface StagedFile {
@@ -409,12 +409,14 @@ const fillTable = Effect.fnUntraced(
       counts: { rows: 0, dropped: 0, superseded: 0, kept: 0 },
       unreachable: { examples: [], count: 0 },
     }
+    // `insertBatch` adds the errors and counts of each batch to these.
     const { badRows, counts, unreachable } = found
     const spellings = yield* makeFileSpellings()
     const insertBatch = yield* makeBatchInserter(target, columns, dataset, spellings, found, insertedRows)
     const { batches, validator } = task.validated === undefined
       ? yield* readBatches(dataset, columns, task)
       : splitIntoBatches(task.validated)
+    // After the first bad row, only further bad rows are of interest, up to the number that the error lists.
     yield* batches.pipe(
       Stream.takeWhile(() => badRows.length <= maxReportedBadRows),
       Stream.runForEach(insertBatch),
@@ -539,15 +541,17 @@ const mergeFile = Effect.fnUntraced(
     const { hidden, omitted, spellings } = stagedFile
     const merge = Effect.gen(function* () {
       // If another program has stored other spellings in the meantime, the staged rows must have them before the merge.
-      yield* keepSpellings(staged, spellings)
+      yield* storeStagedSpellings(staged, spellings)
       if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
       const removed = yield* removeReplacedRows(staged, stagedFile, task)
       if (removed > confirmedRemovals) yield* refuseUnconfirmedRemoval(staged, removed, task)
       const counts = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
       const merged = task.append ? counts : { ...counts, removed }
       const changes = counts.added + counts.updated + removed
+      // Even statements that change no rows change the dataset's version. The error rolls them back.
       return changes > 0 ? { merged, changes } : yield* new MergeUnneeded({ merged })
     })
+    // Only the merge completes the rows of a file that omits columns, so they are checked after it.
     const isIncomplete = task.append && task.keepOmitted === true
     return yield* (isIncomplete
       ? Staging.explainMergeCheckViolations(merge, staged, omitted, maxReportedBadRows + 1)
@@ -607,6 +611,8 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
     // The error rolls back the transaction, which has staged and possibly merged the rows.
     if (task.check === true) return yield* new CheckPassed({ result })
     if (task.auditedFile !== undefined) yield* describeDatasetChange({ file: task.auditedFile })
+    // The first `yield*` gets the effect that the process has set to run at the end of each load, and the second one
+    // runs it.
     yield* yield* BeforeLoadCommit
     return result
   }).pipe(
@@ -655,6 +661,7 @@ export const removeFileRows = Effect.fnUntraced(function* (
     const counts = yield* Staging.deleteStagedRows(staged, hidden, options)
     const kept = yield* Staging.countRows(target)
     yield* Staging.dropStagingTable(staged)
+    // Gets the effect that the process has set to run at the end of each load, and runs it.
     yield* yield* BeforeLoadCommit
     return { table, ...counts, kept }
   }).pipe(sql.withTransaction)
@@ -666,8 +673,8 @@ export const removeFileRows = Effect.fnUntraced(function* (
  */
 export interface ComputedRows {
   /**
-   * The query's columns: SQL expressions, keyed by the name of the dataset's column. In all other columns, existing
-   * rows keep their values, and new rows get the default.
+   * The query's columns: SQL expressions, keyed by dataset column name. In all other columns, existing rows keep their
+   * values, and new rows get the default.
    */
   readonly columns: Readonly<Record<string, string>>
   /** The rest of the query, starting with `from`. It must return at most one row per key. */

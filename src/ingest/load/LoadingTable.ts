@@ -28,7 +28,8 @@ export interface LoadableColumn {
 export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   // `plain` contains the column's type or, if that is a domain (`typtype` is `d`), the domain's base type. The
-  // condition excludes columns that PostgreSQL fills itself: generated columns, and `generated always as identity`.
+  // condition excludes columns that PostgreSQL fills itself (generated columns, and `generated always as identity`),
+  // and `recorded_in`, in which the history stores the transaction that wrote the row.
   return yield* sql<LoadableColumn>`
     select attname as name, type, type like '%[]' as is_list, not attnotnull as is_nullable,
       atttypid = 'public.ticker'::regtype as is_symbol, pg_get_expr(adbin, adrelid) as default_value
@@ -65,7 +66,7 @@ export const readUnloadableColumns = Effect.fnUntraced(function* (table: string)
 export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   // `indkey` lists only the columns that are indexed directly. A column used in an index expression is found through
-  // `pg_depend`, because the index depends on it.
+  // `pg_depend`, because the index depends on it. The last condition leaves out trigram indexes of both kinds.
   const rows = yield* sql<{ readonly name: string }>`
     select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and (
       attnum = any (indkey::int2[]) or indexprs is not null and exists (
@@ -512,7 +513,7 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
  */
 export interface StagedRowMergeOptions {
   /**
-   * Columns that are missing in the file because API responses contain them only on request or never. An existing row
+   * Columns that are missing in the file because API responses include them only on request, if at all. An existing row
    * that differs only in these columns is left unchanged, so that an export can be loaded again.
    */
   readonly hidden: ReadonlyArray<string>
@@ -547,12 +548,17 @@ interface MergeConditions {
   readonly updatedColumns: ReadonlyArray<LoadableColumn>
 }
 
-/** Returns the conditions of a merge. `load --check` and undo use the same conditions to count rows. */
+/**
+ * Returns the conditions of a merge of a file (`incoming`) into a table (`existing`), as SQL: which rows have the same
+ * key (`isMatch`), which existing rows the merge changes (`isChanged`), and which ones it keeps although the file has
+ * other values (`isKept`). `load --check` and undo use the same conditions to count rows.
+ */
 const makeMergeConditions = (
   { columns, dataset }: StagedRows,
   { hidden, isAppend, omitted }: StagedRowMergeOptions,
 ): MergeConditions => {
   const updatedColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
+  // An appended provisional row, such as a ticker change with an estimated date, does not replace a final one.
   const isKept = isAppend
     ? `(${makeProvisionalCondition("incoming", dataset)} and not ${makeProvisionalCondition("existing", dataset)})`
     : "false"
@@ -677,7 +683,8 @@ const withoutRepeatedScans = Effect.fnUntraced(function* <A, E, R>(target: strin
 const insertNewRows = Effect.fnUntraced(
   function* ({ columns, source, target }: StagedRows, { isMatch }: MergeConditions) {
     const sql = yield* SqlClient.SqlClient
-    // `on conflict` skips a key that another program has added since this statement started.
+    // `on conflict` skips a key that another program has added since this statement started. If PostgreSQL believes the
+    // table to be empty, it would plan to scan it for each row of the file.
     const [counts] = yield* withoutRepeatedScans(
       target,
       sql.unsafe<{ readonly added: number; readonly total: number }>(`with added as (
@@ -742,6 +749,8 @@ export const mergeStagedRows = Effect.fnUntraced(
       // replacement, because it has locked the table.
       const unmergedKey = options.isAppend ? yield* findUnmergedKey(staged, conditions) : undefined
       if (unmergedKey === undefined) {
+        // The rows of the file that are in the table neither as they are nor as an update: an existing final row was
+        // kept instead of the file's provisional one.
         const kept = options.isAppend && dataset.provisional !== undefined
           ? yield* countRows(`${source} as incoming
               where not exists (select from ${target} as existing where ${isMatch} and not ${isKept})`)
@@ -779,8 +788,10 @@ export const explainMergeCheckViolations = <A, E, R>(
 }
 
 /**
- * Counts the changes that a replacement would make: the rows that it would add, update, leave unchanged and remove.
- * Takes no locks, so other programs may change the table before the replacement runs.
+ * Counts the changes that a replacement would make: the rows that it would add, update, leave unchanged and remove. If
+ * several rows of the table have the same key, the replacement removes all but the first (`isRepeated`). It keeps no
+ * row that differs from the file (`kept`), which only an append does. Takes no locks, so other programs may change the
+ * table before the replacement runs.
  */
 export const countReplacement = Effect.fnUntraced(
   function* (staged: StagedRows, hidden: ReadonlyArray<string>) {
@@ -910,7 +921,8 @@ export interface StagedRowRemovalOptions {
 /**
  * Removes the rows of a file, which have been staged, from the dataset's table: deletes the rows of `target` that are
  * still the same as in the file, apart from the columns in `hidden`. Rows with the same key but other values are
- * counted as `changed`. They are deleted only if `includesChanged` is true, and then count as `removed`.
+ * counted as `changed`. They are deleted only if `includesChanged` is true, and then count as `removed`. `condition` is
+ * an SQL condition that restricts which rows of the table (`existing`) are considered at all.
  */
 export const deleteStagedRows = Effect.fnUntraced(
   function* (

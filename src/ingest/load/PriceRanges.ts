@@ -27,6 +27,7 @@ const toPrice = (cell: RowCells[string] | undefined) => typeof cell === "string"
  * only some prices in a file were adjusted for a split. Prices that are null or missing are not compared.
  */
 export const findPriceOutsideRange = (row: RowCells) => {
+  // `toPrice` returns NaN for a price that is null or missing, so that the comparisons below are false.
   for (const { high, low, others } of priceRanges) {
     for (const other of [low, ...others]) {
       if (toPrice(row[high]) < toPrice(row[other])) {

@@ -170,9 +170,9 @@ const makeUnknownTextCounter = () => {
 }
 
 /**
- * Keeps track of two kinds of columns as the header or the rows of a file are read: those that the file has but that
- * are ignored (`ignoredColumns`, and columns that exist only in responses), and the hidden columns, which responses
- * contain only on request or never, as far as the file has them.
+ * Records, as the header or the rows of a file are read, which ignored columns the file has, and which hidden columns
+ * it lacks. Ignored are `ignoredColumns` and the columns that exist only in responses. Hidden are the columns that
+ * responses contain only on request, if at all: a file exported by the service lacks them.
  */
 const makeColumnNotes = (dataset: LoadableDataset, ignoredColumns: ReadonlyArray<string>) => {
   const ignorable = new Set([...ignoredColumns, ...findComputedColumns(dataset)])
@@ -396,7 +396,7 @@ export const makeRowValidator = (
     /** Returns the texts that may stand for unknown values. Available after the last row. */
     getUnknownTexts: unknownTextCounter.list,
     /**
-     * Returns the columns that responses contain only on request or never, and that no row has. Available after the
+     * Returns the columns that responses include only on request, if at all, and that no row has. Available after the
      * last row.
      */
     getUnseenHiddenColumns: notes.getUnseenHiddenColumns,
@@ -439,6 +439,7 @@ export const makeInvalidRowsError = (
   key: ReadonlyArray<string> = [],
 ) => {
   const errors = badRows.toSorted(([a], [b]) => (a?.line ?? 0) - (b?.line ?? 0)).slice(0, maxReportedBadRows).flat()
+  // A column that the dataset does not have is listed once, although each row of an NDJSON file has it.
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map(formatError)
   const more = badRows.length > maxReportedBadRows ? `\n${moreBadRows}` : ""
   // An export by the service lacks the columns that its endpoint does not return.

@@ -125,7 +125,8 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
         `The moment ${moment} is too early: the history begins at ${earliest}. Use a backup or the original files.`,
     })
   }
-  // With `running: undefined`, the statement itself finds the transactions that were running at that time.
+  // With `running: undefined`, the statement itself finds the transactions that were running at that time. The moment
+  // is not popular, meaning requested often, so no statement is prepared for it.
   return { timestamp: moment, bound, month, running: undefined, isPopular: false }
 })
 
@@ -257,9 +258,11 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
     yield* Staging.acquireTableLoadLocks([table])
     const undo = yield* stageUndo(dataset, moment)
     const { preview } = undo
+    // The error rolls back the transaction, which has only staged the rows.
     if (countChanges(preview) === 0 || !(yield* confirm(preview))) return yield* new UndoDeclined({ preview })
     Object.assign(progress, { label: `${table}: replacing rows` })
     yield* replaceRows(undo)
+    // Gets the effect that the process has set to run at the end of each load, and runs it.
     yield* yield* BeforeLoadCommit
     yield* sql.afterCommit(onCommit)
     return { preview, isChanged: true }

@@ -10,7 +10,7 @@ import {
 } from "../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../load/RowValidation.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import {
   type Bar,
@@ -103,7 +103,7 @@ const readCsvRows = (path: string) => {
       // The last line may continue in the next chunk.
       pending = `${lines.pop() ?? ""}${rest}`
       const rows = toRows(lines)
-      // Then even this one line is as long as a whole batch.
+      // If what remains, which is a single line, is still as long as a batch, the file has no usable lines.
       return pending.length >= batchLength
         ? Effect.fail(new UnreadableLoadFile({ message: `${path}, line ${line + 1}: the line is too long.` }))
         : Effect.succeed(rows)
@@ -151,7 +151,11 @@ interface BarHeader {
   readonly hasAmbiguousMidnight: boolean
 }
 
-/** Determines the file's format from its header row, and records the columns that are not used. */
+/**
+ * Determines the file's format from its header row. Returns the parser of its rows, which accepts only prices within
+ * `bounds`, the number of columns, and whether bars at midnight are ambiguous. Records in `skipped` which columns are
+ * not used. Fails if the header is that of no known format.
+ */
 const parseHeader = (
   path: string,
   { cells, line }: BarRow,

@@ -295,8 +295,9 @@ const describeFormats = () =>
   ).join("\n")
 
 /**
- * Determines the format of a file from its column names: the first format whose signature they contain. Fails with the
- * problems in the header: no known format, missing columns, or repeated names.
+ * Determines the format of a file of bars from its column names (`names`, the file's header): the first format whose
+ * signature, the columns that tell it from the others, they contain. Fails with the problems in the header: no known
+ * format, missing columns, or repeated names. Several columns may have no name (""), because they are not read.
  */
 export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFormat, ReadonlyArray<CellProblem>> => {
   const format = formats.find(({ signature }) => signature.every((column) => names.includes(column)))

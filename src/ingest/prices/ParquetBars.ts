@@ -78,12 +78,18 @@ type FormatCell = (value: unknown) => string
 const formatDollars = (text: string) => /^\d+$/.test(text) ? `${text}.0` : text
 
 /**
- * Returns a function that formats the values of a column in their physical form (see `toPhysical`). If the column
- * cannot be read, returns the reason instead.
+ * Returns a function that turns the stored values of a Parquet column into the text that a CSV file of the same format
+ * would contain. If the column cannot be read, returns the reason instead. Times become nanoseconds since 1970, which
+ * CSV files contain.
+ *
+ * The function receives the values as the file stores them: a decimal as its unscaled integer, and a time as a number
+ * of milliseconds, microseconds or nanoseconds (`toPhysical`).
  */
 const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
   const { converted_type: converted, logical_type: logical, name, scale = 0, type } = element
+  // In a Parquet schema, only a group of columns has no type of its own.
   if (type === undefined) return "has nested values; write it as text or numbers"
+  // A price without a decimal point would be read as billionths of a dollar.
   const formatNumber = isPriceColumn(name) ? formatDollars : String
   if (logical?.type === "DECIMAL" || converted === "DECIMAL") {
     return (value) => formatNumber(formatDecimal(toBigInt(value), scale))
@@ -94,6 +100,7 @@ const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
       ? (value) => String(toBigInt(value) * factor)
       : "has times without a zone; write them as UTC"
   }
+  // These older annotations have no time zone flag: such times are always in UTC.
   if (converted === "TIMESTAMP_MILLIS") return (value) => String(toBigInt(value) * nanosecondsPerUnit.MILLIS)
   if (converted === "TIMESTAMP_MICROS") return (value) => String(toBigInt(value) * nanosecondsPerUnit.MICROS)
   if (logical?.type === "DATE" || converted === "DATE") {

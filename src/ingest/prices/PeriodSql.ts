@@ -137,7 +137,7 @@ export const storeBars = Effect.fnUntraced(
  * Stores the spellings of the file's new symbols, so that other programs use them. If another program has stored a
  * different spelling in the meantime, changes the bars to that spelling.
  */
-export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
+export const storeBarSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
   yield* respellColumn("bars", "ticker", yield* keep)
 })
 
@@ -371,8 +371,9 @@ export interface ConflictingCloses {
 export const findConflictingCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<ConflictingCloses>(`
-    -- The last condition repeats the condition on "others" with columns of bar_days, to exclude most days before the
-    -- bars of "others" are read.
+    -- "closed_early" is true if the file's symbols use the close of 13:00 on the day. "others" are the symbols whose
+    -- stored bars use the other time. The last condition repeats the condition on "others" with columns of bar_days, to
+    -- exclude most days before the bars of "others" are read.
     select day::text as date, closed_early, others.symbols
     from bar_days cross join lateral (
       select not is_half_day and ${isEarlyEnd("known_last_minute")} and not ${isEarlyEnd("last_minute")} as goes_on
@@ -452,7 +453,7 @@ export const yearDays = 365
  */
 export const maxDaysWithoutBar = 10
 
-/** An SQL query for the days of which the file has every session. */
+/** An SQL query for the days in the file that are complete: the stored bars of the day reach the close. */
 const completeDays = `select date from (select distinct date from new_periods) as in_file
   where ${makeCompleteDayCondition("in_file.date")}`
 
@@ -461,10 +462,12 @@ const completeDays = `select date from (select distinct date from new_periods) a
  * minute bars. Example: if the file has only regular hours of a session, its premarket totals are removed.
  *
  * Creates these tables. A session is one symbol on one day.
- * - `complete_before`: the complete days of the file, as far as they were complete before the merge.
+ * - `complete_before`: the days in the file that count as complete, as of before the merge.
  * - `removed`: the parts of a session that had minute bars before but have none in the file.
  * - `changed`: the sessions whose totals have changed, and all sessions of days that the file completes.
- * - `touched`: the sessions to compute. These are all sessions in `changed`, and all other sessions in the file.
+ * - `priced`: all sessions in `changed`, and all other sessions in the file. Their closes are stored.
+ * - `touched`: the sessions to compute. At first, they are those in `priced`; later steps add the ones that depend on
+ *   them.
  */
 export const mergePeriods = runStatements(
   // This query reads `price_periods` as it is before the merge.

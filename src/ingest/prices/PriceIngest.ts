@@ -1,7 +1,7 @@
 /** Ingests price bar files, each in one transaction (decision 0127). */
 import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import type { IncompleteSymbol } from "../load/MarketCaps.ts"
@@ -18,19 +18,19 @@ import {
   findContradictedDays,
   findShortenedDays,
   hasEndTimestamps,
-  keepSpellings,
   mergePeriods,
   minReportedSymbols,
   removeMidnightBars,
   type ShortenedDay,
   storeBars,
+  storeBarSpellings,
   sumBars,
 } from "./PeriodSql.ts"
 import {
-  addSessionsOfChangedCloses,
   computedRows,
   computeVolumes,
   findPreviousCloses,
+  markSessionsWithChangedCloses,
   type PriceDataset,
   priceDatasets,
 } from "./PriceRows.ts"
@@ -107,7 +107,12 @@ const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbo
   })
 
 /**
- * Returns a warning about a day on which the bars contradict the early closes known in advance, and what was assumed.
+ * Returns a warning about a day on which the bars contradict the early closes known in advance, and what was assumed:
+ *
+ * - `is_half_day`: an early close was scheduled. The cases below are those without one.
+ * - `is_known`: bars ingested before have shown an early close.
+ * - `ends_early`: the file's bars end at 13:00.
+ * - `closed_early`: the close is taken at 13:00, because enough symbols show that trading nearly stopped then.
  */
 const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: ContradictedDay) => {
   if (is_half_day) {
@@ -197,7 +202,7 @@ const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions)
   yield* mergePeriods
   yield* addCorrectedSessions
   yield* addSessionsOfDisprovedSplits
-  if (datasets.includes("daily_prices")) yield* addSessionsOfChangedCloses
+  if (datasets.includes("daily_prices")) yield* markSessionsWithChangedCloses
   yield* findSecurities
   yield* addDependentSessions
   return corrected
@@ -239,7 +244,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const stored = file === undefined ? 0 : yield* storeFileBars(file, spellings, skipped)
   // Filling `screener` also updates the market capitalizations in `float_outstanding`.
   yield* acquireTableLoadLocks([...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])])
-  yield* keepSpellings(spellings)
+  yield* storeBarSpellings(spellings)
 
   yield* startStep(`${label}: summing`)
   // If the file contains minute bars, its bars at midnight are minute bars outside of the sessions.

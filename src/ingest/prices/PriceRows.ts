@@ -303,11 +303,11 @@ const dailyPrices: ComputedRows = {
 }
 
 /**
- * Adds sessions of `touched` to `changed` if this ingest will change their close in `daily_prices`, so that later
+ * Adds the sessions in `touched` to `changed` if this ingest will change their close in `daily_prices`, so that later
  * sessions, which depend on the close, are computed again. The bars of such a session may be unchanged, if the close in
  * `daily_prices` came from another source.
  */
-export const addSessionsOfChangedCloses = runStatements(
+export const markSessionsWithChangedCloses = runStatements(
   `insert into changed select ticker, date ${dailyPrices.from} where not exists (
     select from daily_prices as known
     where known.ticker = closes.ticker and known.date = closes.date and known.close = closes.close
@@ -327,7 +327,12 @@ interface ExtendedHours {
   readonly isDecided: string
 }
 
-/** Computes a row for each session that has minute bars in this part of the day and a close to compare them with. */
+/**
+ * Computes the rows of `premarket_stats` or `afterhours_stats`: one for each session that has minute bars in this part
+ * of the day (`period`) and a close to compare them with. `reference` is SQL for that close, and `rest` adds the joins
+ * and the condition that it needs. If the session satisfies the condition `isDecided` and has no such row, an existing
+ * row is removed.
+ */
 const makeExtendedHours = ({ isDecided, period, reference, rest }: ExtendedHours): ComputedRows => ({
   columns: {
     ticker: "sessions.ticker",

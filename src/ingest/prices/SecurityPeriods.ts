@@ -163,10 +163,13 @@ export const findPeriodsBefore = Effect.flatMap(todayInChicago, (today) =>
   ))
 
 /**
- * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed`, `revalued` and `stale`,
- * and for all symbols that ticker changes connect with them. If bars show that a ticker change is recorded for the
- * wrong day, the periods in `symbol_periods` follow the bars. If this file's bars move such a change, adds the sessions
- * around it to `touched`.
+ * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed`, `revalued` and `stale`, and
+ * for all symbols that ticker changes connect with them. A row of `symbol_periods` is a period in which a security used a
+ * symbol.
+ *
+ * If bars show that a ticker change is recorded for the wrong day, the period starts on another day (`starts`) than
+ * recorded (`recorded`). If this file's bars have moved the start, which `periods_before` contains as it was before the
+ * file, adds the sessions around it to `touched`.
  */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
   const symbols = `array(
@@ -205,7 +208,12 @@ export interface MisdatedChange {
   readonly first_new: string
 }
 
-/** Finds misdated ticker changes for which this ingest computes a session within 30 days of the recorded date. */
+/**
+ * Finds ticker changes that are recorded for the wrong day: the bars show that the security has used the new symbol
+ * from another day on. Only returns changes with a session within 30 days of the recorded day that this ingest computes
+ * (`touched`), so that later ingests do not repeat the warning. `former` and `next` are the periods before and after
+ * the change.
+ */
 export const findMisdatedTickerChanges = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql<MisdatedChange>`
     select former.ticker as old_ticker, next.ticker as new_ticker, next.recorded::text, (

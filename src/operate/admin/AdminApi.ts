@@ -307,10 +307,10 @@ export class AdminKeysApiGroup extends HttpApiGroup.make("keys").add(
 ) {}
 
 /** The path parameters for explaining a request. */
-export const explainParameters = { request_id: RequestId }
+export const explainRequestPathParameters = { request_id: RequestId }
 
 /** The query parameters for explaining a request. */
-export const explainQuery = {
+export const explainRequestQueryParameters = {
   account: Schema.optionalKey(Schema.String),
   from: Schema.optionalKey(CalendarDate),
   to: Schema.optionalKey(CalendarDate),
@@ -330,8 +330,8 @@ export class AdminUsageApiGroup extends HttpApiGroup.make("usage").add(
     describe("Usage of all accounts between two days (New York, inclusive), by account, day or endpoint", "read"),
   ),
   HttpApiEndpoint.get("explain", "/usage/:request_id", {
-    params: explainParameters,
-    query: explainQuery,
+    params: explainRequestPathParameters,
+    query: explainRequestQueryParameters,
     success: Schema.Struct({
       ...envelopeOf(ExplainedRequest),
       searched_back_to: Schema.NullOr(Schema.String).annotate({
@@ -386,7 +386,7 @@ export class AdminLoadsApiGroup extends HttpApiGroup.make("loads").add(
 ) {}
 
 /** The query parameters for reading the audit log. The console decodes its own query string with this schema too. */
-export const auditQuery = {
+export const auditQueryParameters = {
   ...paging,
   before: Schema.optionalKey(IntegerText),
   since: Schema.optionalKey(AuditTime),
@@ -400,7 +400,7 @@ export const auditQuery = {
 /** Endpoints for operating the service: audit log, datasets, ingest runs, and jobs. */
 export class AdminOperationsApiGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("audit", "/audit", {
-    query: auditQuery,
+    query: auditQueryParameters,
     success: pageOf(AuditRow).pipe(Schema.fieldsAssign({
       previous: Schema.NullOr(Schema.Int).annotate({
         description: "The value of `before` for the changes before these. Null if there are none, or with `after`.",
@@ -482,7 +482,7 @@ export class AdminWebhooksApiGroup extends HttpApiGroup.make("webhooks").add(
 ) {}
 
 /** The query parameters for listing undelivered emails. */
-export const undeliveredQuery = {
+export const undeliveredEmailsQueryParameters = {
   after: Schema.optionalKey(Schema.String.check(Schema.isUUID())).annotate({ description: "`next` of a page." }),
   limit: paging.limit,
 }
@@ -520,7 +520,7 @@ export class AdminAnnouncementsApiGroup extends HttpApiGroup.make("announcements
     error: ValidationError,
   }).annotateMerge(describe("Queue emails about changelog entries; nobody gets an entry twice", "admin")),
   HttpApiEndpoint.get("undelivered", "/announcements/undelivered", {
-    query: undeliveredQuery,
+    query: undeliveredEmailsQueryParameters,
     success: Schema.Struct({
       ...envelopeOf(UndeliveredEmail),
       next: Schema.NullOr(Schema.String),

@@ -5,7 +5,7 @@
 import { Duration, Effect, Layer, Option, Predicate, type Schema, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { eraseAccount, readErasureState, readErasureVersion } from "../../accounts/AccountErasure.ts"
+import { eraseAccount, readErasurePreviewVersion, readErasureState } from "../../accounts/AccountErasure.ts"
 import packageJson from "../../../package.json" with { type: "json" }
 import * as Accounts from "../../accounts/Accounts.ts"
 import { setBudget } from "../../accounts/billing/Budgets.ts"
@@ -36,7 +36,7 @@ import { withDatabaseErrors } from "./AdminRequests.ts"
 import * as Tokens from "./AdminTokens.ts"
 import { explainRequests } from "./RequestExplanation.ts"
 import { readSlowStatements, readTraffic } from "./Traffic.ts"
-import { AdminApi, type auditQuery, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
+import { AdminApi, type auditQueryParameters, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
 
 interface DomainError {
   readonly message: string
@@ -223,7 +223,7 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
  */
 const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = false) {
   const { body: { account_id, erased_at }, headers } = withAccountEtag(yield* Accounts.findAccount(name, isLocked))
-  return computeEtagOf([headers.etag, erased_at, yield* readErasureVersion(account_id)])
+  return computeEtagOf([headers.etag, erased_at, yield* readErasurePreviewVersion(account_id)])
 })
 
 /**
@@ -333,7 +333,7 @@ const trafficHandlers = HttpApiBuilder.group(AdminApi, "traffic", (handlers) =>
  * only a start time, the page begins with the oldest matching change, and `next` leads to newer ones. Otherwise, the
  * page ends with the newest matching change before `before`, and `previous` leads to older ones.
  */
-const readAuditPage = ({ after, before, limit, ...filter }: Schema.Struct.Type<typeof auditQuery>) => {
+const readAuditPage = ({ after, before, limit, ...filter }: Schema.Struct.Type<typeof auditQueryParameters>) => {
   const isForwards = before === undefined && (after !== undefined || filter.since !== undefined)
   const range = isForwards ? { after: after ?? 0 } : { before }
   return Effect.map(

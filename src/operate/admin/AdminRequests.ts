@@ -319,10 +319,15 @@ const requireScope = Effect.fnUntraced(function* (
   })
 })
 
-/** The middleware that authenticates admin API requests. */
+/**
+ * The middleware that authenticates admin API requests: it finds the admin that the token in `Authorization` belongs
+ * to, and refuses the request if the admin's scope is not sufficient for the endpoint. Handlers get the admin as
+ * `CurrentAdmin`.
+ */
 export const adminAccessLayer = Layer.effect(
   AdminAccess,
   Effect.gen(function* () {
+    // The type of the middleware does not allow it to require services, so it brings them along.
     const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest>()
     return AdminAccess.of({
       token: Effect.fnUntraced(function* (httpEffect, { credential, endpoint }) {

@@ -117,6 +117,7 @@ const withSnapshot = <A, E, R>(
       const sql = yield* SqlClient.SqlClient
       const before = yield* readPosition
       return yield* sql.withTransaction(Effect.gen(function* () {
+        // `is_quiet`: no other transaction had uncommitted writes when the snapshot was taken.
         const { is_quiet, ...snapshot } = yield* exportSnapshot
         // If the position has not moved, nothing was committed between reading it and taking the snapshot.
         const isExact = is_quiet && snapshot.position !== null && snapshot.position === before
@@ -239,6 +240,7 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
   const removeAll = yield* Effect.catchTag(prepareFolder(folder), "PlatformError", (error) => toFolderError(error))
   const manifest = yield* Effect.gen(function* () {
     const manifestWithoutFiles = yield* backUpSnapshot(task, now)
+    // Lists the files only after the dump has written them.
     const complete = Effect.gen(function* () {
       const manifest: Manifest = { ...manifestWithoutFiles, files: digestsOnly ? [] : yield* listDumpFiles(folder) }
       yield* writeManifest(folder, manifest)

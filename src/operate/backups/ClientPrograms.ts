@@ -43,12 +43,14 @@ const run = Effect.fnUntraced(
       Option.match(folder, { onNone: () => program, onSome: (path) => `${path}/${program}` }),
       args,
       {
+        // The locale C makes the program print English messages, which are parsed.
         env: { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC", ...variables },
         extendEnv: false,
         stdin: "ignore",
         forceKillAfter: stopTimeout,
       },
     )
+    // `all` contains both the standard output and the errors of the program.
     const output = yield* handle.all.pipe(
       Stream.decodeText,
       Stream.runFold(() => "", (text, more) => `${text}${more}`.slice(-maxOutput)),
@@ -85,7 +87,7 @@ export const requireClientProgram = Effect.fnUntraced(function* (program: Client
  * The database and the user that a program connects with. The server is the one that the command itself is connected
  * to.
  */
-export interface ProgramTarget {
+export interface ClientProgramTarget {
   readonly database: string
   readonly user: string
 }
@@ -94,7 +96,7 @@ export interface ProgramTarget {
  * Returns the libpq environment variables with which a client program connects as this command does: to the same
  * server, with the same password and TLS settings, but to the target's database and as its user.
  */
-const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }: ProgramTarget) {
+const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }: ClientProgramTarget) {
   const { config: { password, url } } = yield* DirectConnectionConfig
   if (url === undefined) return yield* Effect.die(new Error("The connection has no URL."))
   // The password can be a value or an effect that reads it. If the configuration has none, it is in the URL.
@@ -127,7 +129,7 @@ const diskFullAdvice = (output: string) => /No space left/.test(output) ? " The 
 
 /** Runs a program, and fails if its exit code is not 0. Interrupting the effect ends the program. */
 export const runClientProgram = Effect.fnUntraced(
-  function* (program: ClientProgram, args: ReadonlyArray<string>, target: ProgramTarget) {
+  function* (program: ClientProgram, args: ReadonlyArray<string>, target: ClientProgramTarget) {
     const { code, output } = yield* run(program, ["--no-password", ...args], yield* makeConnectionVariables(target))
     if (code === 0) return
     return yield* new ClientProgramFailed({
@@ -142,5 +144,5 @@ export const runClientProgram = Effect.fnUntraced(
  * Returns the `pg_restore` argument that specifies the database. A plain database name would not work if it contains
  * `=`, because libpq would parse it as a connection string.
  */
-export const makeDatabaseArgument = ({ database }: ProgramTarget) =>
+export const makeDatabaseArgument = ({ database }: ClientProgramTarget) =>
   `--dbname=dbname='${database.replaceAll(/[\\']/g, String.raw`\$&`)}'`

@@ -135,7 +135,7 @@ const maxReportedFiles = 5
  * Compares the files of the backup in `folder` with the sizes and digests in its manifest. Fails if any file is
  * missing, truncated, or altered, with a message that lists the first of these files.
  */
-export const verifyFiles = Effect.fnUntraced(function* (folder: string, { files }: Manifest) {
+export const verifyBackupFiles = Effect.fnUntraced(function* (folder: string, { files }: Manifest) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
   /**

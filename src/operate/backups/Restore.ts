@@ -14,7 +14,7 @@ import { migrationLockId, migrationsTableName, runMigrations } from "../../postg
 import { renewRolePrivileges } from "../../postgres/migrations/ServiceRole.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
-import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyFiles } from "./Manifest.ts"
+import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyBackupFiles } from "./Manifest.ts"
 import { findDifferences } from "./TableDigests.ts"
 
 /** The backup cannot be restored here. Nothing was changed. The message tells the operator why, and how to proceed. */
@@ -116,6 +116,7 @@ const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
  */
 const findContent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // The values of `relkind` are those of tables, partitioned tables, views, materialized views and foreign tables.
   const [found] = yield* decodeNames(sql`
     select * from (
       select format('the schema %I', nspname) as name from pg_namespace
@@ -186,8 +187,9 @@ const requireUnused = Effect.fnUntraced(function* (database: string, application
 
 /**
  * Splits the dump's table of contents into two lists, writes each to a temporary file, and returns the paths of the
- * files. The first list contains everything except the rows of the migrations table; the second contains only those.
- * `pg_restore` restores what such a list names.
+ * files. The first list contains everything except the rows of the migrations table; the second contains only those,
+ * which are restored last. `pg_restore` restores what such a list names. `target` is the server to restore to, which
+ * determines the version of `pg_restore`.
  */
 const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof ServerRow.Type) {
   const fs = yield* FileSystem.FileSystem
@@ -283,7 +285,7 @@ const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
   const manifest = yield* readManifestWithDump(folder)
   const server = yield* readServer
   yield* requireCompatible(manifest, server)
-  yield* verifyFiles(folder, manifest)
+  yield* verifyBackupFiles(folder, manifest)
   return { manifest, server }
 })
 
@@ -315,6 +317,7 @@ const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Ma
   const sql = yield* SqlClient.SqlClient
   const { database } = yield* readServer
   yield* sql.withTransaction(Effect.gen(function* () {
+    // This transaction is idle while `pg_restore` runs on connections of its own.
     yield* sql`set local idle_in_transaction_session_timeout = 0`
     const [lock] = yield* decodeFlags(sql`select pg_try_advisory_xact_lock(${migrationLockId}::int8) as found`)
     if (lock?.found !== true) {
@@ -427,7 +430,7 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
 /** Compares the files of a backup with its manifest. Does not need a database. */
 export const checkBackupFiles = Effect.fnUntraced(function* (folder: string) {
   const manifest = yield* readManifestWithDump(folder)
-  yield* verifyFiles(folder, manifest)
+  yield* verifyBackupFiles(folder, manifest)
   return manifest
 })
 

@@ -36,6 +36,8 @@ const decodeSequences = decodeRows(SequenceValue)
  */
 export const listBackedUpTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // Tables (r) and partitioned tables (p), but not partitions. A table that is logged is permanent (p). Tables of
+  // extensions have a row with the type e in `pg_depend`.
   const tables = yield* decodeNames(sql`
     select format('%I.%I', nspname, relname) as name
     from pg_class join pg_namespace on pg_namespace.oid = relnamespace

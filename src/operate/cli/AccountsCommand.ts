@@ -12,7 +12,7 @@ import { formatUsd, PositiveUsdAmount, UsdAmount } from "../../accounts/billing/
 import { EmailAddress } from "../../contract/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tiers } from "../../contract/rules/EndpointAnnotations.ts"
 import {
   CommandFailed,
@@ -21,7 +21,7 @@ import {
   makeFlag,
   makeUsageError,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
@@ -89,7 +89,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all accounts in a table"),
-  withSilentExamples({ "accounts list": "List accounts with their balances" }),
+  withPipeableExamples({ "accounts list": "List accounts with their balances" }),
 )
 
 const creditCommand = Command.make(

@@ -9,7 +9,7 @@ import * as Tokens from "../admin/AdminTokens.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { ProcessActor } from "../../postgres/SessionActor.ts"
 import { describeSqlError } from "../../postgres/FailureText.ts"
-import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { makeArgument, makeFlag, withExamples, withPipeableExamples } from "./CommandParts.ts"
 import { makeInvitationUrl } from "../console/ConsolePaths.ts"
 import { ExpiryDate } from "../../accounts/keys/ExpiryDate.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
@@ -57,7 +57,7 @@ const createCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Create a token and print it; it cannot be shown again"),
-  withSilentExamples({
+  withPipeableExamples({
     "admin tokens create --name alice --scope support": "Print only the token on standard output",
   }),
 )
@@ -89,7 +89,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List tokens, open sessions and invitations in a table"),
-  withSilentExamples({ "admin tokens list": "Find the ID of a token to revoke" }),
+  withPipeableExamples({ "admin tokens list": "Find the ID of a token to revoke" }),
 )
 
 const TokenId = Schema.String.check(
@@ -137,7 +137,7 @@ const inviteCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Print a link that opens the console once"),
-  withSilentExamples({ "admin invite --name alice": "Print a link for the first sign-in to the console" }),
+  withPipeableExamples({ "admin invite --name alice": "Print a link for the first sign-in to the console" }),
 )
 
 /** `admin`: manages admin tokens and invitations. */

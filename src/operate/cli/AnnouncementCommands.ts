@@ -8,8 +8,8 @@ import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 import * as Announcements from "../../outbox/mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../../outbox/mail/MailSettings.ts"
-import { makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { makeBooleanFlag, makeFlag, withExamples, withPipeableExamples } from "./CommandParts.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { formatTabSeparated } from "./terminal/TerminalText.ts"
 
 /** Describes who receives an announcement, and why other accounts do not. */
@@ -86,7 +86,7 @@ export const announceCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Email customers about changelog entries; nobody gets an entry twice"),
-  withSilentExamples(
+  withPipeableExamples(
     { "announce --dry-run": "Print who would get which email" },
     { "announce --entry ticker-changes": "Announce one entry" },
   ),
@@ -120,7 +120,7 @@ const problemsCommand = Command.make(
   Command.withDescription(
     "List emails that were not delivered at the first attempt, and why, newest first, tab-separated",
   ),
-  withSilentExamples({ "announcements problems": "Include the mail server's response" }),
+  withPipeableExamples({ "announcements problems": "Include the mail server's response" }),
 )
 
 const retryCommand = Command.make(
@@ -145,7 +145,7 @@ const retryCommand = Command.make(
 /** `announcements`: shows the sending progress of announcements. */
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, and of all notices to accounts, tab-separated"),
-  withSilentExamples({ "announcements": "Show all announcements" }),
+  withPipeableExamples({ "announcements": "Show all announcements" }),
   Command.withSubcommands([problemsCommand, retryCommand]),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -10,7 +10,7 @@ import {
   streamAuditEntries,
 } from "../../postgres/AuditLog.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { makeBooleanFlag, makeFlag, withSilentExamples } from "./CommandParts.ts"
+import { makeBooleanFlag, makeFlag, withPipeableExamples } from "./CommandParts.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const formatValues = (values: AuditRow["after"]) => values === null ? "-" : JSON.stringify(values)
@@ -71,7 +71,7 @@ export const auditCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Show who changed accounts, keys, credits, data and settings; oldest change first"),
-  withSilentExamples({
+  withPipeableExamples({
     "audit": "Show the newest 100 changes in a table",
     "audit --since 2026-11-01 --json > audit.ndjson": "Export all changes of a time",
     "audit --account acme --type key": "Show what happened to the keys of an account",

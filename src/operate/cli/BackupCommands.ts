@@ -8,7 +8,7 @@ import { createBackup } from "../backups/Backup.ts"
 import type { Manifest } from "../backups/Manifest.ts"
 import { checkBackup, checkBackupFiles, checkRecoveredDatabase, restoreBackup } from "../backups/Restore.ts"
 import { commandDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { CommandFailed, makeBooleanFlag, makeFlag, makeUsageError, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 

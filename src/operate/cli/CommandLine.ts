@@ -19,7 +19,7 @@ import { backupCommand, restoreCommand } from "./BackupCommands.ts"
 import { shellCompletionsLayer } from "./ShellCompletions.ts"
 import { doctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
-import { CommandFailed, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { CommandFailed, withExamples, withPipeableExamples } from "./CommandParts.ts"
 import { invoicesCommand } from "./InvoicesCommand.ts"
 import { generateMarketCommand } from "./GenerateCommand.ts"
 import { keysCommand } from "./KeysCommand.ts"
@@ -79,7 +79,7 @@ const openapiCommand = Command.make(
   () => Effect.flatMap(apiBaseUrl, (baseUrl) => Console.log(JSON.stringify(makeOpenApiDocument(baseUrl), null, 2))),
 ).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document, with the address of the service as its server"),
-  withSilentExamples({ "openapi > openapi.json": "Write the document to a file" }),
+  withPipeableExamples({ "openapi > openapi.json": "Write the document to a file" }),
 )
 
 /** Warns about misspelled settings before the command runs. */
@@ -88,8 +88,8 @@ const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
 ) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelledSettings(process.env)))
 
 /**
- * Creates the `tickerline` command with all its subcommands. `withWarnings` makes a subcommand warn about misspelled
- * settings before it runs. `onServe` runs before `serve` starts.
+ * Creates the `tickerline` command with all its subcommands, in the order in which the help lists them. `withWarnings`
+ * makes a subcommand warn about misspelled settings before it runs. `onServe` runs before `serve` starts.
  */
 export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(

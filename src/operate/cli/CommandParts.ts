@@ -100,10 +100,10 @@ export const withExamples = (examples: CommandExamples) =>
   Command.withExamples(makeExamples(tickerlineCommand, examples))
 
 /**
- * Adds examples to a command's help. The commands in `examples` silence npm's own output, so that their output can be
- * piped into another program. The commands in `others` do not.
+ * Adds examples to a command's help. The output of those in `examples` can be piped into another program, because they
+ * silence npm's own output. Those in `others` do not.
  */
-export const withSilentExamples = (examples: CommandExamples, others: CommandExamples = {}) =>
+export const withPipeableExamples = (examples: CommandExamples, others: CommandExamples = {}) =>
   Command.withExamples([
     ...makeExamples(silentTickerlineCommand, examples),
     ...makeExamples(tickerlineCommand, others),

@@ -5,14 +5,20 @@ import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { describeDatasetFormat } from "../../ingest/load/DatasetDescription.ts"
 import { findDataset, loadableDatasets, requireDataset } from "../../contract/Datasets.ts"
 import { findDatasetFiles } from "../../ingest/load/FolderScan.ts"
-import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Removal } from "../../ingest/load/Load.ts"
+import {
+  formatRemoval,
+  loadDatasetFile,
+  type LoadResult,
+  type LoadTask,
+  type RowRemoval,
+} from "../../ingest/load/Load.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
-import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withPipeableExamples } from "./CommandParts.ts"
 import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 
 const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boolean) => {
   const counts = formatMergedRowCounts(merged)
@@ -46,7 +52,9 @@ const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => 
  * standard error.
  */
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
+  // The progress display shows the number of inserted rows already, so this command does not read it.
   const insertedRows = yield* Ref.make(0)
+  // The demo key is for the sample data only: with the first rows of the operator's own data, it is revoked.
   const load = withDemoKeyRevocation(loadDatasetFile(task, insertedRows), task.file)
   const [duration, result] = yield* Effect.timed(withProgressDisplay(load))
   if (result.warning !== undefined) yield* Console.error(result.warning)
@@ -96,7 +104,7 @@ interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "c
   readonly isRemovalConfirmed: boolean
 }
 
-const askToRemove = (removal: Removal) =>
+const askToRemove = (removal: RowRemoval) =>
   askOnTerminal(`Loading the file would remove ${formatRemoval(removal)} of ${removal.table}. Continue?`)
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
@@ -120,8 +128,13 @@ const formatInterruption = (
   ].join(" ")
 }
 
-/** Connects to the database and runs the tasks. If interrupted, reports which datasets were loaded. */
-const withInterruptionReport = <A, E, R>(
+/**
+ * Creates a load task for each file, with the flags of the command, connects to the database, and passes the tasks to
+ * `run`. If interrupted, reports which of the files were loaded: those whose transaction was committed.
+ *
+ * `run` gets the database, but the confirmation of a removal needs the terminal, so the terminal is passed to it here.
+ */
+const loadWithInterruptionReport = <A, E, R>(
   files: ReadonlyArray<Pick<LoadTask, "dataset" | "file">>,
   { isRemovalConfirmed, ...flags }: LoadFlags,
   run: (tasks: ReadonlyArray<LoadTask>) => Effect.Effect<A, E, R>,
@@ -130,7 +143,7 @@ const withInterruptionReport = <A, E, R>(
     const path = yield* Path.Path
     const committed = new Set<LoadTask>()
     const terminal = yield* Effect.context<Prompt.Environment | Stdio.Stdio>()
-    const confirmRemoval = (removal: Removal) => Effect.provideContext(askToRemove(removal), terminal)
+    const confirmRemoval = (removal: RowRemoval) => Effect.provideContext(askToRemove(removal), terminal)
     const tasks = files.map((file) => {
       const task: LoadTask = {
         ...file,
@@ -199,12 +212,12 @@ export const loadCommand = Command.make(
     if (Option.isSome(all) && Option.isNone(dataset)) {
       const { others, tasks } = yield* findDatasetFiles(all.value)
       if (others.length > 0) yield* Console.error(`Skipped, because not named after a table: ${others.join(", ")}`)
-      return yield* withInterruptionReport(tasks, flags, runTasks)
+      return yield* loadWithInterruptionReport(tasks, flags, runTasks)
     }
     if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) {
       return yield* makeUsageError("load", "load takes a dataset and a file, or --all with a folder.")
     }
-    return yield* withInterruptionReport(
+    return yield* loadWithInterruptionReport(
       [{ dataset: dataset.value, file: file.value }],
       flags,
       (tasks) => Effect.forEach(tasks, runTask, { discard: true }),
@@ -231,7 +244,7 @@ export const datasetsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Describe the tables that load fills: columns, types and an example row"),
-  withSilentExamples({
+  withPipeableExamples({
     "datasets": "Describe all datasets",
     "datasets news": "Describe one dataset",
   }),

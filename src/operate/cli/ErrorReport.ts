@@ -263,7 +263,10 @@ const omitGlobalFlags = (helpDoc: HelpDoc.HelpDoc): HelpDoc.HelpDoc => {
   return commandPath.length < 2 ? helpDoc : { ...rest, commandPath }
 }
 
-/** Prints requested help on standard output, and help that accompanies an error on standard error. */
+/**
+ * Prints requested help on standard output, and help that accompanies an error on standard error. After a usage error,
+ * the help is shortened, and the messages are improved with what the user may have meant.
+ */
 export const helpPresenterLayer = Layer.unwrap(Effect.map(
   Stdio.Stdio,
   (stdio) =>

@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { compareReferenceValues } from "../../ingest/edgar/schedule/ReferenceValues.ts"
-import { CommandFailed, withSilentExamples } from "./CommandParts.ts"
+import { CommandFailed, withPipeableExamples } from "./CommandParts.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
 const formatValue = (
@@ -34,6 +34,6 @@ export const ingestCheckCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Compare ten known values of Apple and Imunon with what was loaded, with the SEC's pages"),
-  withSilentExamples({ "ingest check": "Check the first run" }),
+  withPipeableExamples({ "ingest check": "Check the first run" }),
   Command.provide(migratedDatabaseClientLayer),
 )

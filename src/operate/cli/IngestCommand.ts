@@ -11,11 +11,11 @@ import {
 import { runIngest } from "../../ingest/edgar/schedule/EdgarIngest.ts"
 import { ingestedDatasets } from "../../ingest/edgar/schedule/IngestedDatasets.ts"
 import {
-  Companies,
   EdgarTickersConfig,
   getDefaultIngestStartDate,
   type IngestOptions,
   parseTickers,
+  TickerListText,
 } from "../../ingest/edgar/schedule/IngestOptions.ts"
 import { scheduledRunFlag, untilServiceEnds } from "../../ingest/edgar/schedule/IngestProcess.ts"
 import { IngestReport, maxExamples } from "../../ingest/edgar/schedule/IngestReport.ts"
@@ -28,7 +28,7 @@ import {
   makeFlag,
   makeUsageError,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { ingestDoubtsCommand } from "./IngestDoubtsCommand.ts"
@@ -38,7 +38,7 @@ import { makeFolderError } from "../../ingest/load/FileErrors.ts"
 import { ingestPricesCommand } from "./IngestPricesCommand.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLines, formatElapsedTime, formatTabSeparated } from "./terminal/TerminalText.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
@@ -138,7 +138,7 @@ const flags = {
       "Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)",
     ),
   ),
-  tickers: makeFlag("tickers", Companies, "Symbols of companies, separated by commas").pipe(
+  tickers: makeFlag("tickers", TickerListText, "Symbols of companies, separated by commas").pipe(
     Flag.map(parseTickers),
     Flag.optional,
   ),
@@ -295,7 +295,7 @@ const rejectionsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List the documents that were set aside, with the time of the next request (tab-separated)"),
-  withSilentExamples({ "ingest rejections --json": "List them as JSON" }),
+  withPipeableExamples({ "ingest rejections --json": "List them as JSON" }),
   Command.provide(migratedDatabaseClientLayer),
 )
 

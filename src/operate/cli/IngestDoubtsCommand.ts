@@ -12,7 +12,7 @@ import {
   makeFlag,
   makeUsageError,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { escapeTerminalLine, formatTabSeparated } from "./terminal/TerminalText.ts"
 
@@ -128,7 +128,7 @@ export const ingestDoubtsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List values of the SEC's documents that are not believed, with the reason (tab-separated)"),
-  withSilentExamples({
+  withPipeableExamples({
     "ingest doubts --ticker ACME": "List the doubts about one company",
     "ingest doubts --json": "List all as JSON",
   }),

@@ -10,7 +10,7 @@ import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { allowSampleDataFlag, confirmMixingWithSamples } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { formatElapsedTime } from "./terminal/TerminalText.ts"
 
 const maxExamples = 5

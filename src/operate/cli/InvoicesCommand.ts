@@ -5,7 +5,7 @@ import { closeMonth, type Invoice, listInvoices, readInvoice } from "../../accou
 import { formatUsd } from "../../accounts/billing/Usd.ts"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { CalendarMonth } from "../../contract/rules/Dates.ts"
 import {
   makeArgument,
@@ -13,7 +13,7 @@ import {
   makeFlag,
   makeUsageError,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
@@ -89,7 +89,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List invoices in a table, newest first"),
-  withSilentExamples({ "invoices list --account acme": "List the invoices of an account" }),
+  withPipeableExamples({ "invoices list --account acme": "List the invoices of an account" }),
 )
 
 const showCommand = Command.make(
@@ -137,7 +137,7 @@ const showCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Print the lines of an invoice"),
-  withSilentExamples({
+  withPipeableExamples({
     "invoices show acme 2026-11": "Show the lines in a table",
     "invoices show acme 2026-11 --csv | sha256sum": "Compute the digest of the invoice",
   }),
@@ -146,7 +146,7 @@ const showCommand = Command.make(
 /** `invoices`: closes months for billing, and prints invoices. */
 export const invoicesCommand = Command.make("invoices").pipe(
   Command.withDescription("Close months, and show the invoices of accounts"),
-  withSilentExamples({ "invoices list": "List all invoices" }),
+  withPipeableExamples({ "invoices list": "List all invoices" }),
   Command.withSubcommands([closeCommand, listCommand, showCommand]),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -15,7 +15,7 @@ import {
   makeFlag,
   makeUsageError,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
@@ -92,7 +92,7 @@ const createCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Create a key and print it; it cannot be shown again"),
-  withSilentExamples({
+  withPipeableExamples({
     "keys create --account acme --tier pro --email ops@acme.example": "Print only the key on standard output",
     "keys create --account acme --name news --endpoint /v1/news":
       "Create another key that only gives access to /v1/news",
@@ -144,7 +144,7 @@ const rotateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Replace a key with a new one, and print the new one"),
-  withSilentExamples({
+  withPipeableExamples({
     "keys rotate 7 --grace 24h": "Replace key 7, which continues to work for another day",
   }),
 )
@@ -204,7 +204,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List keys in a table, oldest first"),
-  withSilentExamples({
+  withPipeableExamples({
     "keys list": "Find the IDs that the other commands take",
     "keys list --unused-since 90d": "Find keys that are perhaps no longer needed",
     "keys list --account acme --json": "Pass the keys of an account to another program",

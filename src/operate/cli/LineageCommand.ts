@@ -13,9 +13,9 @@ import {
   makeBooleanFlag,
   makeFlag,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
 const formatCik = ({ cik }: TickerChangeEvent) => cik === null ? "no CIK" : `CIK ${cik}`
@@ -78,7 +78,7 @@ const reviewCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List the estimated ticker changes with their evidence and their effect"),
-  withSilentExamples({ "lineage review": "Find the changes that the other commands take" }),
+  withPipeableExamples({ "lineage review": "Find the changes that the other commands take" }),
 )
 
 const key = {

@@ -6,7 +6,7 @@ import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, S
 import { Command } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { mcpPath } from "../../api/RequestTarget.ts"
-import { requireHttpUrls, serviceConnectionFlags, withSilentExamples } from "./CommandParts.ts"
+import { requireHttpUrls, serviceConnectionFlags, withPipeableExamples } from "./CommandParts.ts"
 import { findClientApiKey } from "./query/QueryRequest.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"
 
@@ -177,7 +177,7 @@ export const mcpCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Connect an MCP client, through standard input and output, to a service"),
-  withSilentExamples({
+  withPipeableExamples({
     "mcp --url https://api.example.com --key-file key": "The command of a desktop client",
   }),
   Command.provide(FetchHttpClient.layer),

@@ -5,7 +5,7 @@ import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { makeBooleanFlag, withExamples } from "./CommandParts.ts"
 import type { RemovedSamples } from "./FirstStart.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 
 const formatRemoved = ({ changed, kept, removed, table }: RemovedSamples) =>
   `${table}: ${formatCountWithNoun(removed, "row")} removed, ${kept} kept` +

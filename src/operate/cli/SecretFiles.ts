@@ -72,6 +72,7 @@ export const secretFilesLayer = (names: ReadonlySet<string>) =>
       const variable = yield* variables.load([name])
       const file = (yield* variables.load([toFileVariable(name)]))?.value
       if (file === undefined) {
+        // The provider treats an empty variable as if it were not set. It is a mistake here, so it is reported.
         if (!(yield* isEmptyVariable(variables, toFileVariable(name)))) return variable
         return yield* new SecretFileError({
           name,

@@ -171,6 +171,8 @@ export const serveUntilInterrupted = Effect.gen(function* () {
     explorerLink: yield* findExplorerLink(baseUrl, demoKeyFile),
     adminOrigin: hasConsole ? yield* AdminOriginConfig : Option.none(),
   }))
+  // After the delay, the scope closes. This stops the server, which completes the open requests, and then everything
+  // that was started before it.
   return yield* Effect.onInterrupt(Effect.never, () => {
     shutdown.begun = true
     return Effect.sleep(delay)

@@ -29,7 +29,7 @@ import {
 } from "../../accounts/limits/AccountRateLimiter.ts"
 import { DefaultPricePerGbConfig, EndpointPricesConfig } from "../../api/catalogue/PriceList.ts"
 import { DatabasePoolSizeConfig } from "../../postgres/pool/ConnectionPool.ts"
-import { poolTimeout } from "../../postgres/ReadPolicies.ts"
+import { poolTimeout } from "../../postgres/ReadTimeoutsAndRetries.ts"
 import { TickerlineHomeConfig } from "../../postgres/embedded/EmbeddedPostgres.ts"
 import {
   DatabaseUrlConfig,
@@ -431,7 +431,10 @@ export const readSettingText = (name: string) =>
 export const findSecretFile = (name: string) =>
   secretNames.has(name) ? readSettingText(toFileVariable(name)) : Effect.succeed(Option.none<string>())
 
-/** Describes an invalid setting: its value or its file, the expected value, and how to correct it. */
+/**
+ * Describes an invalid setting: its value or its file, the expected value, and how to correct it. `rule` is the rule
+ * that the value violates, such as the message of a failed check.
+ */
 const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
   const setting = settingDefinitions[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
@@ -527,7 +530,10 @@ const findMissingOidcSettings = Effect.map(
       ),
 )
 
-/** Reports servers that are configured to listen on the same port. */
+/**
+ * Reports servers that are configured to listen on the same port. Each port is compared with those before it, so that a
+ * shared port is reported once: for the later server, whose setting is less important.
+ */
 const findSharedPort = Effect.map(
   Effect.all({
     PORT: Effect.map(PortConfig, Option.some),

@@ -5,7 +5,7 @@ import { maxFoundRequests, RequestId } from "../../accounts/billing/UsageSearch.
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { type ExplainedRequest, explainRequests, formatExplanation } from "../admin/RequestExplanation.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { CalendarDate } from "../../contract/rules/Dates.ts"
 import { CommandFailed, makeArgument, makeBooleanFlag, makeFlag, withExamples } from "./CommandParts.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"

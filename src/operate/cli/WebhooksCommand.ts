@@ -4,11 +4,11 @@ import { Command, Flag } from "effect/cli"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { normalizeTimestamp } from "../../contract/rules/AsOfParameter.ts"
-import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tickerPattern } from "../../contract/rules/Tickers.ts"
 import { changeFeedDatasets } from "../../contract/endpoints/changes.ts"
 import * as Webhooks from "../../outbox/webhooks/WebhookEndpoints.ts"
-import { webhookSubscriptions } from "../../outbox/webhooks/WebhookEvents.ts"
+import { subscribableWebhookEvents } from "../../outbox/webhooks/WebhookEvents.ts"
 import {
   CommandFailed,
   makeArgument,
@@ -16,7 +16,7 @@ import {
   makeFlag,
   makeUsageError,
   withExamples,
-  withSilentExamples,
+  withPipeableExamples,
 } from "./CommandParts.ts"
 import { ShortDuration } from "./KeysCommand.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
@@ -58,7 +58,7 @@ const createCommand = Command.make(
   {
     account: makeFlag("account", TrimmedName, "Name of the account whose events are sent"),
     url: makeFlag("url", Schema.String, "Address of the receiver, https://…"),
-    event: Flag.Literals("event", webhookSubscriptions).pipe(
+    event: Flag.Literals("event", subscribableWebhookEvents).pipe(
       Flag.withDescription("Type of event, or a group such as key.*; repeatable (default: all)"),
       Flag.atLeast(0),
     ),
@@ -83,7 +83,7 @@ const createCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Create an endpoint and print its secret; it cannot be shown again"),
-  withSilentExamples({
+  withPipeableExamples({
     "webhooks create --account acme --url https://acme.example/hooks": "Send all events of the account",
     "webhooks create --account acme --url https://acme.example/hooks --event dataset.changed --dataset news":
       "Send only changes of news",
@@ -122,7 +122,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all endpoints in a table"),
-  withSilentExamples({ "webhooks list": "Find the IDs that the other commands take" }),
+  withPipeableExamples({ "webhooks list": "Find the IDs that the other commands take" }),
 )
 
 const rotateSecretCommand = Command.make(
@@ -141,7 +141,7 @@ const rotateSecretCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Replace the secret with a new one, and print the new one"),
-  withSilentExamples({
+  withPipeableExamples({
     "webhooks rotate-secret 7 --grace 7d": "Let both secrets sign for a week",
   }),
 )
@@ -230,7 +230,7 @@ const deliveriesCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List the newest messages of an endpoint in a table"),
-  withSilentExamples({ "webhooks deliveries 7 --status dead": "List the dead letters of endpoint 7" }),
+  withPipeableExamples({ "webhooks deliveries 7 --status dead": "List the dead letters of endpoint 7" }),
 )
 
 const replayCommand = Command.make(

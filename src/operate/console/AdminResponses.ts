@@ -7,7 +7,7 @@ import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/h
 import { AdminRequestId } from "../admin/AdminAccess.ts"
 import { UnsupportedContentEncoding } from "../admin/AdminErrors.ts"
 import { compressedBodyRefusal, isCompressed } from "../../api/Compression.ts"
-import { type ProtocolError, protocolErrorMessages, type Rejection } from "../../api/ProtocolErrors.ts"
+import { type ProtocolError, protocolErrorMessages, type ProtocolRejection } from "../../api/ProtocolErrors.ts"
 import { isDecodableUrl } from "../../api/RequestTarget.ts"
 import { undecodableUrlMessage } from "../../api/UnroutedResponses.ts"
 import { BadRequest, InternalError, NotFound, redactApiKeys } from "../../contract/rules/Errors.ts"
@@ -23,7 +23,7 @@ const describeUnknownPath = (method: string, url: string) =>
   "/v1/openapi.json lists all endpoints."
 
 /** Describes the error response for a request that Node cannot parse or that exceeds a limit. */
-export const describeProtocolError = ({ request, status }: Rejection): ProtocolError =>
+export const describeProtocolError = ({ request, status }: ProtocolRejection): ProtocolError =>
   status === "unknown method"
     ? {
       status: 404,
@@ -73,6 +73,7 @@ export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerRespon
     const id = resolveRequestId(request.headers["x-request-id"])
     const response = routes.pipe(
       Effect.provideService(AdminRequestId, id),
+      // If the client disconnects, the route is interrupted: nobody waits for a response.
       Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
         const failure = Cause.squash(cause)
         if (!isRouteNotFound(failure)) {
@@ -82,5 +83,6 @@ export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerRespon
         return Effect.succeed(makeErrorResponse(404, new NotFound({ error: { message } }), id))
       }),
     )
+    // The route runs only here, if `refuse` returns no response.
     return setCommonHeaders(refuse(request, id) ?? (yield* response), id)
   })

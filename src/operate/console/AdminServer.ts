@@ -100,6 +100,7 @@ export const adminServerLayer = (reusePort: boolean) =>
     })
     return Layer.effectDiscard(serve).pipe(
       Layer.provide(NodeHttpServer.layerHttpServices),
+      // Only customers' requests are traced, and not those of admins.
       Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
       Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, maxBodySize)),
       Layer.provide(databaseLayer),

@@ -1,9 +1,9 @@
 /** The page that shows the audit log. */
 import { Effect, Predicate } from "effect"
 import type { AuditRow } from "../../postgres/AuditLog.ts"
-import { auditQuery } from "../admin/AdminApi.ts"
+import { auditQueryParameters } from "../admin/AdminApi.ts"
 import { callAdminApi, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, makePageUrl, renderNextPage, renderWithFilter } from "./ConsolePage.ts"
+import { type ConsolePage, makePageUrl, renderFilteredPage, renderNextPage } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderBreakableText, renderRows, renderTime } from "./Html.ts"
@@ -83,7 +83,7 @@ export const auditPage: ConsolePage = {
       value: filter[name] ?? "",
       type: name === "since" || name === "until" ? "date" as const : "text" as const,
     }))
-    const changes = decodeQuery(auditQuery, { ...filter, before }).pipe(
+    const changes = decodeQuery(auditQueryParameters, { ...filter, before }).pipe(
       Effect.flatMap((page) => callAdminApi(api.read.operations.audit({ query: { before: afterNewest, ...page } }))),
       Effect.map(({ previous, results }) =>
         markup`${renderChanges("Changes", results)}${
@@ -91,6 +91,6 @@ export const auditPage: ConsolePage = {
         }`
       ),
     )
-    return renderWithFilter("Audit log", renderSearchForm(fields, "Filter"), changes)
+    return renderFilteredPage("Audit log", renderSearchForm(fields, "Filter"), changes)
   },
 }

@@ -98,7 +98,7 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
   )
 
 /** A write request that the console sends to the API. */
-export interface ApiWrite {
+export interface AdminApiWriteRequest {
   readonly method?: "PATCH" | "POST" | "PUT"
   /** The submitted form, which contains the `Idempotency-Key`. */
   readonly form: SubmittedValues<typeof idempotencyKeyField>
@@ -113,17 +113,17 @@ export interface ConsoleApi {
   /** Sends a write request. Returns the response body, or null if it is empty. */
   readonly write: (
     url: string,
-    write: ApiWrite,
+    write: AdminApiWriteRequest,
   ) => Effect.Effect<unknown, ApiFailure, HttpServerRequest.HttpServerRequest>
 }
 
 /** Creates a failure that was raised by the console itself, not by the API. */
-export const makeFailure = (status: number, message: string) =>
+export const makeApiFailure = (status: number, message: string) =>
   new ApiFailure({ status, code: "", message, fields: [], request_id: "" })
 
 /** Creates the failure for query values that cannot be sent to the API. It gives the same reasons as the API would. */
 const makeInvalidAddress = ({ issue }: Schema.SchemaError) =>
-  makeFailure(422, `${getReasons(issue).map(({ name, reason }) => `${name} ${reason}`.trim()).join("; ")}.`)
+  makeApiFailure(422, `${getReasons(issue).map(({ name, reason }) => `${name} ${reason}`.trim()).join("; ")}.`)
 
 /**
  * Decodes the query parameters of a page URL with the API's schema, because the API client accepts only decoded values.

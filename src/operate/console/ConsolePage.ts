@@ -4,7 +4,7 @@ import type { HttpRouter, HttpServerRequest } from "effect/http"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import type { AdminScope } from "../admin/AdminErrors.ts"
 import { favicon, logo, themeSwitch } from "../../site/Layout.ts"
-import { type ApiFailure, type ConsoleApi, makeFailure } from "./ConsoleApi.ts"
+import { type ApiFailure, type ConsoleApi, makeApiFailure } from "./ConsoleApi.ts"
 import { type RefusedForm, renderErrorSummary } from "./Forms.ts"
 import { type Html, type HtmlValue, markup } from "../../site/browser/markup.js"
 
@@ -42,12 +42,12 @@ export class InvalidForm extends Data.TaggedError("InvalidForm")<{
 /**
  * What to show after a form was submitted successfully: a redirect with a message, or a page that shows a secret once.
  */
-export type Outcome =
+export type FormOutcome =
   | { readonly to: string; readonly done: keyof typeof doneMessages }
   | { readonly shown: PageContent }
 
 /** Handles the submission of a form. */
-export type FormAction = (form: URLSearchParams, request: PageRequest) => PageEffect<Outcome, InvalidForm>
+export type FormAction = (form: URLSearchParams, request: PageRequest) => PageEffect<FormOutcome, InvalidForm>
 
 /** A page of the console. */
 export interface ConsolePage {
@@ -107,12 +107,12 @@ export const renderNextPage = <Id>(label: string, last: Id | null, makeUrl: (las
 export const makeAccountUrl = (name: string) => makePageUrl("/console/account", { name })
 /**
  * Returns the account name from the URL of a page. Fails for an empty name, `.`, and `..`, because they cannot be used
- * in a path of the API.
+ * in an API path.
  */
 export const getAccountName = (query: URLSearchParams) => {
   const name = query.get("name") ?? ""
   return /^\.{0,2}$/.test(name)
-    ? Effect.fail(makeFailure(404, `The console cannot show an account with the name "${name}".`))
+    ? Effect.fail(makeApiFailure(404, `The console cannot show an account with the name "${name}".`))
     : Effect.succeed(name)
 }
 
@@ -120,7 +120,7 @@ export const getAccountName = (query: URLSearchParams) => {
  * Renders a page with a filter form above the results. If the API rejects the filter, the page shows the error message
  * and keeps the form.
  */
-export const renderWithFilter = <R>(title: string, form: Html, results: Effect.Effect<HtmlValue, ApiFailure, R>) =>
+export const renderFilteredPage = <R>(title: string, form: Html, results: Effect.Effect<HtmlValue, ApiFailure, R>) =>
   results.pipe(
     Effect.map((body): PageContent => ({ title, body: markup`${form}${body}` })),
     Effect.catchIf(

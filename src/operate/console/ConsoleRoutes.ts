@@ -12,8 +12,8 @@ import {
   apiUrl,
   callAdminApi,
   type ConsoleApi,
+  makeApiFailure,
   makeConsoleApi,
-  makeFailure,
   sessionCookie,
 } from "./ConsoleApi.ts"
 import {
@@ -136,7 +136,7 @@ const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearc
   // For `disable:7`, the action is `disable`: the ID after the colon distinguishes the forms of a list.
   const [name = ""] = (values.get(formIdField) ?? "").split(":", 1)
   const action = page.actions !== undefined && Object.hasOwn(page.actions, name) ? page.actions[name] : undefined
-  if (action === undefined) return yield* makeFailure(404, "This page has no such form.")
+  if (action === undefined) return yield* makeApiFailure(404, "This page has no such form.")
   const showRefused = Effect.fnUntraced(function* (refused: RefusedForm, status: number) {
     const content = yield* page.render({ ...request, refused })
     return makeHtmlResponse(renderConsolePage(content, { ...shell, refused }), status)
@@ -168,7 +168,7 @@ const withFailurePage =
     response.pipe(
       Effect.catchTags({
         ApiFailure: (failure) => respondToFailure(failure, page),
-        FormRequestRefused: ({ message, status }) => respondToFailure(makeFailure(status, message), page),
+        FormRequestRefused: ({ message, status }) => respondToFailure(makeApiFailure(status, message), page),
       }),
       Effect.catchDefect((defect) =>
         Effect.gen(function* () {
@@ -189,7 +189,7 @@ const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
     const form = request.method === "POST" ? yield* readForm(adminOrigin) : undefined
     const respond = Effect.fnUntraced(function* (admin: Admin) {
       if (!isScopeSufficient(admin.scope, page.scope ?? "read")) {
-        return yield* makeFailure(403, `This page requires the scope ${page.scope}; you have ${admin.scope}.`)
+        return yield* makeApiFailure(403, `This page requires the scope ${page.scope}; you have ${admin.scope}.`)
       }
       const pageRequest = { api, admin, query: getQuery(request) }
       return form === undefined ? yield* renderGet(page, pageRequest) : yield* runForm(page, form, pageRequest)
@@ -218,7 +218,7 @@ const loadConsoleAssets = Effect.gen(function* () {
 
 const notFoundPage: ConsolePage = {
   path: "/console/:page/*",
-  render: () => makeFailure(404, "The console has no such page."),
+  render: () => makeApiFailure(404, "The console has no such page."),
 }
 
 /** The routes of the console. They are added to the router that also serves the admin API. */

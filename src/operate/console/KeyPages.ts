@@ -8,15 +8,15 @@ import { apiUrl, callAdminApi, decodeQuery, readSecret } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   type FormAction,
+  type FormOutcome,
   InvalidForm,
   makeAccountUrl,
   makeKeyUrl,
   makePageUrl,
-  type Outcome,
   type PageRequest,
   parseId,
+  renderFilteredPage,
   renderNextPage,
-  renderWithFilter,
 } from "./ConsolePage.ts"
 import {
   declareForm,
@@ -88,7 +88,7 @@ const getNetworks = (form: SubmittedValues<typeof networksField.name>) => {
  * Returns the page that shows a new secret. The page is rendered only in the response to the form submission that
  * created the secret.
  */
-export const showSecret = (what: "key" | "token", secret: string | null, next: string): Outcome => ({
+export const showSecret = (what: "key" | "token", secret: string | null, next: string): FormOutcome => ({
   shown: {
     title: secret === null ? `The ${what} was created before` : `The new ${what}`,
     body: markup`${
@@ -102,7 +102,10 @@ ${renderCodeBlock(`The ${what}`, markup`<span class="secret" id="secret">${secre
   },
 })
 
-/** Creates a key, and returns the page that shows it. */
+/**
+ * Handles the form for creating a key of the account. Returns the page that shows the key, which cannot be shown again.
+ * If no endpoint is chosen, the key works for all of them.
+ */
 export const createKey = Effect.fnUntraced(function* (
   form: SubmittedForm<typeof createKeyForm>,
   account: string,
@@ -140,7 +143,7 @@ export const keysPage: ConsolePage = {
         }`
       ),
     )
-    return renderWithFilter("Keys", renderSearchForm(fields, "Filter"), results)
+    return renderFilteredPage("Keys", renderSearchForm(fields, "Filter"), results)
   },
 }
 

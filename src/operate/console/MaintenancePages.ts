@@ -4,7 +4,7 @@ import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { requeueableEmailStatuses } from "../../outbox/mail/Announcements.ts"
 import { formatInteger } from "../../site/browser/number-format.js"
 import { formatAge } from "../../site/browser/timestamps.js"
-import { undeliveredQuery } from "../admin/AdminApi.ts"
+import { undeliveredEmailsQueryParameters } from "../admin/AdminApi.ts"
 import { apiUrl, callAdminApi, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest, renderNextPage } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
@@ -188,7 +188,7 @@ export const emailsPage: ConsolePage = {
   path: "/console/emails",
   label: "Emails",
   render: Effect.fnUntraced(function* ({ admin, api, query, refused }) {
-    const page = yield* decodeQuery(undeliveredQuery, { after: getText(query, "after") })
+    const page = yield* decodeQuery(undeliveredEmailsQueryParameters, { after: getText(query, "after") })
     const progress = yield* callAdminApi(api.read.announcements.progress({}))
     const undelivered = yield* callAdminApi(api.read.announcements.undelivered({ query: page }))
     const entries = progress.results.flatMap(({ entry_id }) => entry_id === null ? [] : [entry_id])

@@ -187,6 +187,7 @@ const toAdmin = Effect.fnUntraced(function* (
       message: `${name} is in no group that may use the console. Ask for membership, then sign in again.`,
     })
   }
+  // The session does not end with an admin token, because the person did not sign in with one (`opened_with`).
   const admin: IdentifiedAdmin = { name, scope, created_by: `OpenID Connect ${subject}`, opened_with: null }
   return admin
 })

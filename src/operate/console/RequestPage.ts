@@ -1,9 +1,9 @@
 /** The page that finds a recorded request by its ID and explains it (docs/operations/disputes.md). */
 import { Effect } from "effect"
-import { explainParameters, explainQuery } from "../admin/AdminApi.ts"
+import { explainRequestPathParameters, explainRequestQueryParameters } from "../admin/AdminApi.ts"
 import { type ExplainedRequest, formatExplanation } from "../admin/RequestExplanation.ts"
 import { callAdminApi, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, makeAccountUrl, renderWithFilter } from "./ConsolePage.ts"
+import { type ConsolePage, makeAccountUrl, renderFilteredPage } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderBreakableText, renderRows, renderTime } from "./Html.ts"
@@ -40,15 +40,15 @@ export const requestPage: ConsolePage = {
     )
     const request_id = getText(query, "request_id")
     const found = request_id === undefined ? Effect.succeed(undefined) : Effect.gen(function* () {
-      const params = yield* decodeQuery(explainParameters, { request_id })
+      const params = yield* decodeQuery(explainRequestPathParameters, { request_id })
       const [account, from, to] = [getText(query, "account"), getText(query, "from"), getText(query, "to")]
-      const days = yield* decodeQuery(explainQuery, { account, from, to })
+      const days = yield* decodeQuery(explainRequestQueryParameters, { account, from, to })
       const { results, searched_back_to } = yield* callAdminApi(api.read.usage.explain({ params, query: days }))
       return markup`${results.map(renderRequest)}${
         searched_back_to !== null &&
         markup`<p>The search took too long. It has read the days after ${searched_back_to}.</p>`
       }`
     })
-    return renderWithFilter("Requests", form, found)
+    return renderFilteredPage("Requests", form, found)
   },
 }

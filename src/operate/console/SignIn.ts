@@ -208,6 +208,7 @@ const addTokenRoutes = Effect.fnUntraced(function* (router: HttpRouter.HttpRoute
         const to = toConsolePath(form.get("to"))
         const token = Redacted.make((form.get("token") ?? "").trim())
         return identifyByToken(token).pipe(
+          // Nothing else happens in the session's transaction. An invitation would be accepted in it.
           Effect.flatMap((admin) => signIn(admin, "sign in with a token", to, Effect.void)),
           withSignInForm(to),
         )
@@ -259,6 +260,7 @@ const addOpenIdConnectRoutes = Effect.fnUntraced(
       return Effect.gen(function* () {
         const { pending, url } = yield* provider.begin(adminOrigin + callbackPath, to)
         const value = Buffer.from(yield* encodePending(pending)).toString("base64url")
+        // The admin has 600 seconds to sign in at the provider.
         return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
       }).pipe(withSignInForm(to))
     })
@@ -266,6 +268,7 @@ const addOpenIdConnectRoutes = Effect.fnUntraced(
       Effect.gen(function* () {
         const target = getTarget(request, adminOrigin)
         const cookie = makePendingCookie(target.searchParams.get("state"))
+        // Without the cookie, the empty text fails to decode.
         const pending = yield* decodePending(Buffer.from(request.cookies[cookie] ?? "", "base64url").toString())
         const admin = yield* provider.finish(target, pending)
         const response = yield* signIn(admin, "sign in with OpenID Connect", toConsolePath(pending.to), Effect.void)

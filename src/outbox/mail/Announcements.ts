@@ -236,6 +236,7 @@ const isUndeliveredSql = "last_error is not null and status <> 'sent'"
 export const readUndeliveredEmails = Effect.fnUntraced(
   function* ({ after, limit }: PageRange<string> = {}) {
     const sql = yield* SqlClient.SqlClient
+    // If the email with the id `after` does not exist, the comparison is null, so no row follows it.
     const follows = after === undefined ? sql`true` : sql`
       (queued_at, mail_id) < (select queued_at, mail_id from announcement_mails where mail_id = ${after}::text::uuid)
     `
@@ -245,6 +246,7 @@ export const readUndeliveredEmails = Effect.fnUntraced(
       order by queued_at desc, mail_id desc limit ${limit ?? null}::float8::bigint
     `)
     if (emails.length > 0 || after === undefined) return emails
+    // An empty page is either the last one, or the email no longer exists.
     const found = yield* sql`select from announcement_mails where mail_id = ${after}::text::uuid`
     return found.length === 0 ? yield* new NoSuchEmail({ message: `There is no email ${after} any more.` }) : emails
   },

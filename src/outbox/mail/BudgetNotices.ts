@@ -68,7 +68,7 @@ export const queueBudgetNotices = Effect.gen(function* () {
           as notice_id
       from budget_alerts join accounts using (account_id)
       where recorded_at > now() - interval '1 day' and btrim(contact_email) <> ''
-        -- Skips alerts for a budget that has been changed in the meantime.
+        -- Skips alerts about another budget or month than the account's current one.
         and budget_alerts.budget_microdollars = accounts.budget_microdollars and month = budget_month
       order by account_id, budget_alerts.month, budget_alerts.budget_microdollars, percent desc
     ) as due

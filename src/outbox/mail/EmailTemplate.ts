@@ -96,7 +96,10 @@ ${paragraphs.map((paragraph) => markup`<p>${paragraph}</p>\n`)}${
   return { text: `${text}\n`, html: html.toString() }
 }
 
-/** Renders an email about a changelog entry. */
+/**
+ * Renders an email about a changelog entry. It is `operational`, so that even customers who have unsubscribed from news
+ * get it, if the change may break their programs. Without the service's `baseUrl`, the email has no links.
+ */
 export const renderChangelogEmail = (
   entry: ChangelogEntry,
   { baseUrl, unsubscribeAddress }: EmailLinks,

@@ -45,6 +45,7 @@ export const composeMimeMessage = (
           ? {}
           : { "List-Unsubscribe": `<mailto:${encodeURI(unsubscribe.value)}?subject=unsubscribe>` }),
       },
+      // Nothing is attached from files or URLs, so nodemailer must not read any, whatever the texts contain.
       disableFileAccess: true,
       disableUrlAccess: true,
     }).compile().build()
@@ -57,8 +58,9 @@ export const composeMimeMessage = (
 /** An attempt to deliver an email failed. */
 export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   /**
-   * `away`: no server was usable. `later`: the server rejected the email temporarily. `refused`: the server rejected
-   * the email permanently. `unknown`: the server received the complete message, but did not reply.
+   * `away`: no server could be reached, or it refused the sender, so that no other email can be sent either.
+   * `later`: the server rejected this email temporarily. `refused`: it rejected this email permanently. `unknown`: it
+   * received the complete message, but did not reply.
    */
   readonly outcome: "away" | "later" | "refused" | "unknown"
   /** The server's reply. It is stored with the email in the database, and may contain the recipient's address. */
@@ -67,9 +69,13 @@ export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   readonly code: string
 }> {}
 
-/** Parses `SMTP_URL`, and determines how the connection is encrypted. */
+/**
+ * Parses `SMTP_URL`, such as `smtps://user:password@host:port`, and determines how the connection is encrypted. Returns
+ * the server's credentials, if the URL has any, and the options of the connection.
+ */
 const parseServerUrl = (url: Redacted.Redacted) => {
   const { hostname, password, port, protocol, username } = new URL(Redacted.value(url))
+  // IPv6 addresses are in brackets in URLs only.
   const host = hostname.replace(/^\[(.*)\]$/, "$1")
   const secure = protocol === "smtps:"
   const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
@@ -77,6 +83,7 @@ const parseServerUrl = (url: Redacted.Redacted) => {
     auth: username === "" ? undefined : { user: decodeURIComponent(username), pass: decodeURIComponent(password) },
     connection: {
       host,
+      // 465 and 587 are the standard ports for mail submission: with TLS from the start, and with STARTTLS.
       port: port === "" ? (secure ? 465 : 587) : Number(port),
       secure,
       // A password is sent only over TLS, except to a local server. Without a password, TLS is used if the server
@@ -108,23 +115,28 @@ const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
 /**
- * Classifies a failure to deliver an email (`EmailDeliveryError.outcome`). Without a reply code from the server, the
- * outcome depends on whether the complete message had already been handed over: the server may then have accepted it.
- * With a reply code, the server has rejected either the sender (no email can be sent), or this email: permanently (500
- * and above) or temporarily.
+ * Classifies a failure to deliver an email. `isHandedOver` is whether the complete message had been sent, so that the
+ * server may have accepted it.
+ */
+const classifyOutcome = (error: SmtpFailure, isHandedOver: boolean): EmailDeliveryError["outcome"] => {
+  const { command, responseCode } = error ?? {}
+  if (responseCode === undefined) return isHandedOver ? "unknown" : "away"
+  if (isSenderRefused(command)) return "away"
+  // SMTP reply codes from 500 on are permanent failures, and lower ones are temporary (RFC 5321, section 4.2.1).
+  return responseCode >= 500 ? "refused" : "later"
+}
+
+/**
+ * Converts a failure to deliver an email to an error. `error` is null if the server closed the connection without
+ * reporting one.
  */
 const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
-  const { code, command, message, responseCode } = error ?? {}
-  const outcome = responseCode === undefined
-    ? isHandedOver ? "unknown" : "away"
-    : isSenderRefused(command)
-    ? "away"
-    : responseCode >= 500
-    ? "refused"
-    : "later"
+  const { code, command, message, response, responseCode } = error ?? {}
   return new EmailDeliveryError({
-    outcome,
-    message: toSingleLine(error?.response ?? message ?? "The connection ended without a reply."),
+    outcome: classifyOutcome(error, isHandedOver),
+    message: toSingleLine(response ?? message ?? "The connection ended without a reply."),
+    // nodemailer does not give every failure a code. The command `MAIL FROM:<…>` is shortened to `MAIL`, because the
+    // rest contains an address.
     code: [code ?? "ESMTP", command?.split(" ", 1)[0], responseCode].filter((part) => part !== undefined).join(" "),
   })
 }

@@ -242,6 +242,7 @@ const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscr
     add: (change: PositionedChange): CountedTransaction | undefined => {
       const cursors = getTransactionCursors(change.cursor)
       const previous = open
+      // The feed position after a transaction identifies it.
       const isSame = previous?.cursors.after === cursors.after
       const current = isSame ? previous : { cursors, tally: new TransactionTally(change.recordedAt) }
       current.tally.add(change, byTicker)
@@ -279,6 +280,7 @@ const queuePage = Effect.fnUntraced(function* (
     const ended = transactions.add(change)
     if (ended !== undefined) yield* queueTransaction(ended)
   }
+  // The last transaction of a page may continue on the next page, but not on the feed's last page.
   const last = page.hasMore ? undefined : transactions.close()
   if (last !== undefined) yield* queueTransaction(last)
   yield* queueMessages(messages)

@@ -74,8 +74,12 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
     return yield* new UrlRefused({ message: `The URL ${checked.problem}. Nothing was created.` })
   }
   const secret = generateWebhookSecret()
+  /** Returns SQL for a text array, or for null if `values` is null, which means all events, datasets or symbols. */
   const toArray = (values: ReadonlyArray<string> | null) =>
     sql`(select array_agg(value) from json_array_elements_text(${toJson(values)}::text::json) as value)`
+  // `begin_webhook_feed` moves the position of the webhooks in the change feed to the present, if no endpoint uses it
+  // yet. Otherwise, the new endpoint would receive older changes. Inserts nothing if the account does not exist, or
+  // has as many endpoints as it may have.
   const [created] = yield* decodeRows(CreatedEndpoint)(sql`
     insert into webhook_endpoints (account_id, url, events, datasets, tickers, secret)
     select account_id, ${checked.url.href}, ${toArray(events)}, ${toArray(datasets)}, ${toArray(tickers)}, ${secret}
@@ -220,7 +224,10 @@ export interface DeliverySelection {
   readonly limit: number
 }
 
-/** Returns an endpoint's most recent messages, newest first. */
+/**
+ * Returns an endpoint's most recent messages, newest first: at most `limit`, and only those with the given `status`, if
+ * any. Fails if the endpoint does not exist. The time of the next attempt is shown only for messages that wait for one.
+ */
 export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { limit, status }: DeliverySelection) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* decodeRows(ListedWebhookMessage)(sql`

@@ -16,7 +16,7 @@ const webhookEventTypes = [
 ] as const
 
 /** What an endpoint can subscribe to: event types, and groups of event types. */
-export const webhookSubscriptions = [
+export const subscribableWebhookEvents = [
   ...webhookEventTypes,
   "dataset.*",
   "key.*",
@@ -24,5 +24,5 @@ export const webhookSubscriptions = [
   "deprecation.*",
 ] as const
 
-/** An event type or group in `webhookSubscriptions`. */
-export type WebhookSubscription = typeof webhookSubscriptions[number]
+/** An event type or group in `subscribableWebhookEvents`. */
+export type WebhookSubscription = typeof subscribableWebhookEvents[number]

@@ -29,7 +29,10 @@ const parseAllowedHosts = (text: string): AllowedHosts | { readonly invalid: str
 
 const noAllowedHosts: AllowedHosts = { names: new Set(), addresses: new AddressSet() }
 
-/** The setting that lists the receivers permitted by the operator. */
+/**
+ * The setting that lists the receivers permitted by the operator although they are internal: host names, addresses, and
+ * networks, separated by commas.
+ */
 export const AllowedHostsConfig = Config.schema(
   Schema.String.pipe(Schema.decodeTo(
     Schema.declare((value): value is AllowedHosts => typeof value === "object" && value !== null && "names" in value),

@@ -113,6 +113,7 @@ const initdb = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const [data, secret] = [`${folder}/cluster/data`, `${folder}/password`]
     yield* fs.makeDirectory(data, { recursive: true })
+    // The user that runs PostgreSQL must be able to reach the data directory, which only this user may read.
     yield* Effect.forEach([folder, `${folder}/cluster`], (path) => fs.chmod(path, 0o755))
     yield* fs.chmod(data, 0o700)
     yield* fs.writeFileString(secret, password, { mode: 0o600 })

@@ -144,7 +144,10 @@ const findBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUs
   })
 })
 
-/** Creates the home directory if needed, and checks that it is writable. */
+/**
+ * Creates the home directory if needed, and checks that it is writable. Returns its absolute path. If it is not
+ * writable because it belongs to another user, the error says so.
+ */
 export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(path)
@@ -157,6 +160,7 @@ export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
   }
   yield* fs.makeDirectory(home, { recursive: true })
   const owner = yield* readFileOwner(home)
+  // `flip` turns the error into the value. There is none if the directory is writable.
   const accessError = yield* Effect.flip(fs.access(home, { writable: true })).pipe(Effect.option)
   if (Option.isNone(accessError)) return home
   return yield* Option.isSome(owner) && owner.value !== process.getuid?.()

@@ -53,8 +53,9 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
 })
 
 /**
- * Copies a folder without its links and build files. Sets the permissions explicitly, because a restrictive umask
- * during `npm install` may have made the files unreadable for the server's user.
+ * Copies a folder with its subfolders, but without the files that only builds need and without those whose paths are in
+ * `links`, because the caller links them. Sets the permissions explicitly, because a restrictive umask during
+ * `npm install` may have made the files unreadable for the server's user.
  */
 const copyFolder = (
   from: string,
@@ -98,6 +99,7 @@ const copyPrograms = Effect.fnUntraced(function* (root: string, to: string) {
   // If the install script has created the links in the package, they are not copied.
   const linkPaths = new Set(links.map(({ target }) => path.join(root, target)))
   yield* fs.makeDirectory(to)
+  // Another user may run the programs, and the umask may have removed the permission for others to read the folder.
   yield* fs.chmod(to, 0o755)
   yield* Effect.forEach(
     ["bin", "lib", "share"],

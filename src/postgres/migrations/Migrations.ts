@@ -185,6 +185,7 @@ const applyNextMigration = Effect.gen(function* () {
   })
   yield* Effect.mapError(
     work,
+    // If the first migration fails, the database may contain the tables of another program.
     (error) =>
       SqlError.isSqlError(error)
         ? new MigrationFailed({ message: formatMigration(id, name), isFirst: applied.length === 0, cause: error })
@@ -229,7 +230,11 @@ const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFai
   })
 })
 
-/** Replaces a failure's message, which contains only the migration's name, with an explanation for the operator. */
+/**
+ * Replaces a failure's message, which contains only the migration's name, with an explanation for the operator: which
+ * transaction has blocked the migration, that the database already contains tables that no migration has created, or
+ * else PostgreSQL's error.
+ */
 const explainMigrationFailure = (error: MigrationFailed) => {
   if (isLockTimeout(error.cause)) {
     return Effect.map(

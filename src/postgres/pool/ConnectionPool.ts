@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream"
 import { forkUntraced } from "../metrics/BackgroundFibers.ts"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { type DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/Errors.ts"
-import { idleConnectionTimeout, makePoolTimeoutError, readTimeout } from "../ReadPolicies.ts"
+import { idleConnectionTimeout, makePoolTimeoutError, readTimeout } from "../ReadTimeoutsAndRetries.ts"
 import { makeBulkhead } from "./Bulkhead.ts"
 import { retryRejectedPassword } from "./PasswordRotation.ts"
 
@@ -23,14 +23,16 @@ export const DatabasePoolSizeConfig = Config.schema(
 export type PoolConnectionConfig = PgClient.PgPoolConfig & { readonly stream: () => Duplex }
 
 /** Opens a connection. Calls `retire` as soon as the connection must not be reused. */
-export type Connect = (retire: () => void) => Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope>
+export type OpenConnection = (
+  retire: () => void,
+) => Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope>
 
 /**
  * Creates the function that opens connections with the driver. The pool calls it with `retire`, which marks the
  * connection's slot so that the pool closes the connection instead of reusing it. `retire` is called when the
  * connection's socket closes, and when one of its statements is canceled.
  */
-export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =>
+export const makeConnectionOpener = (config: PoolConnectionConfig): OpenConnection => (retire) =>
   retryRejectedPassword(
     config,
     Effect.suspend(() => {
@@ -116,7 +118,7 @@ class Slot {
 
 /** Options for a connection pool. */
 export interface ConnectionPoolOptions {
-  readonly connect: Connect
+  readonly connect: OpenConnection
   readonly size: number
   /** Maximum time to wait for a connection. */
   readonly timeout: Duration.Duration

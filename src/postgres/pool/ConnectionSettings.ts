@@ -102,6 +102,7 @@ export interface ConnectionConfig {
 export const makeConnectionConfig = Effect.fnUntraced(
   function* ({ applicationName, pooled, url, urlFile }: SessionOptions) {
     const { sockets, ssl } = yield* makeTlsSockets(url)
+    // Teaches the driver PostgreSQL's type `record`, which the statements of lists return.
     registerRecordType()
     const config = {
       url,

@@ -75,7 +75,8 @@ export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redact
         "Add sslmode=verify-full to the URL, or set PGSSLMODE=verify-full.",
     })
   }
-  // `chosen` is a valid mode or undefined: other modes are refused when the settings are read (`tlsParametersRule`).
+  // `chosen` is a valid mode or undefined. An unknown mode never gets this far and so cannot disable TLS: the setting
+  // with the URL is refused (`areTlsParametersValid`), and so is `PGSSLMODE` (`SslModeConfig`).
   const mode = isSslMode(chosen) ? chosen : "disable"
   if (mode === "verify-ca" && rootCertificate === undefined) {
     return yield* new DatabaseTlsError({
@@ -142,7 +143,10 @@ const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<stri
 /** Returns the certificate authorities that Node and this machine trust, for `sslrootcert=system`. */
 const getSystemAuthorities = () => [...getCACertificates("default"), ...getCACertificates("system")]
 
-/** Converts the TLS settings to Node's options, and checks the files that they refer to. */
+/**
+ * Converts the TLS settings to Node's options, and checks the files that they refer to. As in libpq, `verify-full`
+ * verifies the server's certificate and its host name, `verify-ca` only the certificate, and weaker modes neither.
+ */
 const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
   const { certificate, key, mode, rootCertificate } = settings
   const [ca, cert, privateKey] = yield* Effect.all([

@@ -39,6 +39,9 @@ const splitPassword = (address: Redacted.Redacted) => {
 /**
  * Creates the driver's password option for a password that may change. `config` is used to test a new password. New
  * connections use the previous password until PostgreSQL accepts the new one.
+ *
+ * The option is an effect that the driver runs for each new connection. It reads the file with the URL again. If the
+ * file cannot be read, or its URL differs in more than the password (`rest`), the previous password is used.
  */
 export const makeRotatedPassword = (
   config: PgConnection.Config & { readonly url: Redacted.Redacted },

@@ -2,12 +2,12 @@
 import { PgClient, type PgConnection } from "@effect/sql-pg"
 import { Effect, Layer, type Redacted } from "effect"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
-import { poolTimeout } from "../ReadPolicies.ts"
+import { poolTimeout } from "../ReadTimeoutsAndRetries.ts"
 import { DirectConnectionConfig, makeConnectionConfig } from "./ConnectionSettings.ts"
 import {
   ConnectionPool,
   DatabasePoolSizeConfig,
-  makeConnect,
+  makeConnectionOpener,
   makeConnectionPool,
   type PoolConnectionConfig,
 } from "./ConnectionPool.ts"
@@ -62,19 +62,22 @@ const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
 /**
  * Creates a client for a pool, with the same spans and transaction behavior as the driver's own client. Single
- * statements borrow a connection for as long as they run (`borrower`). Transactions acquire one until they end
- * (`transactionAcquirer`), and other uses, such as streamed results, until their scope closes (`acquirer`).
+ * statements borrow a connection for as long as they run (`borrower`). Transactions have one to themselves until they
+ * end (`transactionAcquirer`). Other uses, such as streamed results, keep one until their scope closes (`acquirer`),
+ * but other statements may run on it in between.
  */
 const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"], config: PoolConnectionConfig) {
-  // Transactions and `listen` need exclusive use of a connection, which `pin` provides.
-  const reserve = Effect.flatMap(pool.acquire, ({ pin }) => pin)
+  // Transactions and `listen` need a connection that nothing else uses in the meantime, which `pin` provides.
+  const acquireExclusive = Effect.flatMap(pool.acquire, ({ pin }) => pin)
   const client = yield* SqlClient.make({
     driver: "pg",
     acquirer: Effect.map(pool.acquire, toSqlConnection),
     borrower: (use) => pool.borrow((session) => use(toSqlConnection(session))),
-    transactionAcquirer: Effect.map(reserve, toSqlConnection),
+    transactionAcquirer: Effect.map(acquireExclusive, toSqlConnection),
     compiler: PgClient.makeCompiler(),
+    // PostgreSQL can prepare `BEGIN`, `ROLLBACK` and the like, which saves parsing them again in each transaction.
     prepareTransactionControls: true,
+    // Unlike the default, fails if PostgreSQL rolled the transaction back instead.
     commit,
     releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
     spanAttributes: [
@@ -87,8 +90,9 @@ const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"],
   const pgClient: PgClient.PgClient = Object.assign(client, {
     [PgClient.TypeId]: PgClient.TypeId,
     config,
+    // `custom` always takes three values, but this kind of parameter has only one.
     json: (value: unknown) => Statement.fragment([makeJson(value, undefined, undefined)]),
-    listen: (channel: string) => Effect.flatMap(reserve, (session) => session.listen(channel)),
+    listen: (channel: string) => Effect.flatMap(acquireExclusive, (session) => session.listen(channel)),
     notify: (channel: string, payload: string) =>
       Effect.asVoid(pool.borrow((session) => session.query("select pg_notify($1, $2)", [channel, payload]))),
   })
@@ -104,7 +108,7 @@ export const pooledClientLayer = (config: PoolConnectionConfig, canShare: boolea
     const size = yield* DatabasePoolSizeConfig
     const timeout = yield* poolTimeout
     const shared = canShare ? getSharedConnectionCount(size) : 0
-    const pool = makeConnectionPool({ connect: makeConnect(config), size: size - shared, timeout })
+    const pool = makeConnectionPool({ connect: makeConnectionOpener(config), size: size - shared, timeout })
     return PgClient.layerFrom(Effect.flatMap(ConnectionPool, (pool) => makeClient(pool, config))).pipe(
       Layer.provideMerge(Layer.effect(ConnectionPool, pool)),
       Layer.merge(Layer.effect(SharedConnections, makeSharedConnections(config, shared))),

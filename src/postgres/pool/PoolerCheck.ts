@@ -136,12 +136,14 @@ const connect = (setting: string, url: Redacted.Redacted, pooled: boolean) =>
  * lacks required settings. `setting` is the name of the setting with the URL, for error messages.
  */
 export const checkDirectConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
-  const connection = yield* connect(setting, url, false)
+  // The URL should not point to a pooler in transaction mode, so the connection is configured as for PostgreSQL itself.
+  const isPooled = false
+  const connection = yield* connect(setting, url, isPooled)
   const session = yield* readSession(connection)
   // When a connection opens, a pooler reports a process id of its own, which differs from PostgreSQL's.
   const hasPooler = session.pid !== connection.processId
   if (hasPooler) {
-    const other = yield* connect(setting, url, false)
+    const other = yield* connect(setting, url, isPooled)
     // A single check may miss the transaction mode by chance, so it is repeated. If it cannot be completed, the pooler
     // is accepted.
     const isUnsuitable = yield* isTransactionMode(connection, other).pipe(

@@ -10,7 +10,7 @@ import { setImmediate } from "node:timers"
 import { forkUntraced } from "../metrics/BackgroundFibers.ts"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import type { CompiledStatement } from "../CompiledStatement.ts"
-import { idleConnectionTimeout } from "../ReadPolicies.ts"
+import { idleConnectionTimeout } from "../ReadTimeoutsAndRetries.ts"
 import type { PoolConnectionConfig } from "./ConnectionPool.ts"
 
 /** Maximum number of statements in flight on one connection. */

@@ -8,7 +8,7 @@ import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../metrics/CallbackMetrics.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
-import { type DatabaseReadError, makeRetryCounter } from "../ReadPolicies.ts"
+import { type DatabaseReadError, makeRetryCounter } from "../ReadTimeoutsAndRetries.ts"
 import { findUrlFile } from "../pool/PasswordRotation.ts"
 import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
@@ -74,7 +74,10 @@ const replicaRetries = makeRetryCounter("replica")
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
-/** Registers a replica's metrics. */
+/**
+ * Registers a replica's metrics, with its name as a label. `read` returns a metric's current value, and is called for
+ * each scrape.
+ */
 const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({

@@ -5,9 +5,9 @@ import { SqlClient, SqlError } from "effect/sql"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { makeTlsSockets } from "../pool/DatabaseTls.ts"
 import { makeRotatedPassword, type UrlFile } from "../pool/PasswordRotation.ts"
-import { DatabasePoolSizeConfig, makeConnect, makeConnectionPool } from "../pool/ConnectionPool.ts"
+import { DatabasePoolSizeConfig, makeConnectionOpener, makeConnectionPool } from "../pool/ConnectionPool.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
-import { type DatabaseReadError, poolTimeout } from "../ReadPolicies.ts"
+import { type DatabaseReadError, poolTimeout } from "../ReadTimeoutsAndRetries.ts"
 import { isRecoveryConflict } from "../SqlState.ts"
 import {
   makeDatasetVersionReader,
@@ -111,7 +111,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
     : { ...connection, password: makeRotatedPassword(connection, urlFile) }
   let lastResponseAt = now()
   const isSilent = () => now() - lastResponseAt > maxSilence
-  const connect = makeConnect(config)
+  const connect = makeConnectionOpener(config)
   const pool = yield* makeConnectionPool({
     // This is checked when a waiting read gets its turn to open a connection. If the replica is silent, the read fails
     // immediately instead of waiting again.

@@ -13,7 +13,7 @@ import {
   type ServerState,
   serverStateTtlMillis,
 } from "./ServerState.ts"
-import { makeTransactionLedgerPoll, type TransactionLedgerState } from "./LedgerState.ts"
+import { makeTransactionLedgerPoll, type TransactionLedgerState } from "./TransactionLedgerState.ts"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { ReadRouter } from "../replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"

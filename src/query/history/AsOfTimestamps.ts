@@ -18,7 +18,7 @@ import {
   makeFieldError,
   type ValidationError,
 } from "../../contract/rules/Errors.ts"
-import type { TransactionLedgerState } from "../../postgres/versions/LedgerState.ts"
+import type { TransactionLedgerState } from "../../postgres/versions/TransactionLedgerState.ts"
 
 /** A past timestamp, and which transactions had been committed by then. */
 export interface ResolvedTimestamp {

@@ -110,11 +110,21 @@ export const makePastTable = (
   { isLive, isVersion }: ReturnType<typeof makePastConditions>,
 ) => {
   // A side of the union with few rows applies its own condition. If a side has many rows, the conditions of both are
-  // outside the union, because only then can PostgreSQL merge sorted index scans of both sides.
+  // outside the union, because only then can PostgreSQL merge sorted index scans of both sides. For example, if there
+  // are many rows on both sides:
   //
-  // The sides of a union must have the same columns. A side selects constants in place of the columns that only the
-  // other side has, and, if it has applied its own condition already, also in place of its `live_in` or version
-  // columns. The conditions outside are true for these constants, so they remove none of its rows.
+  //   select id, title from (
+  //     select id, title, …, recorded_in as live_in, [constants for the version columns] from public.news
+  //     union all
+  //     select id, title, …, [a constant for live_in], [the version columns] from history.news
+  //   ) as versions where (isLive) and (isVersion)
+  //
+  // The sides of a union must have the same columns, so each side selects constants in place of the columns that only
+  // the other side has. A side that has already applied its own condition also selects constants in place of its own
+  // `live_in` or version columns. The conditions outside are true for all of these constants, so they remove no row
+  // that should stay.
+  //
+  // `isLive` refers to the column `recorded_in` by the name `live_in`, so a subquery (`live`) renames it first.
   const currentRows = `select ${columns}, recorded_in as live_in from public.${table}`
   const currentSide = has_few_rows
     ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${currentRows}) as live where ${isLive}`

@@ -165,7 +165,9 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
 }
 
 /**
- * Resolves a component's events to a chain, or to a conflict if they do not form one. The events may be in any order.
+ * Resolves the ticker changes of a component (`events`), which are connected through shared symbols, to the chain of
+ * symbols of one company, such as A to B to C, or to a conflict if they do not form one. The events may be in any
+ * order.
  */
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,

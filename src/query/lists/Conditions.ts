@@ -184,9 +184,11 @@ interface CompiledFilters {
 }
 
 /**
- * Compiles the filters in a query schema. Returns functions that build the SQL conditions for a request and describe
- * their literals. Throws at startup if a parameter declares no filter. `models` are the row models, which determine the
- * column types.
+ * Compiles the filters that the parameters of a list declare in its query schema. Returns a function that builds the
+ * SQL conditions for a request, and one that describes their literals. Literals are part of the SQL text, so requests
+ * with different literals must not share a compiled statement.
+ *
+ * Throws at startup if a parameter declares no filter. `models` are the row models, which determine the column types.
  */
 export const compileFilters = (
   sql: SqlClient.SqlClient,
@@ -218,6 +220,7 @@ export const compileFilters = (
       name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
         hasTicker: ticker !== undefined,
         isInteger,
+        // Padding the list to a power of two keeps the number of different statements small.
         listParameters: Array.isArray(value) ? countPaddedParameters(value) : 1,
       }))
   }

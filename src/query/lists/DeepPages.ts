@@ -10,7 +10,10 @@ import type { SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 /** The smallest offset of a deep page. For smaller offsets, looking up each row by its key costs more than it saves. */
 export const minDeepPageOffset = 1_000
 
-/** SQL for the order and position of a page. */
+/**
+ * SQL for the order and position of a page. A list whose statement reads one table uses `orderAndLimit`. A list that
+ * merges the rows of several subqueries uses `orderUpToPage` in each subquery, and `orderAndLimit` after the merge.
+ */
 export interface PageClauses {
   /**
    * Whether the statement is for an export, which returns all rows. Otherwise the statement returns a page or counts

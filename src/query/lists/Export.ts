@@ -3,7 +3,7 @@ import { Cause, Data, Effect, Exit, Scope, Stream } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHash, hash as computeHash } from "node:crypto"
 import type { AdmittedRequest } from "../EndpointHandler.ts"
-import { toApiError } from "../../postgres/ReadPolicies.ts"
+import { toApiError } from "../../postgres/ReadTimeoutsAndRetries.ts"
 import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../../contract/rows/ListFormats.ts"
 import { type FileChunk, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import {
@@ -68,6 +68,7 @@ const describeExport = (
   cursor: ExportCursor,
   { past, request, route }: AdmittedRequest,
 ) => {
+  // Only the first `?` begins the query string. Any further one is part of a value.
   const [, ...search] = request.target.split("?")
   // `explain` has no effect here, because it applies only to empty lists (D40).
   const query = search.join("?").split("&").filter((parameter) => !parameter.startsWith("explain=")).join("&")
@@ -201,6 +202,7 @@ export const makeExport = Effect.fnUntraced(function* (
     const measurement: ExportMeasurement = { _tag: "ExportMeasurement", bytes, records: results }
     return measurement
   }
+  // In NDJSON, several consecutive rows can form one result, on one line. In the other formats, each row is a result.
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
   const rowCount = isGrouped ? yield* failWithApiError(countResults(results, cursor)) : cursor.rows
   const readChunk = makeChunkReader(options, cursor, request)

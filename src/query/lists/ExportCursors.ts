@@ -7,7 +7,7 @@ import { Context, Duration, Effect, Exit, Fiber, Layer, Schema, Scope } from "ef
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
-import { cursorTimeout, type DatabaseReadError, makeReadPolicies } from "../../postgres/ReadPolicies.ts"
+import { cursorTimeout, type DatabaseReadError, makeReadPolicies } from "../../postgres/ReadTimeoutsAndRetries.ts"
 import { ReadRouter } from "../../postgres/replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../../postgres/pool/ConnectionSettings.ts"
 import { retryRejectedPassword } from "../../postgres/pool/PasswordRotation.ts"

@@ -6,7 +6,7 @@
 import { Config, Context, Duration, Effect, Metric, Schema, Scope } from "effect"
 import { Refusal } from "../../contract/AccountErrors.ts"
 import { makeBulkhead, makePermits } from "../../postgres/pool/Bulkhead.ts"
-import { poolTimeout } from "../../postgres/ReadPolicies.ts"
+import { poolTimeout } from "../../postgres/ReadTimeoutsAndRetries.ts"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
 import {
   initializeCounters,

@@ -7,13 +7,18 @@ import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 /** Encodes the next rows. Each step of the iterator encodes one chunk, so that other requests can run between steps. */
 type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<FileChunk>
 
-/** Adapts the Parquet writer to `ExportRowsWriter`. Results are counted only when their row group is complete. */
+/**
+ * Adapts the Parquet writer to `ExportRowsWriter`. The Parquet writer collects rows and encodes them as one row group,
+ * so a chunk of bytes belongs to no particular rows. The results are therefore counted all at once, with the chunk that
+ * completes their row group.
+ */
 const makeParquetExportWriter = (
   encoder: ResultEncoder,
   metadata: Readonly<Record<string, string>>,
 ): ExportRowsWriter => {
   const writeRows = makeParquetWriter(encoder.models, encoder.columns, metadata)
   const countResults = makeResultCounter(encoder)
+  /** The number of results in the row group that is not complete yet. */
   let buffered = 0
   return function* (rows, isLast) {
     buffered += countResults(rows)

@@ -137,8 +137,8 @@ const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
 /** Memoized, so that requests for the same single company share the SQL arrays that are memoized by its periods. */
 const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
 
-/** Returns the periods to follow in a list whose rows have a date. */
-export const followSymbolPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
+/** Returns the periods in which the companies used their symbols, to follow in a list whose rows have a date. */
+export const makeFollowedPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
   const [first, ...others] = lineages
   return first !== undefined && others.length === 0 ? followCompany(first) : followCompanies(lineages)
 }
@@ -147,7 +147,7 @@ export const followSymbolPeriods = (lineages: ReadonlyArray<CompanyLineage>) => 
  * Returns the periods to follow in a list whose rows have no date. These are the companies' current symbols, for all
  * days.
  */
-export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
+export const makeFollowedCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
   new FollowedPeriods({
     names: lineages.map(formatLineage),
     periods: Array.from(

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { type CompiledStatement, compileStatement } from "../../postgres/CompiledStatement.ts"
-import type { Rows, StatementReader } from "../../postgres/DatabaseReader.ts"
+import type { StatementReader, StatementRows } from "../../postgres/DatabaseReader.ts"
 import type { CompanyLineage } from "../lineage/LineageRules.ts"
 import { getRecordColumn } from "../../postgres/BinaryRecord.ts"
 import type { OptInColumn } from "../../contract/rows/Columns.ts"
@@ -19,10 +19,10 @@ import { encodeListPage } from "../rows/PageEncoder.ts"
 import { compileFilters, type DecodedListQuery } from "./Conditions.ts"
 import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasonFinder.ts"
 import {
-  followCurrentSymbols,
   type FollowedPeriods,
-  followSymbolPeriods,
   formatLineageHeader,
+  makeFollowedCurrentSymbols,
+  makeFollowedPeriods,
   type WithFollowedPeriods,
 } from "./FollowedPeriods.ts"
 import type { ListDefinition, RowGroupModel } from "./ListDefinition.ts"
@@ -180,7 +180,7 @@ const makeListReader = <Query extends PagingQuery>(
     query: FollowableQuery<Query>,
     read: StatementReader,
     readRows: ReturnType<StatementReader>,
-    encode: (rows: Rows, empty?: EmptyReason) => ResponseContent,
+    encode: (rows: StatementRows, empty?: EmptyReason) => ResponseContent,
   ) {
     const rows = yield* readRows
     // The second column of each row contains the counts (`makeListStatementBuilder`).
@@ -192,7 +192,7 @@ const makeListReader = <Query extends PagingQuery>(
 
   const readPage: CompiledList<Query>["readPage"] = (query, format, read) => {
     const readRows = read(compile(toDecodedQuery(query), "page"))
-    const encode = (rows: Rows, empty?: EmptyReason) =>
+    const encode = (rows: StatementRows, empty?: EmptyReason) =>
       encodeListPage(query, {
         results,
         format,
@@ -258,7 +258,7 @@ export const makeListCompiler = Effect.gen(function* () {
         findEmptyReason,
       }),
       results,
-      follow: hasDates ? followSymbolPeriods : followCurrentSymbols,
+      follow: hasDates ? makeFollowedPeriods : makeFollowedCurrentSymbols,
     }
   }
   return compileList

@@ -70,18 +70,22 @@ const makeLimitPlannedForValues = (sql: SqlClient.SqlClient, rows: ListStatement
 /**
  * Returns the clauses for the order and limit of a statement's rows: a page has both, an export has only an order, and
  * a count has neither.
+ *
+ * A statement for which PostgreSQL makes a new plan for each request's values (`isPlannedForValues`) has its limit as
+ * an SQL parameter, so that all limits share one statement. In every other statement the limit is a literal, because
+ * with a parameter PostgreSQL would plan every execution separately.
  */
 const makePageClauses = (sql: SqlClient.SqlClient, shape: ListStatementShape): PageClauses => {
   const { hasOffset, isDeep, purpose } = shape
   const empty = sql.literal("")
   const isPage = purpose === "page"
   const orderBy = (order: Statement.Fragment) => purpose === "count" ? empty : sql`order by ${order}`
-  // Unless the statement is planned for its values anyway, the limit is a literal, because with a parameter PostgreSQL
-  // would plan every execution separately.
   const rowLimit = shape.limit === "parameter"
     ? makeLimitPlannedForValues(sql, pageLimit)
     : sql.literal(String(shape.limit))
   const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${pageOffset}` : empty}`
+  // For lists that merge several subqueries: all rows up to the end of the page may come from one of them, so each
+  // subquery must also return the rows that the offset skips after the merge.
   const limitUpToPage = hasOffset ? sql`limit ${pageOffset}::bigint + ${rowLimit}` : limitAndOffset
   return {
     isExport: purpose === "export",

@@ -100,7 +100,9 @@ export interface SymbolPeriodClauseOptions {
 
 /**
  * Builds the SQL fragments for a query that follows lineages. `intervals` are the periods in which the requested
- * companies used their symbols or, if `areGaps` is true, the gaps between these periods.
+ * companies used their symbols or, if `areGaps` is true, the gaps between these periods. `selection` is a `where` or
+ * `order by` clause for these intervals. `rowDate` is the column with the date of the list's rows, which decides to
+ * which interval of its symbol a row belongs; if the rows have no date, they belong to every interval of the symbol.
  *
  * A statement joins `from` laterally with a subquery that reads one interval's rows. For example, for a company that
  * was called FB until 2022-06-09 and has been called META since then, `from` has two rows:

@@ -100,7 +100,11 @@ const findZeros = (word: number) => (word - 0x0101_0101) & ~word & 0x8080_8080
 const needsEscape = (word: number) =>
   (findControls(word) | findZeros(word ^ 0x2222_2222) | findZeros(word ^ 0x5c5c_5c5c)) !== 0
 
-/** Writes text as a JSON string, four bytes at a time where none of them needs an escape. */
+/**
+ * Writes text as a JSON string, four bytes at a time where none of them needs an escape. The text is UTF-8, in `view`
+ * from `offset` on, and `size` bytes long. It is written to the output buffer at `position`. Returns the position after
+ * it.
+ */
 const writeText: FieldWriter = (view, offset, size, position) => {
   const { bytes, view: output } = rowOutputBuffer
   const end = offset + size
@@ -151,6 +155,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
  */
 const writeTextArray: FieldWriter = (view, offset, size, position) => {
   const dimensions = view.getInt32(offset)
+  // Lists have one dimension and begin at index 1. An empty array has no dimension.
   const isList = dimensions === 1 && view.getInt32(offset + 16) === 1
   if (dimensions !== 0 && !isList) return unsupportedFieldResult
   // The first element follows the header of 12 bytes and the 8 bytes for the only dimension.
@@ -264,6 +269,8 @@ const writeDecimal: FieldWriter = (view, offset, _, position) => {
   if (last < at) return position
   rowOutputBuffer.bytes[position++] = point
   for (; at < last; at += 2) position = writeFourDigits(view.getInt16(at), position)
+  // Writes all four digits of the last group, but counts only those before its trailing zeros, so that the next output
+  // overwrites the zeros.
   const group = view.getInt16(last)
   writeFourDigits(group, position)
   return position + (trailingDigits[group] ?? 0)

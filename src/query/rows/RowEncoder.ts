@@ -203,8 +203,9 @@ const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, format:
 const jsonNull = encodeAsWords("null")
 
 /**
- * Encodes a field with its column's schemas and writes the result. Reserves room for the field and the rest of the row
- * first.
+ * Encodes the field at `offset` of a record with its column's schemas, and writes the result at `position`. Returns the
+ * position after it, or `invalidFieldResult` if the value does not match the schemas. First reserves room for the field
+ * and for the rest of the row, which takes at most `rowBytes`.
  */
 const writeWithSchemas = (
   encodeWithSchemas: SchemaFieldEncoder,

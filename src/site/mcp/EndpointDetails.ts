@@ -77,7 +77,10 @@ const describePaging = (operation: unknown) => {
   return { paging, supportsPageAfter: paging === "pages" && names.has("after") } as const
 }
 
-/** Returns the descriptions of all endpoints that require an API key, except `/estimate` and streams. */
+/**
+ * Returns the descriptions of all endpoints that the tool `query` can call: those that require an API key (`tier` is
+ * not null), except `/estimate`, which has a tool of its own, and streams, which have no end.
+ */
 const listQueryableEndpoints = () => {
   const document = getDefaultOpenApiDocument()
   return catalogueEndpoints.flatMap((endpoint) => {

@@ -342,8 +342,8 @@ const continuePages = (request: RowsRequest, { response, rows }: RequestedRows, 
 }
 
 /**
- * Returns the request for the rows that follow the first `count` of the requested rows. Returns undefined if no rows
- * follow, or if the endpoint returns all rows in one response.
+ * Returns the request for the rows that follow the first `count` of the requested rows, which are those in the tool's
+ * result. Returns undefined if no rows follow, or if the endpoint returns all rows in one response.
  */
 const continueRows = (
   { paging }: McpEndpointDescription,

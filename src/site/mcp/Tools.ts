@@ -48,6 +48,7 @@ const handlers = tools.toLayer(
 /** Offers every guide of the documentation as a Markdown resource, such as `tickerline://guides/lineage`. */
 const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
   Layer.mergeAll(
+    // `mergeAll` requires at least one layer, which an array of unknown length does not guarantee.
     Layer.empty,
     ...all.map(({ name, source, title }) =>
       McpServer.resource({

@@ -1,6 +1,6 @@
 /** Tests the request ids that the service generates (D12). */
 import { assert, describe, it } from "@effect/vitest"
-import { makeRequestId, readRequestNumber } from "../../../src/contract/rules/RequestIds.ts"
+import { makeRequestId, parseRequestIdNumber } from "../../../src/contract/rules/RequestIds.ts"
 
 describe("A request id", () => {
   it("is a version 7 UUID with the time, and differs from all others of the same millisecond (D12)", () => {
@@ -16,7 +16,7 @@ describe("A request id", () => {
   it("has a number that usage can store only if this process created it, at that time and in this spelling (D12, D29)", () => {
     for (const now of [0, 1, Date.now(), 2 ** 48 - 1]) {
       const id = makeRequestId(now)
-      assert.strictEqual(readRequestNumber(id, now), Number.parseInt(id.slice(15, 18), 16))
+      assert.strictEqual(parseRequestIdNumber(id, now), Number.parseInt(id.slice(15, 18), 16))
       const others = [
         id.toUpperCase(),
         `${id.slice(0, 15)}xyz${id.slice(18)}`,
@@ -24,8 +24,8 @@ describe("A request id", () => {
         `${id}0`,
         crypto.randomUUID(),
       ]
-      for (const other of others) assert.strictEqual(readRequestNumber(other, now), undefined, other)
-      assert.strictEqual(readRequestNumber(id, now + 1), undefined)
+      for (const other of others) assert.strictEqual(parseRequestIdNumber(other, now), undefined, other)
+      assert.strictEqual(parseRequestIdNumber(id, now + 1), undefined)
     }
   })
 })

@@ -9,7 +9,7 @@ import type { RowCells } from "../../../src/contract/Datasets.ts"
 import { decodeCompanyFacts, listSources } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { listCountDoubts, makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
-import { type Decisions, formatDoubtKey } from "../../../src/ingest/edgar/read/Doubt.ts"
+import { formatDoubtKey, type OperatorDecisions } from "../../../src/ingest/edgar/read/Doubt.ts"
 import type { KnownSplit } from "../../../src/ingest/edgar/read/CountSplits.ts"
 import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
@@ -259,7 +259,7 @@ describe("A share count", () => {
     assert.strictEqual(row?.["outstanding"], "30000000")
   })
 
-  const assess = (text: string, splits: ReadonlyArray<KnownSplit> = [], decisions: Decisions = new Map()) => {
+  const assess = (text: string, splits: ReadonlyArray<KnownSplit> = [], decisions: OperatorDecisions = new Map()) => {
     const { current, counts } = assessCounts({ facts: decode(text), filings: [], splits, decisions })
     return {
       current: typeof current === "string" ? current : current.val,
@@ -285,7 +285,7 @@ describe("A share count", () => {
     }
   })
 
-  const decideOn = (end: string, read: number, value: string | null): Decisions => {
+  const decideOn = (end: string, read: number, value: string | null): OperatorDecisions => {
     const fact = decode(makeText([report(end, read)])).counts[0]
     const url = fact === undefined ? "" : listSources(ciks.apple, fact)[0]
     const key = formatDoubtKey({ table: "historical_float_pro", column: "outstanding_shares", url, read: String(read) })
@@ -640,7 +640,7 @@ describe("A public float", () => {
     const facts = decode(makeText([], [{ end: "2030-06-30", val: 300_000_000, filed: "2026-02-25" }]))
     const [float] = facts.floats
     if (float === undefined) return assert.fail("There is no public float.")
-    const reasonsWith = (decisions?: Decisions) =>
+    const reasonsWith = (decisions?: OperatorDecisions) =>
       assessCounts({ facts, filings: [], decisions }).floats.map(({ reasons }) => reasons)
     assert.deepStrictEqual(reasonsWith(), [["has the date 2030-06-30, which is after the filing"]])
     const url = listSources(ciks.apple, float)[0]

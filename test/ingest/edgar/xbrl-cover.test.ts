@@ -6,7 +6,7 @@ import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/rea
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
 import { listSources, makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
-import { type Decisions, formatDoubtKey } from "../../../src/ingest/edgar/read/Doubt.ts"
+import { formatDoubtKey, type OperatorDecisions } from "../../../src/ingest/edgar/read/Doubt.ts"
 import type { KnownSplit } from "../../../src/ingest/edgar/read/CountSplits.ts"
 import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import { addInstanceCounts } from "../../../src/ingest/edgar/store/InstanceCounts.ts"
@@ -315,7 +315,7 @@ describe("The cover of an instance", () => {
       readonly splits?: ReadonlyArray<KnownSplit>
       /** The number of all shares that the last report states without classes. */
       readonly lastTotal?: number
-      readonly decisions?: Decisions
+      readonly decisions?: OperatorDecisions
       /** The members in the last report. Those in the others are `classA` and `classB`. */
       readonly lastMembers?: ReadonlyArray<string>
       readonly symbols?: ReadonlyArray<string | null>
@@ -356,7 +356,7 @@ describe("The cover of an instance", () => {
     const issuer = { cik, ticker: "ACME", tickers, name: "Acme", exchange: null }
     const { historical_float_pro } = makeFloatRows(issuer, facts, { ...submissionsOf(ciks.apple), filings }, assessment)
     /** Builds an operator's decision that sets the sum of a report to `value`. */
-    const decide = (index: number, value: string, isConfirmed: boolean): Decisions => {
+    const decide = (index: number, value: string, isConfirmed: boolean): OperatorDecisions => {
       const fact = facts.counts[index] ?? assert.fail()
       const url = listSources(cik, fact)[0]
       const doubt = { table: "historical_float_pro", column: "outstanding_shares", url, read: String(fact.val) }
@@ -385,7 +385,7 @@ describe("The cover of an instance", () => {
       10_000_000,
     ]] as const
     for (const balances of [[], [60_000_000, 60_000_000, 60_000_000, 60_000_000]]) {
-      const assessFirst = (count: number, decisions?: Decisions) =>
+      const assessFirst = (count: number, decisions?: OperatorDecisions) =>
         assess(reports.slice(0, count), { balances: balances.slice(0, count), ...(decisions && { decisions }) })
       const decisions = assessFirst(2).correct(1, "60000000")
       const { current, reasons } = assessFirst(3, decisions)

@@ -164,11 +164,13 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
   }
   const withoutDocument: EdgarResponse = { _tag: status === 304 ? "Unchanged" : "Missing" }
   if (status === 304 || status === 404 || status === 403) return withoutDocument
+  // The documents have fixed URLs, so a redirect leads to something else, and is as temporary as a server error.
   if (status >= 500 || (status >= 300 && status < 400)) {
     return yield* new TransientFailure({ reason: `status ${status}` })
   }
   if (status !== 200) return yield* new DocumentRejected({ url, reason: `returned status ${status}` })
-  // During maintenance, the SEC may send an HTML page with status 200 in place of any document.
+  // During maintenance, the SEC may send an HTML page with status 200 in place of any document. Only the index page of
+  // a filing, whose URL ends in `.htm`, is HTML itself.
   if ((isHtml || /^\s*(<\?xml[^>]*\?>\s*)?<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
     return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
   }

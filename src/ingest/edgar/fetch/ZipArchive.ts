@@ -86,13 +86,14 @@ const keepEntry = (entry: yauzl.Entry) => {
 }
 
 /**
- * Reads the archive's central directory. Returns the entries for which `isWanted` is true by name, and the archive's
- * newest time (see `ZipArchive.newest`).
+ * Reads the archive's central directory, its list of entries. Returns the entries for which `isWanted` is true, keyed
+ * by name, and the time of the newest of all entries (`newest`), in milliseconds since 1970.
  */
 const readEntries = async (path: string, isWanted: (name: string) => boolean) => {
   const file = await open(path)
   try {
     const { mtimeMs, size } = await file.stat()
+    // The file is closed below, so yauzl must not close it after the last entry.
     const zip = await yauzl.fromRandomAccessReaderPromise(new WindowedReader(file), size, { autoClose: false })
     const entries = new Map<string, yauzl.Entry>()
     let newest = 0
@@ -100,6 +101,7 @@ const readEntries = async (path: string, isWanted: (name: string) => boolean) =>
       newest = Math.max(newest, entry.getLastModDate({ timezone: "UTC" }).getTime())
       if (isWanted(entry.fileName)) entries.set(entry.fileName, keepEntry(entry))
     }
+    // Entry times have no time zone and are read as UTC, so they may be later than the time of the file itself.
     return { entries, newest: Math.min(newest, mtimeMs) }
   } finally {
     await file.close()
@@ -137,6 +139,9 @@ export interface ZipArchive {
 /**
  * Opens a ZIP file and loads those entries of its central directory into memory for which `isWanted` is true. Closing
  * the scope closes the file.
+ *
+ * The file is opened twice: once to list the entries, through a reader that makes many small reads fast, and once to
+ * read their content, which needs no such reader.
  */
 export const openZipArchive = Effect.fnUntraced(function* (path: string, isWanted: (name: string) => boolean) {
   const { entries, newest } = yield* Effect.tryPromise({ try: () => readEntries(path, isWanted), catch: toDamage })

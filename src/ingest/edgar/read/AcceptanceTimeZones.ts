@@ -53,6 +53,7 @@ export const resolveAcceptanceTimes = Effect.fnUntraced(
     const time = yield* requestAcceptanceTime(filing)
     if (time === undefined) return assignAcceptanceTimes(filings, known)
     yield* saveKnownTime(cik, filing.accession, time)
+    // None of these filings had a known time before.
     return assignAcceptanceTimes(filings, new Map([[filing.accession, time]]))
   },
 )

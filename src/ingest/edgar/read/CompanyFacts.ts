@@ -153,18 +153,20 @@ export const byFactDate = Order.combineAll<CompanyFact>([
  * Returns whether the value is between 1 and the largest safe integer. Filers enter 0 if a value does not apply, and
  * anything larger is an error.
  */
-export const isUsable = ({ val }: Pick<CompanyFact, "val">) => val >= 1 && val <= Number.MAX_SAFE_INTEGER
+export const hasUsableValue = ({ val }: Pick<CompanyFact, "val">) => val >= 1 && val <= Number.MAX_SAFE_INTEGER
 
 /**
  * Groups usable facts by filing and date, because a filing may repeat a fact. Returns for each group the distinct
  * values, sorted, and one of its facts.
  */
-const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>) =>
-  Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values()).map((repeated) => ({
+const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>) => {
+  const groups = Map.groupBy(facts.filter(hasUsableValue), ({ accn, end }) => `${accn} ${end}`)
+  return Array.from(groups.values(), (repeated) => ({
     values: Array.from(new Set(repeated.map(({ val }) => val))).toSorted((a, b) => a - b),
     fact: repeated.map((fact): CompanyFact => ({ ...fact, path: `${path}/${fact.accn}/${fact.end}` }))
       .toSorted(byFactDate)[0],
   }))
+}
 
 type FactGroups = ReturnType<typeof groupUsable>
 
@@ -192,8 +194,10 @@ const decodeDocument = makeJsonTextDecoder(CompanyFactsDocument)
 const decodeElement = makeParsedJsonDecoder(FactElement)
 
 /**
- * Decodes a company's facts. Elements that cannot be decoded are listed in `rejections`, and facts without a usable
- * value are omitted. Fails if the document as a whole is malformed or about another company.
+ * Decodes a company's facts: the counts of outstanding shares on cover pages and on balance sheets, and the public
+ * floats. Elements that cannot be decoded are listed in `rejections`, and facts without a usable value are omitted.
+ * Counts on cover pages that have several values in one filing are `unreadable`. `isFloatZero` is whether the newest
+ * public float is 0. Fails if the document as a whole is malformed or about another company.
  */
 export const decodeCompanyFacts = (text: string, url: string): Result.Result<CompanyFacts, DocumentRejected> =>
   Result.gen(function* () {

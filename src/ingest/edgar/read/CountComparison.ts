@@ -4,7 +4,7 @@ import { byFactDate, type ClassShares, type CompanyFact } from "./CompanyFacts.t
 import type { CountEvidence } from "./CountEvidence.ts"
 import { isInThousandsOf, isSimilar, maxCountRatio } from "./CountRatios.ts"
 import { findOwnSymbol } from "./Issuer.ts"
-import { type DecidedSplits, findSplitFactor, noneDecided, restate } from "./CountSplits.ts"
+import { type DecidedSplits, findSplitFactor, noDecidedSplits, restateCount } from "./CountSplits.ts"
 
 /**
  * The largest factor between a cover page and the balance sheet in the same filing, whose dates are at most
@@ -79,6 +79,8 @@ const minMissingPartOfListed = 0.25
  *
  * If the later page has only a total, or all its classes have other names, a class with a symbol is forgotten if the
  * others alone explain the sum. Otherwise, the classes may have been merged.
+ *
+ * If several classes are missing, returns the one with the most shares. `tickers` are the company's current symbols.
  */
 const findMissingClass = (
   a: CompanyFact,
@@ -92,11 +94,14 @@ const findMissingClass = (
   const hasCommonName = Array.from(before.keys()).some((name) => after?.has(name))
   const findOwn = (symbol: string | null) => symbol === null ? undefined : findOwnSymbol(tickers, symbol)
   const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => findOwn(symbol)))
+  /** What the sum of the earlier page may be on the date of the later one. There are several if a split is near. */
   const sums = restateFor(earlier, later)
   return Array.from(before).flatMap(([name, one]): ReadonlyArray<MissingClass> => {
     const symbol = findOwn(one.symbol)
     const isListed = symbol !== undefined && !stated.has(symbol)
+    /** The part of all shares that the class had. */
     const part = one.shares / earlier.val
+    /** Whether at least this part of the class's shares is missing in the later sum, however the splits are counted. */
     const isMissing = (least: number) =>
       part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part * least)
     const isMissingInSum = isMissing(1 / 2)
@@ -114,21 +119,21 @@ const findMissingClass = (
  * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
  *   lacks no class of the earlier one
  * - `findMissingClass`: the class that the later count lacks
- * - `restateFor`: what the first count may be in the shares of the second one (see `restate`)
+ * - `restateFor`: what the first count may be in the shares of the second one (see `restateCount`)
  * - `agreesWithBalance`: whether a count from a cover page agrees with the balance sheet in the same filing
  * - `isInSmallerUnit`: whether the first count, or one of its classes, appears to be in thousands or millions of shares
  *   while the second one is in shares
  * - `differsInUnit`: whether this is so for either count
  */
-export const makeComparison = (
+export const makeCountComparison = (
   { splits = [], tickers = [] }: Pick<CountEvidence, "splits" | "tickers">,
   decidedSplits: ReadonlyMap<CompanyFact, DecidedSplits> = new Map(),
 ) => {
   /** What the first count may be in the shares of the second one. */
   const restateFor = (a: CompanyFact, b: CompanyFact) =>
-    restate(a, [b.end, b.filed], splits, {
-      decided: decidedSplits.get(a) ?? noneDecided,
-      decidedThere: decidedSplits.get(b) ?? noneDecided,
+    restateCount(a, [b.end, b.filed], splits, {
+      decided: decidedSplits.get(a) ?? noDecidedSplits,
+      decidedThere: decidedSplits.get(b) ?? noDecidedSplits,
     })
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
@@ -146,8 +151,10 @@ export const makeComparison = (
     )
   const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
   const agreesWithBalance = (cover: CompanyFact, balance: CompanyFact) => {
+    // Numbers for dates far apart, or with a split of unknown ratio in between, may differ like those of two filings.
     const isClose = Math.abs(countDays(balance.end, cover.end)) <= maxDaysInFiling &&
       findSplitFactor(splits, balance.end, cover.filed) !== undefined
+    // A wrong or forgotten class changes the sum only a little, so a sum of named classes must agree more closely.
     const names = Array.from(cover.instance?.shares?.keys() ?? [])
     const ratio = names.some((name) => name !== "") ? maxRatioOfSum : maxRatioInFiling
     return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
@@ -162,4 +169,4 @@ export const makeComparison = (
   }
 }
 
-export type CountComparison = ReturnType<typeof makeComparison>
+export type CountComparison = ReturnType<typeof makeCountComparison>

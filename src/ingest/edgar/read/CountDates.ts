@@ -53,7 +53,7 @@ export const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolea
  * date to publish in its place: `period`, or null if an operator has declared the date unknown. `findDecision` returns
  * the operator's decision about a value of this company.
  */
-export const settleDate = (
+export const settleFactDate = (
   fact: CompanyFact,
   isCover: boolean,
   period: string | undefined,

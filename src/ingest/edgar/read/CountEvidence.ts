@@ -1,7 +1,7 @@
 /** What the share counts of a company are checked against. */
 import type { CompanyFacts } from "./CompanyFacts.ts"
 import type { KnownSplit } from "./CountSplits.ts"
-import type { Decisions } from "./Doubt.ts"
+import type { OperatorDecisions } from "./Doubt.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
 /** The fields of a filing in the company's filing list that are compared with the XBRL facts. */
@@ -16,5 +16,5 @@ export interface CountEvidence {
   readonly splits?: ReadonlyArray<KnownSplit> | undefined
   /** The current symbols of the company. */
   readonly tickers?: ReadonlyArray<string> | undefined
-  readonly decisions?: Decisions | undefined
+  readonly decisions?: OperatorDecisions | undefined
 }

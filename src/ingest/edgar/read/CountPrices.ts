@@ -1,10 +1,10 @@
 /** Finds share counts and public floats that contradict each other, because their quotient is an impossible price. */
 import { countDays } from "../../../contract/rules/Dates.ts"
 import type { CompanyFact } from "./CompanyFacts.ts"
-import { makeComparison } from "./CountComparison.ts"
+import { makeCountComparison } from "./CountComparison.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
 import { formatNumber, isSimilar, maxRatio, roundingUnits } from "./CountRatios.ts"
-import { findSplitFactor, restate } from "./CountSplits.ts"
+import { findSplitFactor, restateCount } from "./CountSplits.ts"
 
 /** Few companies have more shares than this. A count that is larger is not stated in thousands. */
 const maxUsualCount = 10_000_000_000
@@ -71,7 +71,7 @@ export const findPriceDoubt = (
   if (float === undefined) return undefined
   // What the count may be on the date of the float, the most likely number first. There is a doubt only if the price is
   // impossible for all of them. The doubt then states the price for the first.
-  const counts = restate(count, [float.end], splits)
+  const counts = restateCount(count, [float.end], splits)
   const price = float.val / counts[0]
   const isRestatable = findSplitFactor(splits, count.end, float.end) !== undefined
   // A close is of no use if the date of the float is wrong or if an unknown split lies between the two dates.
@@ -97,7 +97,7 @@ export const formatPriceDoubt = (other: string, { close, float, price }: PriceDo
  * Returns the newest fact of another filing that has an earlier date than this one and was not filed later.
  * `facts` is sorted by date.
  */
-export const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
+export const findPreviousFact = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
 /** The counts and public floats that are doubted because they give an impossible share price. */
@@ -133,7 +133,7 @@ export const findDoubtedPrices = (
 ): DoubtedPrices => {
   const ofCounts = new Map<CompanyFact, PriceDoubt>()
   const ofFloats = new Map<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>()
-  const { isAlike } = makeComparison(evidence)
+  const { isAlike } = makeCountComparison(evidence)
   const priced = counts.flatMap((count) => {
     const doubt = findPriceDoubt(count, floats, evidence)
     // Infinite support makes a decided count win against every float, except against a decided one.
@@ -141,7 +141,7 @@ export const findDoubtedPrices = (
   })
   /** A public float has only one other statement to compare it with: the previous float. */
   const getSupportOfFloat = (float: CompanyFact) => {
-    const previous = findPrevious(float, floats)
+    const previous = findPreviousFact(float, floats)
     return previous === undefined ? 0 : isSimilar(float.val, previous.val) ? 1 : -1
   }
   for (const [float, pricedWithFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {

@@ -20,7 +20,7 @@ interface DatedCounts {
   readonly facts: ReadonlyArray<CompanyFact>
 }
 
-/** The result of comparing a company's counts with each other over time (`compareSeries`). */
+/** The result of comparing a company's counts with each other over time (`compareCountSeries`). */
 export class CountDoubts {
   /**
    * Counts that are probably in a wrong unit, such as thousands of shares, each with the other count that shows this.
@@ -44,7 +44,7 @@ export class CountDoubts {
   isDoubtful = false
 }
 
-/** What `compareSeries` takes into account in addition to the counts themselves. */
+/** What `compareCountSeries` takes into account in addition to the counts themselves. */
 interface SeriesEvidence {
   /** The count on the balance sheet of each filing, by accession number. */
   readonly balances: ReadonlyMap<string, CompanyFact>
@@ -111,7 +111,7 @@ const isInOtherUnit = (
  *   1,000 or 1,000,000, the count is considered to be in a wrong unit if it is the smaller of the two, or if only the
  *   balance sheet agrees with the last reliable count. A later count that repeats it is in the same unit.
  */
-export const compareSeries = (
+export const compareCountSeries = (
   counts: ReadonlyArray<CompanyFact>,
   { balances, comparison, countOwnReasons, findKnownError, isDecided, isPlaceholder }: SeriesEvidence,
 ) => {

@@ -15,7 +15,7 @@ export interface KnownSplit {
 /** Whether a count is stated in the shares after a split, by the day of the split. Undecided splits are absent. */
 export type DecidedSplits = ReadonlyMap<string, boolean>
 
-export const noneDecided: DecidedSplits = new Map()
+export const noDecidedSplits: DecidedSplits = new Map()
 
 /** A count at one end of a comparison: its day, and what is known about the splits around it. */
 interface SplitBasis {
@@ -46,29 +46,37 @@ const findFactorBetween = (
     1,
   )
 
-/** As `findFactorBetween`, for two days. */
+/**
+ * Returns the number of shares on the day `to` that correspond to one share on the day `from`, or undefined if the
+ * ratio of a split in between is unknown. A split takes effect at the start of its day.
+ */
 export const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: string) =>
-  findFactorBetween(splits, { day: from, decided: noneDecided }, { day: to, decided: noneDecided })
+  findFactorBetween(splits, { day: from, decided: noDecidedSplits }, { day: to, decided: noDecidedSplits })
 
 /**
  * Returns what a count may be on one of the `days`, after the splits between its date and that day. There are several
  * candidates, because it is not known whether the filing has already adjusted the count for splits up to the filing
- * date, and because recorded split dates can be inexact, unless the evidence decides it: `decided` for the count, and
- * `decidedThere` for the count of these days. The first candidate assumes that the count is as of its own date and
- * applies to the first day. If a ratio is unknown, the count is not adjusted.
+ * date (`filed`), and because the recorded day of a split can be wrong by some days. The first candidate assumes that
+ * the count is as of its own date (`end`) and applies to the first day. If a ratio is unknown, the count is not
+ * adjusted.
+ *
+ * For splits in `decided`, it is known whether the count includes them. For those in `decidedThere`, it is known
+ * whether a count for the `days` includes them. These splits cause no further candidates.
  */
-export const restate = (
+export const restateCount = (
   { end, filed, val }: CompanyFact,
   days: ReadonlyArray<string>,
   splits: ReadonlyArray<KnownSplit>,
   { decided, decidedThere }: { readonly decided: DecidedSplits; readonly decidedThere: DecidedSplits } = {
-    decided: noneDecided,
-    decidedThere: noneDecided,
+    decided: noDecidedSplits,
+    decidedThere: noDecidedSplits,
   },
 ): readonly [number, ...Array<number>] => {
+  /** Returns whether the split is so near one of the dates that it may be on either side of it. */
   const isNear = ({ day }: KnownSplit) =>
     [...(decided.has(day) ? [] : [end, filed]), ...(decidedThere.has(day) ? [] : days)]
       .some((other) => Math.abs(countDays(day, other)) <= maxSplitDelay)
+  /** Returns the factor for each combination of a date of the count and one of the `days`. */
   const restateWith = (known: ReadonlyArray<KnownSplit>) =>
     [end, filed].flatMap((from) =>
       days.map((to) => {
@@ -77,10 +85,12 @@ export const restate = (
       })
     )
   const others = splits.filter((split) => !isNear(split))
-  // The splits near one of the dates may be on either side of it.
+  /** The factor of all near splits together. */
   const inBetween = splits.filter(isNear).reduce((product, { ratio }) => product * (ratio ?? 1), 1)
   const [first = val, ...rest] = [
+    // As if all splits took place on their recorded days.
     ...restateWith(splits).map(({ factor }) => factor * val),
+    // As if none, or all, of the near splits took place between the two dates.
     ...restateWith(others).flatMap(({ factor, from, to }) => {
       const all = from <= to ? factor * inBetween : factor / inBetween
       return [factor * val, all * val]
@@ -143,6 +153,7 @@ interface SplitEvidence {
  */
 const weighSplits = (count: CompanyFact, { balance, certain, splits }: SplitEvidence) => {
   const { accn, end, val } = count
+  // From a week before the date of the count until a week after the day on which it was filed.
   const isAround = ({ day }: KnownSplit, one: CompanyFact) =>
     countDays(one.end, day) >= -maxSplitDelay && countDays(day, one.filed) >= -maxSplitDelay
   const near = splits.filter((split) => isAround(split, count))
@@ -152,19 +163,23 @@ const weighSplits = (count: CompanyFact, { balance, certain, splits }: SplitEvid
     (products, { ratio }) => products.concat((products.at(-1) ?? 1) * (ratio ?? 1)),
     [1],
   )
+  // After a reverse split, companies often issue many shares, so that more growth is plausible.
   const isReverse = factors.some((factor) => factor < 1)
+  // The first witness.
   const previous = certain.findLast((other) =>
     other.accn !== accn && other.end < end && near.every(({ day }) => countDays(other.filed, day) > maxSplitDelay)
   )
   const others = splits.filter((split) => !near.includes(split))
-  // What the previous count includes must be certain.
+  // The factor of all other splits since the previous count, if it is certain which of them that count includes.
   const change = previous === undefined || others.some((split) => isAround(split, previous))
     ? undefined
     : findSplitFactor(others, previous.end, end)
   const byPrevious = isKnown && previous !== undefined && change !== undefined
     ? findOnlyExplanation(factors, previous.val * change, val, isReverse)
     : undefined
-  // If the two numbers are in different shares, their ratio is that of a split, in one direction or the other.
+  // The second witness. If the count and the balance sheet include different numbers of splits, their ratio is that of
+  // the splits which only one of them includes. So all pairs of such numbers are tried. The balance sheet is a witness
+  // only if a single ratio explains the difference, and a single pair has this ratio.
   const pairs = factors.flatMap((cover, included) => factors.map((other) => ({ included, ratio: cover / other })))
   const ratios = Array.from(Map.groupBy(pairs, ({ ratio }) => ratio).values())
   const pair = isKnown && balance !== undefined
@@ -179,7 +194,7 @@ export const findDecidedSplits = (count: CompanyFact, evidence: SplitEvidence): 
   const { near, witnessed } = weighSplits(count, evidence)
   const [included] = witnessed
   return included === undefined || witnessed.size > 1
-    ? noneDecided
+    ? noDecidedSplits
     : new Map(near.map(({ day }, position) => [day, position < included]))
 }
 

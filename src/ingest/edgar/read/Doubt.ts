@@ -64,5 +64,5 @@ export type DoubtKey = Pick<Doubt, "column" | "read" | "table" | "url">
 /** Formats the key under which decisions about a doubt are found. */
 export const formatDoubtKey = ({ column, read, table, url }: DoubtKey) => JSON.stringify([table, column, url, read])
 
-/** Decisions by doubt key (see `formatDoubtKey`). */
-export type Decisions = ReadonlyMap<string, OperatorDecision>
+/** Operators' decisions by doubt key (see `formatDoubtKey`). */
+export type OperatorDecisions = ReadonlyMap<string, OperatorDecision>

@@ -76,7 +76,11 @@ interface Fact {
 
 const taxonomyPattern = /^http:\/\/xbrl\.sec\.gov\/ffd\/\d{4}/
 
-/** Returns the facts about fees. Fails with a reason if there are none or if one of them has no context. */
+/**
+ * Returns the facts about fees from the XBRL instance of a fee exhibit, each with the line of the offering table that
+ * it belongs to, and its unit. A fact refers to both by the id of a `context` and a `unit` element. Fails with a reason
+ * if there are no facts about fees, or if one of them has no context.
+ */
 const readFacts = (root: XmlElement): Result.Result<ReadonlyArray<Fact>, string> => {
   const lines = new Map(
     findChildElements(root, "context").map((context) => [getAttribute(context, "id"), readLineKey(context)]),
@@ -168,10 +172,15 @@ interface OfferingLine {
 const afterNamePattern =
   /[,;(]| (issued|issuable|reserved|underlying|included|offered|to be|that|which|pursuant|under|par value)\b.*/i
 
-/** Reads a line of the offering table from its facts. */
-const readLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, string> =>
+/**
+ * Reads a line of the offering table from its facts, the XBRL values that the fee exhibit states for the line. Fails
+ * with a reason if two of its values contradict each other, for example the amount and the price per share.
+ */
+const readOfferingLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, string> =>
   Result.gen(function* () {
     const title = yield* readOnly(facts, "OfferingSctyTitl", readText)
+    // The title may continue with a par value, or with why the shares are registered. These words may name other
+    // securities, so only the name before them is classified.
     const kind = classifySharesByTitle(title?.split(afterNamePattern)[0] ?? "")
     const shares = yield* readOnly(facts, "AmtSctiesRegd", readShares)
     const dollars = yield* readOnly(facts, "MaxAggtOfferingPric", readDollars)
@@ -229,7 +238,9 @@ const readFees = (root: XmlElement, fileNumber: string): Result.Result<FilingFee
     const total = yield* readOnly(factsOfExhibit, "TtlOfferingAmt", readDollars)
     const lines = yield* Result.all(
       // Skips null (the exhibit as a whole) and "" (lines of other tables).
-      Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, ofLine]) => line ? [readLine(ofLine)] : []),
+      Array.from(Map.groupBy(facts, ({ line }) => line)).flatMap(([line, ofLine]) =>
+        line ? [readOfferingLine(ofLine)] : []
+      ),
     )
     const sum = sumLines(lines, (line) => line.dollars)
     if (contradict(total, sum)) return yield* Result.fail("has a total that is not the sum of its lines")

@@ -75,6 +75,7 @@ const mayHaveOtherClasses = (
   { tickers }: Issuer,
 ) => {
   if (isLeftOut) return false
+  // Facts of the taxonomy `dei` are from a cover page, and all others from a balance sheet.
   if (!fact.path.startsWith("dei/")) return true
   const classesOf = ({ instance }: CompanyFact) => Array.from(instance?.shares?.values() ?? [])
   const hasClasses = (count: CompanyFact) => count.instance?.hasClasses === true || classesOf(count).length > 1
@@ -270,6 +271,9 @@ const makeHistoricalRows = (
  * Returns the doubts about rows of `historical_float_pro` that await an operator's decision: implausible counts and
  * dates, counts that cannot be read, and implausible public floats. A public float has no column of its own, so a doubt
  * about it is about `details`.
+ *
+ * `read` is the value that the document states, `confirmable` the value to publish if an operator confirms it, and
+ * `published` the value that the row has until then.
  */
 export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: CountAssessment): ReadonlyArray<Doubt> =>
   groupByFiling(facts, assessment).flatMap(({ counts, float, unreadable }) => {
@@ -334,7 +338,10 @@ export const makeCurrentCount = (
   }
 }
 
-/** Returns the row of `float_outstanding`, or no row if the company has no filings. */
+/**
+ * Returns the row of `float_outstanding`, or no row if the company has no filings. `isAdr` means that the company's
+ * listed security is a depositary receipt. A row without a known count was last updated by the company's newest filing.
+ */
 const makeCurrentRows = (
   issuer: Issuer,
   { source, ...count }: CurrentCount,

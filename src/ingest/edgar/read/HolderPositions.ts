@@ -112,12 +112,17 @@ const isConsistent = (lines: Lines, tolerance: bigint) =>
     return before === null || previous === null || isNear(before, previous, tolerance)
   })
 
-/** Creates disjoint sets of amounts (union-find). `find` returns the representative of an amount's set. */
+/**
+ * Creates disjoint sets of amounts (union-find). `connect` merges the sets of two amounts, and `find` returns the
+ * representative of an amount's set, so two amounts are connected if it is the same for both.
+ */
 const makeGroups = () => {
+  /** For each amount that is not a representative, another amount of its set, closer to the representative. */
   const parents = new Map<bigint, bigint>()
   const find = (amount: bigint): bigint => {
     let root = amount
     for (let parent = parents.get(root); parent !== undefined; parent = parents.get(root)) root = parent
+    // Shortens the path for later calls.
     if (root !== amount) parents.set(amount, root)
     return root
   }
@@ -339,10 +344,32 @@ const isImpossible = (before: bigint, change: bigint, after: bigint) => {
 }
 
 /**
+ * Returns whether the amount `held` after the last day follows from the amount at the end of any earlier day: whether
+ * that amount and all changes since add up to it. `days` are the lines by date, oldest first. `ends` are the amounts at
+ * the end of each day except the last one, undefined if ambiguous. `change` names the property to add up.
+ */
+const followsFromEarlierDay = (
+  held: bigint,
+  days: ReadonlyArray<Lines>,
+  ends: ReadonlyArray<bigint | undefined>,
+  change: "change" | "impliedChange",
+) => {
+  /** The sum of all changes after the day `index`. It grows as the loop goes back. Null once a change is unknown. */
+  let changeSince: bigint | null = 0n
+  for (const [index, end] of Array.from(ends.entries()).toReversed()) {
+    for (const line of days[index + 1] ?? []) {
+      changeSince = changeSince === null || line[change] === null ? null : changeSince + line[change]
+    }
+    if (changeSince !== null && end !== undefined && isNear(end + changeSince, held, unitsPerShare)) return true
+  }
+  return false
+}
+
+/**
  * Returns whether the amount after the last transaction of a position contradicts the amounts of earlier days, so that
  * one of them is wrong (`isImpossible`). `lines` are the position's lines in document order. Other transactions on the
  * last day would confirm or contradict the amount (`findLastLines`), so this only concerns a transaction that is alone
- * on its day. An amount that follows from any earlier day is confirmed by it.
+ * on its day. An amount that follows from any earlier day contradicts none of them.
  */
 export const contradictsEarlierDays = (lines: Lines): boolean => {
   const days = splitIntoDays(lines)
@@ -352,15 +379,10 @@ export const contradictsEarlierDays = (lines: Lines): boolean => {
   const ends = findLastLinesOfDays(days.slice(0, -1)).map(findOnlyAmount)
   const before = ends.at(-1)
   if (before === undefined) return false
-  // Some filers state the wrong direction. The amount is believed if either direction explains it.
-  return (["change", "impliedChange"] as const).every((change) => {
-    let total: bigint | null = 0n
-    for (const [index, end] of Array.from(ends.entries()).toReversed()) {
-      for (const later of days[index + 1] ?? []) {
-        total = total === null || later[change] === null ? null : total + later[change]
-      }
-      if (total !== null && end !== undefined && isNear(end + total, held, unitsPerShare)) return false
-    }
-    return line[change] !== null && isImpossible(before, line[change], held)
-  })
+  // Some filers state the wrong direction, so the amount is impossible only if it is impossible both with the stated
+  // change and with the one that the transaction code implies.
+  return (["change", "impliedChange"] as const).every((change) =>
+    line[change] !== null && !followsFromEarlierDay(held, days, ends, change) &&
+    isImpossible(before, line[change], held)
+  )
 }

@@ -48,7 +48,7 @@ const spouses = new Set(["wife", "husband"])
  */
 const optionalWords = new Set(["plan", "account", "company", "issuer"])
 
-/** The nature of ownership that a line of an ownership form states, in a form that can be compared. */
+/** The nature of ownership stated on a line of an ownership form, normalized for comparison. */
 export interface NatureOfOwnership {
   /**
    * The significant words in alphabetical order. Two lines can report the same position only if their words are equal:
@@ -65,21 +65,31 @@ export interface NatureOfOwnership {
   readonly footnotes: ReadonlyArray<string>
 }
 
+/** Unifies case, spellings and abbreviations in a text about the nature of ownership. */
+const unifySpelling = (text: string) =>
+  text.normalize("NFKC").toLowerCase()
+    // `401(k)`, `401 (k)` and `401-k`
+    .replace(/\b401[ -]*\(?k\b\)?/g, "401k")
+    // The endings of `trust(s)` and `child's`
+    .replace(/\(s\)|['’]s\b/g, "")
+    // Also turns `l.p.` into `lp`.
+    .replace(/[.'’"“”]/g, "")
+    .replace(/\bf\/b\/o\b|\bfor the benefit of\b/g, "fbo")
+    .replaceAll("limited partnership", "lp")
+    .replaceAll("limited liability company", "llc")
+
 /**
  * Parses the text of a `natureOfOwnership` element: unifies spellings and abbreviations, splits the text into words,
  * and drops words that do not help identify the holder.
  */
 export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
-  const { footnotes, rest } = splitFootnoteMarks(
-    text.normalize("NFKC").toLowerCase().replace(/\b401[ -]*\(?k\b\)?/g, "401k")
-      .replace(/\(s\)|['’]s\b/g, "").replace(/[.'’"“”]/g, "")
-      .replace(/\bf\/b\/o\b|\bfor the benefit of\b/g, "fbo")
-      .replaceAll("limited partnership", "lp").replaceAll("limited liability company", "llc"),
-  )
+  const { footnotes, rest } = splitFootnoteMarks(unifySpelling(text))
+  // Only an article after a preposition is dropped: in `Trust A`, the letter distinguishes the trust from others.
   const words = rest.replace(/\b(by|in|through|of|for) an? /g, "$1 ").split(/[^\p{L}\p{N}&]+/u)
     .map((word) => synonyms.get(word) ?? word)
     .filter((word) => word !== "" && !emptyWords.has(word))
   const requiredWords = words.filter((word) => !optionalWords.has(word))
+  // A text such as `Company Plan` consists of optional words only, so all of them count.
   const phrase = requiredWords.length === 0 ? words : requiredWords
   const general = phrase.map((word) => spouses.has(word) ? "spouse" : word)
   return {

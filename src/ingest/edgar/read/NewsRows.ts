@@ -26,7 +26,8 @@ const formatTitle = ({ description, form, items }: EdgarFiling) => {
 
 /**
  * Returns rows of `news`, one for each of the issuer's filings. A filing about several companies has a row for each of
- * them.
+ * them. `filed_at_time` is the time of acceptance in New York, and `created_at` the same time at UTC-05:00, which the
+ * API uses for all times.
  */
 export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
   filings.map((filing) => {

@@ -167,6 +167,8 @@ const readLine = (line: XmlElement, isHolding: boolean, context: FormContext): D
     isHolding,
     title,
     security: identify(title),
+    // Lines can report the same position only if these values are equal in both: who holds the securities for the
+    // owner, and the terms of a derivative.
     terms: JSON.stringify([
       words,
       ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
@@ -326,6 +328,7 @@ const readOwner = (element: XmlElement) => {
         : isChecked("isTenPercentOwner")
         ? "ten_percent_owner"
         : null,
+      // Some forms state the title elsewhere and have only a reference here, such as "See Remarks".
       title: title !== null && isReference(title) ? null : title,
     },
   }

@@ -3,7 +3,7 @@
  * one registration have the same SEC file number.
  */
 import type { RowCells } from "../../../contract/Datasets.ts"
-import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
@@ -151,8 +151,10 @@ const purposesByForm = new Map([
 ])
 
 /**
- * Determines the type of a registration from its form and prospectuses. Returns the type, the filings that prove it
- * (`evidence`), and a sentence that explains it (`reason`).
+ * Determines the type of a registration from its form and prospectuses. It is the type of the form, unless there are
+ * prospectuses for resales and none for a sale by the company itself. Returns the type, a sentence that explains it
+ * (`reason`), and the filings that prove it apart from the statement itself (`evidence`): only a prospectus for a
+ * resale is cited, because otherwise the type follows from the form, and prospectuses only confirm it.
  */
 const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<EdgarFiling>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")
@@ -252,6 +254,7 @@ const findEnd = (
     }
   }
   const effective = findEffect(registration) ?? statement.filingDate
+  // For registrations that were effective before the rule, the three years began when the rule took effect.
   const start = effective < firstDayOfRule ? firstDayOfRule : effective
   const anniversary = addThreeYears(start)
   const extension = findExtension(anniversary, start, all.filter((one) => one !== registration))
@@ -367,7 +370,10 @@ export interface ScheduledEnd {
   readonly expiredHeadline: string
 }
 
-/** Returns the last days of the company's registrations under Rule 415(a)(5), in the past and in the future. */
+/**
+ * Returns the last days of the company's registrations under Rule 415(a)(5), in the past and in the future, with the
+ * headlines that their rows have through that day and after it. Registrations without a last day are left out.
+ */
 export const listRegistrationEnds = (
   issuer: Issuer,
   filings: ReadonlyArray<EdgarFiling>,

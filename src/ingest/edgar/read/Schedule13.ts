@@ -94,7 +94,9 @@ const readAmountOfKind = (
 
 /**
  * Builds the columns for a reporting person. Several persons in a schedule usually report the same shares, so their
- * amounts must not be added up.
+ * amounts must not be added up. Returns the row (`cells`), and the `readings` from the document, which contain not only
+ * the values but also the reasons why a value is unknown. `sharesKind` is the kind of shares that the schedule is
+ * about.
  */
 const makeColumns = (
   element: XmlElement,
@@ -130,6 +132,7 @@ const makeColumns = (
  */
 export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.Result<OwnershipHolders, string> =>
   Result.gen(function* () {
+    // Schedules 13D and 13G have different names for the same elements.
     const names = namesByNamespace.get(root.namespace)
     if (names === undefined) return yield* Result.fail("is not a Schedule 13D or 13G")
     const formData = findOnlyChildElement(root, "formData")
@@ -141,7 +144,8 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
     const title = removeIssuerName(readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? "")
     const personElements = persons === undefined ? [] : findChildElements(persons, names.person)
     const form = readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType"))
-    const stated = doubtContradictions(personElements.map(readPerson(names)), form?.endsWith("/A") === true)
+    const isAmendment = form?.endsWith("/A") === true
+    const stated = doubtContradictions(personElements.map(readPerson(names)), isAmendment)
     const columns = Array.zip(personElements, stated).map(([element, person]) =>
       makeColumns(element, person, classifySharesByTitle(title))
     )

@@ -97,9 +97,12 @@ export const makeIssuerNameRemover = (issuerName: string) => {
     ? []
     : issuerName.toLowerCase().replace(/\/.*$/, "").replace(/^the /, "").match(/[\p{L}\p{N}]+/gu) ?? []
   const isSuffix = (word: string) => new RegExp(`^(${companySuffix})$`).test(word)
+  // The name without words such as `Corporation` at its end.
   const distinctive = words.slice(0, words.findLastIndex((word) => !isSuffix(word)) + 1)
   if (distinctive.length === 0) return (title: string) => title
   const gap = "[^\\p{L}\\p{N}]+"
+  // Matches the distinctive words, with any punctuation between them, followed by any number of suffixes: at least one
+  // if there is only one distinctive word. The look-arounds exclude a match within a longer word.
   const name = new RegExp(
     `(?<![\\p{L}\\p{N}])${distinctive.join(gap)}(?:${gap}(?:${companySuffix}))${
       distinctive.length === 1 ? "+" : "*"
@@ -108,6 +111,7 @@ export const makeIssuerNameRemover = (issuerName: string) => {
   )
   return (title: string) => {
     const rest = title.replace(name, " ").trim()
+    // A title that consists of the name only is kept, because an empty title would identify nothing.
     return rest === "" ? title : rest
   }
 }
@@ -235,6 +239,7 @@ const findTitleWords = (text: string) =>
 /**
  * Identifies the security that a title denotes. Removes what titles of the same security may omit (par value, words for
  * the kind, words of the issuer's name), and collects classes and series (`designators`) separately from other words.
+ * For example, `Class A Common Stock, par value $0.01` yields the words `class a` and `common`.
  */
 const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): SecurityIdentity => {
   if (title.length > maxTitleLength) return { name: title, optional: new Set() }
@@ -244,7 +249,10 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
   const designators: Array<string> = []
   const rest = splitFootnoteMarks(simplifyTitle(title)).rest
     .replace(parValuePattern, " ")
+    // Writes `non-voting` as one word, so that it is not found as `voting`.
     .replace(/\bnon[- ](?=[a-z])/g, "non")
+    // The pattern has three alternatives, so only some groups match: `Class A-1` (noun, letter and suffix), the letter
+    // in `Common A` (last), or the letter in `A Ordinary` (first).
     .replace(designatorPattern, (_, noun?: string, letter = "", suffix = "", last = "", first = "") => {
       designators.push(`${noun?.startsWith("s") === true ? "series" : "class"} ${letter}${suffix}${last}${first}`)
       return " "

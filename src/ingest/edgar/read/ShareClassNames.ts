@@ -179,9 +179,10 @@ const splitUnspaced = (text: string): ReadonlyArray<string> | undefined => {
 
 /**
  * Splits a name at capital letters and digits into words with their roles. `ClassAADSs` becomes `Class`, `A`, and
- * `ADSs`.
+ * `ADSs`. The role of a word without a meaning for the kind of security is `name`.
  */
 const splitName = (name: string): ReadonlyArray<Word> => {
+  // In this order: an acronym in the plural (`ADSs`), other capital letters, a capitalized word, and a number.
   const parts = name.match(/[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g) ?? []
   const words: Array<Word> = []
   for (const part of parts) {
@@ -191,6 +192,7 @@ const splitName = (name: string): ReadonlyArray<Word> => {
     // The part without its first letter, as in `AADSs` after `Class`.
     const acronym = makeWord(part.slice(1))
     const word = makeWord(part)
+    // A single letter, or after `Class` or `Series` two letters or a Roman numeral, as in `SeriesAA` and `SeriesIV`.
     if (/^[A-Z]$/.test(part) || (mayBeLetter && word.role === "name" && /^(?:[A-Z]{2}|[IVX]+)$/.test(part))) {
       words.push(makeWord(part, "letter"))
     } else if (word.role !== "name") {
@@ -198,6 +200,7 @@ const splitName = (name: string): ReadonlyArray<Word> => {
     } else if (mayBeLetter && acronym.role !== "name" && /^[A-Z]{2}/.test(part)) {
       words.push(makeWord(part.charAt(0), "letter"), acronym)
     } else {
+      // A name written without capital letters, such as `commonstock`, may consist of several known words.
       words.push(...(splitUnspaced(part.toLowerCase()) ?? [part]).map((found) => makeWord(found)))
     }
   }
@@ -400,7 +403,8 @@ const isEmpty = (rest: ReadonlyArray<Word>) =>
   rest.every(({ role, text }) => ["empty", "share", "number", "of"].includes(role) || text === "each")
 
 /**
- * Adjusts the kind of the core to reflect what follows the link word. For shares, that must be something harmless;
+ * Adjusts the kind of the core of a security's name to reflect what follows (`rest`) a link word such as `Of` or
+ * `Excluding`. For shares, that must be something that does not make them another security or a part of the class;
  * otherwise, the kind is unclear.
  */
 const applyLink = (kind: ClassKind, { link, rest }: Phrase): ClassKind => {

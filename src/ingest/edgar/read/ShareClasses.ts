@@ -116,6 +116,7 @@ const separateTotals = (members: ReadonlyArray<Member>) => {
  * - Otherwise, these are the company's units, as for a partnership.
  * - If only a total is stated, it is used alone.
  *
+ * Returns the members to add (`added`), those that state the total of all classes, and those for other securities.
  * Returns a string if the names and titles do not make clear which members to add. It is the reason as a clause, such
  * as "is stated for a:FooMember, which may not be common shares". `findTitles` returns the titles that the cover page
  * states for a member.
@@ -126,6 +127,7 @@ export const chooseMembers = (
 ): ChosenMembers | string => {
   const read = members.map((member) => readMember(member, findTitles(member)))
   const select = (...kinds: ReadonlyArray<ClassKind>) => read.filter(({ kind }) => kinds.includes(kind))
+  // The names of `undescribed` members say neither that the shares are common nor which class they are.
   const [common, shares, undescribed] = [select("common"), select("common", "class"), select("series", "shares")]
   const units = select("commonUnit", "classUnit", "unit")
   const receipts = select("depositaryUnit")

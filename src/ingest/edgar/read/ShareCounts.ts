@@ -8,23 +8,23 @@ import { byFactDate, type CompanyFact, isPeriodicReport, listSources, type Unrea
 import {
   type CountComparison,
   hasClassError,
-  makeComparison,
+  makeCountComparison,
   maxRatioInFiling,
   maxRatioOfSum,
 } from "./CountComparison.ts"
-import { findDateDoubt, isAmendment, maxFactAge, settleDate } from "./CountDates.ts"
+import { findDateDoubt, isAmendment, maxFactAge, settleFactDate } from "./CountDates.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
 import {
   type DoubtedPrices,
   findDoubtedPrices,
-  findPrevious,
+  findPreviousFact,
   findPriceDoubt,
   formatPriceDoubt,
   greatestPrice,
   type PriceDoubt,
 } from "./CountPrices.ts"
 import { formatNumber, isRounded, isSimilar } from "./CountRatios.ts"
-import { compareSeries, type CountDoubts } from "./CountSeries.ts"
+import { compareCountSeries, type CountDoubts } from "./CountSeries.ts"
 import { type CountedSplit, findCountedSplits, findDecidedSplits } from "./CountSplits.ts"
 import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts"
 
@@ -154,6 +154,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
     if (decision === undefined) return fact
     const val = Number(decision.value ?? fact.val)
+    // The numbers of shares per class, of which the value is the sum, do not fit a value that the operator has changed.
     const shares = val === fact.val ? fact.instance?.shares : findClasses(fact, val, facts.counts)
     const changed = { ...fact, val, ...(fact.instance !== undefined && { instance: { ...fact.instance, shares } }) }
     decided.set(changed, { read, decision })
@@ -174,7 +175,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     new Map(
       facts.balanceSheetCounts.filter(({ end, filed }) => countDays(end, filed) <= maxFactAge).map((
         count,
-      ) => [count.accn, settleDate(count, false, reports.get(count.accn)?.reportDate, findDecision, cik)]),
+      ) => [count.accn, settleFactDate(count, false, reports.get(count.accn)?.reportDate, findDecision, cik)]),
     ).values(),
   )
   /**
@@ -192,7 +193,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
       // A wrong date matters little if the same filing also states a count with a plausible date.
       return certain.length > 0
         ? stated.filter(({ end, filed }) => end <= filed && countDays(end, filed) <= maxFactAge)
-        : stated.map((fact) => settleDate(fact, isCover, period, findDecision, cik))
+        : stated.map((fact) => settleFactDate(fact, isCover, period, findDecision, cik))
     }).map((fact) => decide(fact, column)).toSorted(byFactDate)
   return {
     counts: [...settle(facts.counts, true, "outstanding_shares"), ...supplied].toSorted(byFactDate),
@@ -217,30 +218,46 @@ interface CountContext {
   readonly rivals: ReadonlyArray<CompanyFact>
 }
 
-/** Returns the reasons to doubt a count, as clauses. */
-const listCountReasons = (
+/** Describes how a count differs from an earlier or later one (`other`) so much that it is doubted. */
+const describeJump = (fact: CompanyFact, other: CompanyFact, comparison: CountComparison) => {
+  const missing = comparison.findMissingClass(fact, other)
+  if (missing !== undefined) {
+    return `lacks ${missing.name}, which has ${formatNumber(missing.shares)} shares on ${other.end}`
+  }
+  return hasClassError(fact, other)
+    ? `has a class that is more than eight times up or down from that on ${other.end}`
+    : formatJump("eight", other, comparison.restateFor(other, fact)[0])
+}
+
+/**
+ * Returns the reason to doubt a count that its comparison with the company's other counts gives, as a clause. A unit
+ * error or a known error explains a jump, so only one of them is the reason.
+ */
+const listComparisonReasons = (
   fact: CompanyFact,
-  { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals }: CountContext,
+  { comparison, doubts }: Pick<CountContext, "comparison" | "doubts">,
 ): ReadonlyArray<string> => {
   const [shownBy, jumpFrom] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact)]
-  const missing = jumpFrom === undefined ? undefined : comparison.findMissingClass(fact, jumpFrom)
-  const contradictsBalance = balance !== undefined && balance !== shownBy && !doubts.repeated.has(fact) &&
-    !comparison.agreesWithBalance(fact, balance)
+  if (shownBy !== undefined) {
+    return [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
+  }
+  if (jumpFrom !== undefined) return [describeJump(fact, jumpFrom, comparison)]
+  return doubts.knownErrors.has(fact) ? ["is like a number that an operator has corrected"] : []
+}
+
+/**
+ * Returns the reasons to doubt a count, as clauses: what the comparison with the company's other counts shows
+ * (`doubts`), the balance sheet in the same filing (`balance`), an impossible share price (`price`), that it is
+ * probably no count at all, or that other counts for the same date differ (`rivals`).
+ */
+const listCountReasons = (fact: CompanyFact, context: CountContext): ReadonlyArray<string> => {
+  const { balance, comparison, doubts, isFloat, isPlaceholder, price, rivals } = context
+  // If the balance sheet has shown an error of unit, that is the reason. If another filing repeats the count, the
+  // balance sheet is probably wrong.
+  const contradictsBalance = balance !== undefined && balance !== doubts.unitErrors.get(fact) &&
+    !doubts.repeated.has(fact) && !comparison.agreesWithBalance(fact, balance)
   return [
-    // A unit error or a known error explains the jump, so only one of them is a reason.
-    ...(shownBy !== undefined
-      ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
-      : doubts.knownErrors.has(fact) && jumpFrom === undefined
-      ? ["is like a number that an operator has corrected"]
-      : jumpFrom !== undefined
-      ? [
-        missing !== undefined
-          ? `lacks ${missing.name}, which has ${formatNumber(missing.shares)} shares on ${jumpFrom.end}`
-          : hasClassError(fact, jumpFrom)
-          ? `has a class that is more than eight times up or down from that on ${jumpFrom.end}`
-          : formatJump("eight", jumpFrom, comparison.restateFor(jumpFrom, fact)[0]),
-      ]
-      : []),
+    ...listComparisonReasons(fact, context),
     ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
     ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
     ...(isFloat ? ["is the same number as the public float in USD"] : []),
@@ -254,7 +271,7 @@ const listCountReasons = (
  * those that an operator has declared unknown.
  */
 const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>, { ofFloats }: DoubtedPrices) => {
-  const previous = findPrevious(fact, floats)
+  const previous = findPreviousFact(fact, floats)
   // A float that is exactly the same as an earlier one was probably copied from the previous report by mistake.
   const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
   const price = ofFloats.get(fact)
@@ -285,18 +302,19 @@ const judgeNewerBalances = (
   { jumps, unitErrors }: CountDoubts,
 ): CompanyFact | "doubtful" | undefined => {
   const newer = balances.filter(({ end }) => end > cover.end)
-  const [inSmallerUnit, others] = [true, false].map((isSmaller) =>
-    newer.filter((balance) => isInSmallerUnit(balance, cover) === isSmaller)
-  )
-  for (const balance of inSmallerUnit ?? []) unitErrors.set(balance, cover)
-  const last = others?.at(-1)
+  const inSmallerUnit = newer.filter((balance) => isInSmallerUnit(balance, cover))
+  const others = newer.filter((balance) => !inSmallerUnit.includes(balance))
+  for (const balance of inSmallerUnit) unitErrors.set(balance, cover)
+  const last = others.at(-1)
   if (last === undefined) return undefined
+  // The balance sheet states nearly the number of one of the classes on the cover page, and not their sum.
   const isOfOneClass = !isSimilar(last.val, cover.val, maxRatioOfRepetitions) &&
     Array.from(cover.instance?.shares?.values() ?? []).some(({ shares }) =>
       isSimilar(last.val, shares, maxRatioOfRepetitions)
     )
   if (isAlike(last, cover) && !isOfOneClass) return last
-  const reports = new Set(others?.filter((balance) => isAlike(balance, last)).map(({ accn }) => accn))
+  // The last balance sheet differs from the cover page, so another report must confirm it.
+  const reports = new Set(others.filter((balance) => isAlike(balance, last)).map(({ accn }) => accn))
   const mayBeOneClass = cover.instance?.hasClasses === true && last.val < cover.val
   if (reports.size > 1 && !mayBeOneClass && !isOfOneClass) return last
   jumps.set(last, cover)
@@ -369,7 +387,7 @@ const findCurrent = (
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const { facts: { isFloatZero }, splits = [] } = evidence
   const { balances, counts, decided, floats } = settleFacts(evidence)
-  const comparison = makeComparison(evidence)
+  const comparison = makeCountComparison(evidence)
   const isDecided = (fact: CompanyFact) => decided.has(fact)
   /** False only if an operator has declared the value unknown. */
   const isKnown = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
@@ -425,14 +443,14 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       : undefined
   }
   const baseEvidence = { balances: balanceByFiling, findKnownError, isDecided, isPlaceholder }
-  const unpriced = compareSeries(knownCounts, {
+  const unpriced = compareCountSeries(knownCounts, {
     ...baseEvidence,
     comparison,
     countOwnReasons: (fact) => (isPlaceholder(fact) ? 1 : 0) + (isFloat(fact) ? 1 : 0),
   })
   /** Returns how many other statements confirm the count minus how many contradict it. */
   const getSupport = (count: CompanyFact) => {
-    const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, knownCounts)]
+    const witnesses = [balanceByFiling.get(count.accn), findPreviousFact(count, knownCounts)]
     const known = witnesses.flatMap((witness) => witness === undefined ? [] : [comparison.isAlike(count, witness)])
     return known.reduce((sum, agrees) => sum + (agrees ? 1 : -1), 0) -
       [isPlaceholder(count), isFloat(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean)
@@ -447,15 +465,15 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
   const undoubted = knownCounts.filter((fact) => !unpriced.jumps.has(fact) && !unpriced.unitErrors.has(fact))
-  const finalComparison = makeComparison(
+  const finalComparison = makeCountComparison(
     evidence,
     new Map(undoubted.map((fact) => {
       const balance = balanceByFiling.get(fact.accn)
       return [fact, findDecidedSplits(fact, { balance, certain: undoubted, splits })]
     })),
   )
-  const onCover = compareSeries(knownCounts, { ...baseEvidence, comparison: finalComparison, countOwnReasons })
-  const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKnown), {
+  const onCover = compareCountSeries(knownCounts, { ...baseEvidence, comparison: finalComparison, countOwnReasons })
+  const onBalanceSheet = compareCountSeries(balanceSheetCounts.filter(isKnown), {
     ...baseEvidence,
     comparison,
     balances: new Map(),

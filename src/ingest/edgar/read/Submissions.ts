@@ -110,7 +110,8 @@ const isAccessionNumber = Schema.is(AccessionNumber)
 const isCalendarDate = Schema.is(CalendarDate)
 
 /**
- * Converts the parallel arrays to filings. Fails if they do not have the same length or if no filing can be decoded.
+ * Converts the parallel arrays of the SEC's filing list to filings: the array of each property has one element per
+ * filing, in the same order. Fails if the arrays do not have the same length, or if no filing can be decoded.
  */
 const makeFilings = (
   arrays: typeof FilingArrays.Type,

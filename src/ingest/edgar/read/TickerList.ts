@@ -41,8 +41,10 @@ const decodeRow = makeParsedJsonDecoder(ListRow)
 const maxUnreadableShare = 0.01
 
 /**
- * Returns the readable rows of the list and the number of unreadable rows. Omits symbols that do not match
- * `tickerPattern`, because the tables cannot store them. Writes share classes with a hyphen (`BRK-B`).
+ * Decodes the text of the list, in which `fields` has the column names and `data` an array of cells for each row.
+ * Returns the readable rows and the number of unreadable rows. Omits symbols that do not match `tickerPattern`, because
+ * the tables cannot store them. Writes share classes with a hyphen (`BRK-B`). Fails if more than
+ * `maxUnreadableShare` of the rows are unreadable.
  */
 export const decodeTickerList = (text: string, url: string) =>
   decodeDocument(text, url).pipe(
@@ -171,8 +173,9 @@ const findLastingRun = (history: TickerHistory, ticker: string) => {
 }
 
 /**
- * Returns the pairs of symbols of which one replaced the other between two consecutive copies that contain the company.
- * The same pair can occur several times.
+ * Returns the pairs of symbols of which one replaced the other between two consecutive copies of the SEC's ticker list
+ * that contain the company. The same pair can occur several times. Symbols of preferred shares, warrants, rights and
+ * units are ignored (`isDerivedSymbol`), because they come and go without a rename.
  */
 const findReplacements = (history: TickerHistory) => {
   const withCompany = history.filter(({ tickers }) => tickers.size > 0)

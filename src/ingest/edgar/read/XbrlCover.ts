@@ -267,8 +267,14 @@ interface NewestCounts {
   readonly refuse: (unreadable: string) => CoverCounts
 }
 
-/** Returns functions that select and count the classes with a count for the newest date. */
+/**
+ * Reads the share classes of a cover page that have a count for the newest date (`ofDate`). A class is identified by
+ * its XBRL member, such as `us-gaap:CommonClassAMember`. Returns the members with a count, those with a title for
+ * common shares, and two functions: `choose` decides which of some members to add up, and `readCounts` returns their
+ * counts.
+ */
 const makeClassReader = (cover: CoverFacts, cik: string, { ofDate }: NewestCounts) => {
+  // A count with an unknown axis is not that of a whole class.
   const countsByMember = Map.groupBy(
     ofDate.filter(({ unknownAxes }) => unknownAxes.length === 0),
     ({ member }) => member,
@@ -321,6 +327,7 @@ const selectClasses = (
   if (named.length < members.length || lacksCounts) return refuse("is not stated once for each class on one date")
   // Filers state 0 for what does not apply.
   if (totals.some(({ shares }) => shares > 0 && shares !== sumShares(added))) return refuse(notTheSum)
+  // A member named only `Common Stock`, without a class. It may be another name for one of the classes.
   const plain = added.find(({ member }) => member === chosen.plain)
   const areSecurities = (...members: ReadonlyArray<string>) =>
     members.every((member) => withCommonTitle.includes(member))
@@ -331,6 +338,7 @@ const selectClasses = (
   if (twin !== undefined) {
     return refuse(`is the same number for ${chosen.plain} and ${twin.member}, which may be one class`)
   }
+  // A total is half of a sum that includes it. With two classes of the same size, each would be half of the sum.
   const hiddenTotal = added.filter(({ shares }) => shares > 0).length > 2
     ? added.find(({ shares }) => shares * 2 === sumShares(added))
     : undefined
@@ -339,6 +347,7 @@ const selectClasses = (
   }
   const others = readCounts(chosen.others).filter(({ shares }) => shares > 0)
   const classes = added.filter((one) => one !== hiddenTotal)
+  // If no class has shares, the classes are kept, so that the result states the sum 0 and not that there is no count.
   const withShares = classes.filter(({ shares }) => shares > 0)
   return { date, classes: withShares.length > 0 ? withShares : classes, ...(others.length > 0 && { others }) }
 }

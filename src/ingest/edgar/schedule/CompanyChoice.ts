@@ -11,7 +11,7 @@ import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type { CacheValidators } from "../fetch/EdgarClient.ts"
 import { buildDailyIndexUrl, buildSubmissionsUrl, tickerListUrl } from "../fetch/EdgarUrls.ts"
 import { datasetsFromCompanyFilings } from "./IngestedDatasets.ts"
-import { type IngestOptions, IngestRefused, type ResolvedOptions } from "./IngestOptions.ts"
+import { type IngestOptions, IngestRefused, type ResolvedIngestOptions } from "./IngestOptions.ts"
 import type { IngestReport } from "./IngestReport.ts"
 import * as State from "../store/IngestState.ts"
 import * as Work from "../store/IngestWork.ts"
@@ -55,6 +55,7 @@ const findCompanies = Effect.fnUntraced(function* (
     ...issuers.map((issuer) => [issuer.ticker, issuer] as const),
     ...issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)),
   ])
+  // A scheduled run takes its symbols from this setting, and nobody watches it, so the messages go to the log as well.
   const setting = scheduled ? "EDGAR_TICKERS: " : ""
   for (const ticker of tickers) {
     if (byTicker.has(ticker)) continue
@@ -159,6 +160,7 @@ const readIndexes = Effect.fnUntraced(
         }
         read.validators.set(validatorKey, response.success.validators)
       }
+      // The index was read, is unchanged, or does not exist. In none of these cases is another attempt needed.
       read.done.push({ url, dataset: "" })
     }
     return read
@@ -184,7 +186,7 @@ const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
 const chooseCompanies = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
-    options: Pick<ResolvedOptions, "datasets" | "scheduled" | "since" | "target" | "tickers">,
+    options: Pick<ResolvedIngestOptions, "datasets" | "scheduled" | "since" | "target" | "tickers">,
     day: string,
     downloader: DocumentDownloader,
     report: IngestReport,
@@ -210,6 +212,7 @@ const chooseCompanies = Effect.fnUntraced(
     const indexes = yield* readIndexes(Array.from(days).toSorted(), datasets, downloader, report)
     const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
     const known = yield* State.readIngestedCompanies(datasets, options.since)
+    // Companies with queued documents come first, so that even a run that is soon interrupted has retried these.
     const [withQueuedDocuments, others] = [
       issuers.filter(({ cik }) => due.has(cik)),
       issuers.filter(({ cik }) => !due.has(cik) && (!known.has(cik) || indexes.filings.has(cik))),
@@ -265,12 +268,13 @@ const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, {
  */
 const readTickerList = Effect.fnUntraced(
   function* (
-    { scheduled, target }: ResolvedOptions,
+    { scheduled, target }: ResolvedIngestOptions,
     day: string,
     tickers: ReadonlyArray<string> | null,
     report: IngestReport,
   ) {
-    const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, target === "load")
+    const storesList = target === "load"
+    const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, storesList)
     if (unreadable > 0) {
       report.notes.push(`Unreadable rows of the SEC's ticker list, which were left out: ${unreadable}.`)
     }
@@ -291,7 +295,7 @@ const findQueuedForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
     chosen: ReadonlyArray<Issuer>,
-    datasets: ResolvedOptions["datasets"],
+    datasets: ResolvedIngestOptions["datasets"],
   ) {
     const counts = yield* Work.countDeferredForms(datasets)
     const unlisted = Array.from(new Set(counts.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
@@ -308,7 +312,7 @@ const findQueuedForms = Effect.fnUntraced(
  * because every run infers all changes again.
  */
 const findTickerListWork = Effect.fnUntraced(
-  function* (datasets: ResolvedOptions["datasets"], isRejected: boolean) {
+  function* (datasets: ResolvedIngestOptions["datasets"], isRejected: boolean) {
     const list: ReadonlyArray<Work.WorkKey> = isRejected ? [] : [{ url: tickerListUrl, dataset: "" }]
     if (!datasets.includes("ticker_changes")) return list
     const urls = (yield* Work.readDueWorkWithoutCompany).filter((url) => url.startsWith(`${tickerListUrl}#`))
@@ -320,8 +324,8 @@ const findTickerListWork = Effect.fnUntraced(
  * Reads the ticker list and selects the companies to visit. If the run loads rows, also stores the companies' symbols
  * and makes queue entries due. For the result, see the comments on its fields.
  */
-export const prepareVisits = Effect.fnUntraced(
-  function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
+export const planCompanyVisits = Effect.fnUntraced(
+  function* (options: ResolvedIngestOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
     const { datasets, interrupted, target } = options
     // Convert the requested symbols to the spelling used in the tables.
     const { learn, spell } = yield* makeFileSpellings()

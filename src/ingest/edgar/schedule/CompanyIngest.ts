@@ -9,7 +9,7 @@ import { readAcceptanceTimeFromIndexPage } from "../read/AcceptanceTime.ts"
 import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "../read/CompanyFacts.ts"
 import { assessCounts, type CountAssessment } from "../read/ShareCounts.ts"
 import { readDecisions } from "../store/Doubts.ts"
-import type { Decisions, Doubt } from "../read/Doubt.ts"
+import type { Doubt, OperatorDecisions } from "../read/Doubt.ts"
 import type { DailyIndexFiling } from "../fetch/DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "../fetch/DocumentDownloader.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
@@ -161,7 +161,7 @@ export class CompanyVisit extends VisitResults {
    * Operators' decisions about suspicious values in the company's documents, as of the start of the visit. Undefined
    * before they are read.
    */
-  decisions: Decisions | undefined = undefined
+  decisions: OperatorDecisions | undefined = undefined
 }
 
 /** Returns whether the URL is that of a filing list or of one filing in a list. */
@@ -264,6 +264,12 @@ const readDocument = Effect.fnUntraced(
 )
 
 /**
+ * Returns whether the queue entry asks for another attempt to build a row of its dataset. An entry for a filing in the
+ * filing list need not be due: every visit downloads the list anyway, so the attempt costs nothing.
+ */
+const isRetryOfRow = (entry: CompanyWork) => entry.dataset !== "" && (entry.isDue || isListedFiling(entry))
+
+/**
  * Returns the filings that the dataset still lacks: those that are new for it, and those that are queued for it. For
  * `registrations`, they may be older than `since`, because fee exhibits are read from `firstFeeDay` on.
  */
@@ -273,8 +279,7 @@ const findPending = (
   dataset: IngestedDataset,
 ) => {
   const queued = new Set(
-    context.work.filter((entry) => entry.dataset === dataset && (entry.isDue || isListedFiling(entry)))
-      .map(findAccession),
+    context.work.filter((entry) => entry.dataset === dataset && isRetryOfRow(entry)).map(findAccession),
   )
   const since = dataset === "registrations" ? firstFeeDay : context.since
   const known = context.progress.get(dataset)
@@ -300,6 +305,7 @@ const queueMissingFilings = (
   // pages, which this visit may not have read. Their absence here therefore means nothing.
   const oldest = pages.length === 0 ? "" : filings.at(-1)?.filingDate ?? ""
   const indexed = (indexedFilings.get(cik) ?? []).filter(({ filingDate }) => filingDate > oldest)
+  // In the queue, the dataset "" stands for a document, and any other for a row.
   const queued = work.filter((entry) => entry.dataset === "" && entry.isDue && isListedFiling(entry))
   for (const accession of new Set([...indexed.map(({ accession }) => accession), ...queued.map(findAccession)])) {
     const key = { url: `${url}#${accession}`, dataset: "" }
@@ -357,8 +363,10 @@ const selectPages = (
   // Rows of these datasets combine filings that may be years apart, so all pages are needed.
   if (outdated.registrations || outdated.screener || outdated.floats) return pages
   const newestFilings = new Set(filings.map(({ accession }) => accession))
+  // A queued form that is not in the list of the newest filings is on one of the pages.
   const hasOldDueForm = (datasets.has("ownership") || datasets.has("registrations")) &&
     work.some((entry) => entry.isDue && isForm(entry) && !newestFilings.has(findAccession(entry)))
+  // Pages that end before the earliest of these days contain no filing that this visit reads.
   const firstDays = [since, progress.get("ownership")?.since ?? since, ...(hasOldDueForm ? [firstFeeDay] : [])]
   const firstDay = firstDays.toSorted()[0] ?? since
   const needsOldPages = isFirstIngest(context, "news") || isFirstIngest(context, "ownership") || hasOldDueForm
@@ -419,7 +427,11 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
       filings: yield* resolveAcceptanceTimes(cik, lists.flatMap(({ filings }) => filings), requestAcceptanceTime),
     },
     outdated,
-    /** Returns whether all pages that the dataset needs were read. If not, the next visit builds its rows. */
+    /**
+     * Returns whether all pages that the dataset needs were read. If not, the next visit builds its rows. News and
+     * ownership have rows for single filings. They need older pages only for the first ingest, and only those with
+     * filings from `since` on. The rows of other datasets combine filings from all pages.
+     */
     isComplete: (name: IngestedDataset) =>
       name === "news" || name === "ownership"
         ? !isFirstIngest(context, name) || failedPages.every(({ filingTo }) => filingTo < since)
@@ -455,7 +467,8 @@ const handleUnreadableForms = (
 /**
  * Selects the ownership forms and registration statements whose documents must be downloaded for these datasets: new
  * ones, and those with a queue entry that is due. Returns them as `forms`, and the due queue entries by accession
- * number as `due`.
+ * number as `due`. `hasAllPages` means that `filings` has all filings of the company, so that a queued filing that is
+ * not among them is no longer on the SEC's list.
  */
 const selectForms = (
   context: VisitContext,
@@ -642,7 +655,8 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
   if (read === undefined) return undefined
   const { facts, text } = read
   const reports = filings.filter(isXbrlReport)
-  // Without reports, no day is recent.
+  // Only the newest report and those of the days before it are waited for. Older ones are not expected any
+  // more. Without reports, no day is recent.
   const firstRecentDay = subtractDays(reports[0]?.filingDate ?? "9999-12-31", lateFilingDays)
   const missing = reports.flatMap(({ accession, filingDate }) =>
     filingDate >= firstRecentDay && !text.includes(accession) ? [accession] : []
@@ -670,7 +684,10 @@ const describeCurrentCount = (
   }
 }
 
-/** Returns whether the visit may write the company's rows of the dataset. */
+/**
+ * Returns whether the visit may write the company's rows of the dataset. In a dataset with one row per symbol, the row
+ * belongs to the other company if the SEC lists the company's symbol for another one.
+ */
 const isWritten = ({ isListedForOther }: Issuer, name: IngestedDataset) =>
   isListedForOther !== true || !currentDatasets.has(name)
 
@@ -747,8 +764,7 @@ const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> =
 const findRebuiltRows = ({ visit, work }: VisitContext) => {
   const read = new Set(visit.done.map(({ url }) => url))
   return work.filter((entry) =>
-    entry.dataset !== "" && (entry.isDue || isListedFiling(entry)) && visit.rows.has(entry.dataset) &&
-    read.has(entry.url.split("#")[0] ?? "")
+    isRetryOfRow(entry) && visit.rows.has(entry.dataset) && read.has(entry.url.split("#")[0] ?? "")
   )
 }
 

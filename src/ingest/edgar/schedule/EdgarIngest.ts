@@ -9,11 +9,11 @@ import { repeatInBackground } from "../../../postgres/metrics/BackgroundFibers.t
 import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
-import { prepareVisits } from "./CompanyChoice.ts"
+import { planCompanyVisits } from "./CompanyChoice.ts"
 import { CompanyVisit, type CompanyVisitOptions, readDeferredForm, visitCompany } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
-import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
+import { type IngestOptions, IngestRefused, type ResolvedIngestOptions, resolveIngestOptions } from "./IngestOptions.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
 import { readDecisions } from "../store/Doubts.ts"
 import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
@@ -39,7 +39,7 @@ const archivesNotNeeded =
  * next run reads the daily indexes from that day on.
  */
 const openArchives = Effect.fnUntraced(
-  function* ({ archives, datasets, target }: ResolvedOptions, runId: number, companies: ReadonlyArray<Issuer>) {
+  function* ({ archives, datasets, target }: ResolvedIngestOptions, runId: number, companies: ReadonlyArray<Issuer>) {
     if (archives === undefined) return undefined
     const opened = yield* openBulkArchives(archives, new Set(companies.map(({ cik }) => cik)), datasets)
     if (target === "load") yield* retryLostConnection(State.recordArchiveDay(runId, opened.day))
@@ -73,9 +73,9 @@ const advanceProgress = Effect.map(OperationProgress, (progress) => {
 })
 
 /**
- * Visits companies concurrently and saves their rows. A visit that loses the database connection is repeated from the
- * start, with empty results. `isFirstVisit` is false for second visits, which read the XBRL instances queued by the
- * first visits.
+ * Visits companies concurrently and saves their rows in batches. A visit that loses the database connection is repeated
+ * from the start, with empty results. If the SEC stops responding, what was read so far is saved before the run ends.
+ * `isFirstVisit` is false for second visits, which read the XBRL instances queued by the first visits.
  */
 const visitCompanies = Effect.fnUntraced(
   function* (
@@ -107,7 +107,7 @@ const visitCompanies = Effect.fnUntraced(
 const downloadDeferredForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyMap<string, Issuer>,
-    { datasets }: Pick<ResolvedOptions, "datasets">,
+    { datasets }: Pick<ResolvedIngestOptions, "datasets">,
     downloader: DocumentDownloader,
     batches: BatchWriter,
   ) {
@@ -117,6 +117,8 @@ const downloadDeferredForms = Effect.fnUntraced(
     const total = counts.reduce((sum, [, count]) => sum + count, 0)
     Object.assign(progress, { label: "deferred forms", total, done: 0, count: 0, unit: "documents" })
     const ciks = counts.map(([cik]) => cik)
+    // The companies have already been visited, in this run or an earlier one, so they are not counted again.
+    const isFirstVisit = false
     while (progress.done < total) {
       const forms = yield* retryLostConnection(Work.readDeferredForms(ciks, datasets, formsAtOnce))
       // Another process may have read the remaining forms.
@@ -127,7 +129,7 @@ const downloadDeferredForms = Effect.fnUntraced(
         const visit = new CompanyVisit()
         return readDeferredForm(issuer, form, downloader, visit).pipe(
           saveFailedVisit(batches, visit),
-          Effect.andThen(batches.addVisit(issuer, visit, false)),
+          Effect.andThen(batches.addVisit(issuer, visit, isFirstVisit)),
           Effect.tap(advanceProgress),
         )
       }, { concurrency: visitConcurrency, discard: true })
@@ -142,7 +144,7 @@ const downloadDeferredForms = Effect.fnUntraced(
  * companies, adds only their changes.
  */
 const addTickerChanges = Effect.fnUntraced(
-  function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedOptions, batches: BatchWriter) {
+  function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedIngestOptions, batches: BatchWriter) {
     const ciks = new Set(companies.map(({ cik }) => cik))
     const changes = yield* retryLostConnection(findNewTickerChanges)
     const requested = changes.filter(({ cik }) => tickers === null || ciks.has(String(cik)))
@@ -150,7 +152,7 @@ const addTickerChanges = Effect.fnUntraced(
   },
 )
 
-type PreparedVisits = Effect.Success<ReturnType<typeof prepareVisits>>
+type CompanyVisitPlan = Effect.Success<ReturnType<typeof planCompanyVisits>>
 
 /**
  * Reads the companies' filing lists and builds their rows (`visitCompany`), and then reads the ownership forms and fee
@@ -159,8 +161,8 @@ type PreparedVisits = Effect.Success<ReturnType<typeof prepareVisits>>
  */
 const runVisits = Effect.fnUntraced(
   function* (
-    options: ResolvedOptions,
-    { companies, formIssuers, indexes, isFirstLoad }: PreparedVisits,
+    options: ResolvedIngestOptions,
+    { companies, formIssuers, indexes, isFirstLoad }: CompanyVisitPlan,
     downloader: DocumentDownloader,
     batches: BatchWriter,
   ) {
@@ -193,7 +195,7 @@ const runVisits = Effect.fnUntraced(
  * indexes have been read. `runId` is 0 if the run does not load rows.
  */
 const ingestCompanies = Effect.fnUntraced(
-  function* (options: ResolvedOptions, runId: number, report: IngestReport) {
+  function* (options: ResolvedIngestOptions, runId: number, report: IngestReport) {
     const { datasets, target } = options
     const batches = yield* makeBatchWriter(options, runId, report)
     // The archives can only be opened once the companies are known, so the indexes are read by another downloader.
@@ -202,7 +204,7 @@ const ingestCompanies = Effect.fnUntraced(
       // If the preparation is retried after a lost connection, it starts from the beginning, so the report must do so,
       // too.
       Object.assign(report, new IngestReport())
-      return prepareVisits(options, runId, indexDownloader, report)
+      return planCompanyVisits(options, runId, indexDownloader, report)
     }))
     const { companies, indexes, isFirstLoad } = prepared
     const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
@@ -321,12 +323,13 @@ const dropDecidedDoubts = Effect.fnUntraced(function* ({ doubts }: IngestReport)
  */
 export const runIngest = Effect.fnUntraced(function* (requested: IngestOptions, report: IngestReport) {
   Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
-  const options = yield* resolveOptions(requested)
+  const options = yield* resolveIngestOptions(requested)
   if (options.archives !== undefined) yield* checkArchivesExist(options.archives, options.datasets)
   if (options.target !== "load") {
     yield* ingestCompanies(options, 0, report)
     return findIncompleteness(report)
   }
+  // Never completes. Fails, and thereby stops the run, if another process has taken the lock.
   const keepLock = options.tickers === null ? yield* lockFullIngest(options) : Effect.never
   const runId = options.interrupted === undefined
     ? yield* State.recordIngestRunStart(options)

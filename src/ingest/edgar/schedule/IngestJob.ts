@@ -151,12 +151,13 @@ const registerMetrics = Effect.gen(function* () {
 })
 
 /**
- * Prepares the job. Returns an effect that runs the ingest if it is due, and then returns for how long this process
- * must leave the job to others.
+ * Prepares the job of the scheduled ingest. Returns an effect that runs the ingest if it is due, and then returns for
+ * how long this process must leave the job to others. While the ingest runs, its metrics are read in intervals.
  */
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const baseUrl = yield* EdgarBaseUrlConfig
   const readMetrics = yield* registerMetrics
+  // When an ingest last failed in this process. The next one waits for a while after that.
   let failedAt = -Infinity
   const recordFailureTime = Effect.map(Clock.currentTimeMillis, (now) => {
     failedAt = now

@@ -42,7 +42,7 @@ export const parseTickers = (text: string): ReadonlyArray<string> =>
   text.split(",").map((ticker) => ticker.trim().toUpperCase().replaceAll(".", "-")).filter((ticker) => ticker !== "")
 
 /** Schema for text with comma-separated symbols of companies. */
-export const Companies = Schema.String.check(
+export const TickerListText = Schema.String.check(
   Schema.makeFilter((text) => {
     const tickers = parseTickers(text)
     return tickers.length > 0 && tickers.every((ticker) => tickerPattern.test(ticker))
@@ -53,7 +53,7 @@ export const Companies = Schema.String.check(
  * `EDGAR_TICKERS`: the symbols of the companies that the scheduled ingest covers, or null for all companies if the
  * setting is `all` or absent. `ALL` in capitals also means all companies, although it is a valid symbol.
  */
-export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe(
+export const EdgarTickersConfig = Config.schema(TickerListText, "EDGAR_TICKERS").pipe(
   Config.map((text) => text.trim().toLowerCase() === "all" ? null : parseTickers(text)),
   Config.withDefault(null),
 )
@@ -63,8 +63,9 @@ export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe
  * interrupted run, which is returned as `interrupted`. Fails if there is no such run and no companies are specified, or
  * if the options contradict that run.
  */
-export const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
+export const resolveIngestOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   const found = options.resume ? yield* State.findUnfinishedIngestRun(options.scheduled) : undefined
+  // `tickers` is undefined if no companies are specified, and null for all companies. Lists are compared as text.
   const coversSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
   // If EDGAR_TICKERS has changed since the interruption, a scheduled run starts over.
   const interrupted = coversSame || !options.scheduled ? found : undefined
@@ -97,4 +98,4 @@ export const resolveOptions = Effect.fnUntraced(function* (options: IngestOption
 })
 
 /** The effective options of a run. `interrupted` is the run that it resumes, if any. */
-export type ResolvedOptions = Effect.Success<ReturnType<typeof resolveOptions>>
+export type ResolvedIngestOptions = Effect.Success<ReturnType<typeof resolveIngestOptions>>

@@ -66,6 +66,8 @@ export const runIngestProcess = Effect.fnUntraced(
           EDGAR_BASE_URL: Option.getOrUndefined(baseUrl),
         },
         extendEnv: false,
+        // The process ends when its standard input closes (`untilServiceEnds`). The system closes this pipe even if the
+        // service is killed. Nothing is written to it, and without `endOnDone: false` it would be closed at once.
         stdin: { stream: "pipe", endOnDone: false },
         stdout: "inherit",
         stderr: "inherit",

@@ -50,7 +50,7 @@ export const maxExamples = 10
 const [minIncomplete, maxIncompleteShare] = [3, 0.05]
 
 /** Adds the changes that one load made to a table. */
-export const addMerged = (report: IngestReport, table: string, merged: MergedRowCounts) => {
+export const addMergedRowsToReport = (report: IngestReport, table: string, merged: MergedRowCounts) => {
   const { added, kept, unchanged, updated } = report.merged.get(table) ??
     { added: 0, updated: 0, unchanged: 0, kept: 0 }
   report.merged.set(table, {
@@ -62,14 +62,14 @@ export const addMerged = (report: IngestReport, table: string, merged: MergedRow
 }
 
 /** Adds to the number of rows built for a table. */
-export const addRows = (report: IngestReport, table: string, count: number) =>
+export const addBuiltRowsToReport = (report: IngestReport, table: string, count: number) =>
   report.rows.set(table, (report.rows.get(table) ?? 0) + count)
 
 /**
  * Adds documents and rows that failed to the report. An element of a document that failed for several datasets counts
  * only once.
  */
-export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.SetAside>) => {
+export const addSetAsideToReport = (report: IngestReport, setAside: ReadonlyArray<Work.SetAside>) => {
   const rejections = Array.from(new Map(setAside.map(({ rejection }) => [rejection.url, rejection])).values())
   report.rejections += rejections.length
   report.rejectedDocuments += setAside.filter(({ dataset }) => dataset === "").length
@@ -77,7 +77,7 @@ export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.S
 }
 
 /** Adds suspicious values that await an operator's decision to the report. */
-export const addDoubts = ({ doubts }: IngestReport, found: ReadonlyArray<Doubt>) => {
+export const addDoubtsToReport = ({ doubts }: IngestReport, found: ReadonlyArray<Doubt>) => {
   for (const doubt of found) doubts.set(formatDoubtKey(doubt), doubt)
 }
 

@@ -123,6 +123,7 @@ export const compareReferenceValues = Effect.gen(function* () {
         company: row?.ticker ?? `CIK ${cik}`,
         field: `${dataset}.${field}`,
         expected,
+        // If only a part of a sentence is expected, shows just that part, so that the two columns look the same.
         found: isSame ? expected : value,
         isSame,
         url: buildFilingIndexUrl(cik, evidence),

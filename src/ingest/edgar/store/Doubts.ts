@@ -9,7 +9,7 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
-import { type Decisions, type Doubt, formatDoubtKey, type OperatorDecision } from "../read/Doubt.ts"
+import { type Doubt, formatDoubtKey, type OperatorDecision, type OperatorDecisions } from "../read/Doubt.ts"
 import { findOwnerType, unknownKindReason } from "../read/Schedule13.ts"
 import { readFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
@@ -64,7 +64,7 @@ export const readDecisions = Effect.fnUntraced(function* (ciks: ReadonlyArray<st
  * Separates doubts: `decided` contains those that an operator has decided, paired with their decisions, and `open` the
  * others.
  */
-export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions) => {
+export const splitDecidedDoubts = (doubts: ReadonlyArray<Doubt>, decisions: OperatorDecisions) => {
   const decided = doubts.flatMap((doubt) => {
     const decision = decisions.get(formatDoubtKey(doubt))
     return decision === undefined ? [] : [{ doubt, decision }]
@@ -128,8 +128,11 @@ const listChanges = (
   }))
 }
 
-/** Applies changes to the cells of rows that have not been loaded yet. */
-export const changeCells = (
+/**
+ * Applies changes to the cells of rows that have not been loaded yet. A change sets `column` to `to` in each row of its
+ * table that was built from the element with the URL `url` and has one of the values in `from`.
+ */
+export const changeRowCells = (
   table: string,
   rows: ReadonlyArray<RowCells>,
   changes: ReadonlyArray<CellChange>,
@@ -151,13 +154,13 @@ export const changeCells = (
  * Returns the changes that put the decided values into newly built rows, which contain the values that are published as
  * long as there is no decision.
  */
-export const listDecidedChanges = (decided: ReturnType<typeof splitDecided>["decided"]) =>
+export const listDecidedChanges = (decided: ReturnType<typeof splitDecidedDoubts>["decided"]) =>
   decided.flatMap(({ decision, doubt }) => listChanges(doubt, [doubt.published], decision.value))
 
 /** The decisions that were known when a company's rows were built. The rows already contain the decided values. */
 export interface AppliedDecisions {
   readonly cik: string
-  readonly decisions: Decisions
+  readonly decisions: OperatorDecisions
 }
 
 /**
@@ -339,6 +342,7 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   if (field === "outstanding_shares" && Number(value) === 0) {
     return yield* refuse("is never 0. If it is unknown, use `--null`")
   }
+  // The value must be within the bounds of the table's column, or the row could not be stored.
   const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
@@ -486,6 +490,7 @@ export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: str
     if (value !== null) yield* requireOneKind(doubt)
     const others = doubt.is_joint ? yield* findJointDoubts(doubt, value) : []
     const decision = chosen === undefined ? "confirmed" : "corrected"
+    // All rows of a filing repeat its dates, so the doubts about them get the same decision.
     const decided = [doubt, ...yield* findRepeatedDoubts(doubt)]
     const tickers = (yield* Effect.forEach(decided, (one) => storeDecision(one, decision, value))).flat()
     // If the value is unknown, so are the others. Otherwise, the values that the document states are confirmed.

@@ -58,7 +58,7 @@ const decodeValidators = decodeRows(
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 
 /** Runs a query with a `cik` column and returns the set of its values. */
-export const readCiks = <E, R>(
+export const queryCiks = <E, R>(
   makeQuery: (sql: SqlClient.SqlClient) => Effect.Effect<ReadonlyArray<object>, E, R>,
 ) =>
   SqlClient.SqlClient.pipe(
@@ -155,11 +155,11 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
 
 /** Reads the CIKs of companies whose documents this run has read and whose rows it has loaded. */
 export const readCompaniesCompletedByRun = (runId: number) =>
-  readCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
+  queryCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
 
 /** Reads the CIKs of companies whose filings have been ingested from `since` on for all of these datasets. */
 export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: string) =>
-  readCiks((sql) =>
+  queryCiks((sql) =>
     sql`
     select cik from edgar_progress
     where dataset = any(${datasets}::text[]) and since <= ${since}::text::date
@@ -180,7 +180,7 @@ export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day:
 
 /** Reads the CIKs of companies with an ingested filing dated after this day. */
 export const readCompaniesWithFilingsAfter = (day: string) =>
-  readCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
+  queryCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
 
 /**
  * Returns the last day that the most recent run over all companies covers for these datasets. This is the day of the
@@ -206,7 +206,10 @@ export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map((progress) => [progress.dataset, progress]))
 })
 
-/** Stores how far this run has ingested the filings of companies. */
+/**
+ * Stores how far this run has ingested the filings of companies: for each company and dataset, the first filing date
+ * (`since`), the last filing, and the accession numbers of the filings in the week before it.
+ */
 export const saveIngestProgress = Effect.fnUntraced(
   function* (runId: number, progress: ReadonlyArray<IngestDatasetProgress>) {
     const sql = yield* SqlClient.SqlClient

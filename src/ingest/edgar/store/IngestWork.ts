@@ -8,7 +8,7 @@ import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { doublingSchedule, getRetryDelay } from "../../../postgres/jobs/RetryDelay.ts"
-import { currentTime, readCiks } from "./IngestState.ts"
+import { currentTime, queryCiks } from "./IngestState.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
 import type { IngestedDataset } from "../schedule/IngestedDatasets.ts"
@@ -171,6 +171,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
     where reason is not null and url in (select jsonb_array_elements_text(${JSON.stringify(urls)}::text::jsonb))
   `)
   const storedByKey = new Map(stored.map((work) => [formatKey(work), work]))
+  // `attempt` contains the number of attempts, the time of the first failure, and the time of the next attempt.
   const rows = yield* Effect.forEach(setAside, (failed) => {
     const { dataset, kind, rejection: { reason, url } } = failed
     return Effect.map(
@@ -257,7 +258,7 @@ export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignores
 /** Reads the CIKs of companies with a queue entry of one of these kinds that is due. */
 export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind.Type>) =>
   Effect.flatMap(currentTime, (now) =>
-    readCiks((sql) =>
+    queryCiks((sql) =>
       sql`
       select distinct cik from edgar_work
       where cik is not null and kind = any(${kinds}::text[]) and next_try_at <= ${now}

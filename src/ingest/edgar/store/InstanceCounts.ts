@@ -11,8 +11,8 @@ import {
   type ClassShares,
   type CompanyFact,
   type CompanyFacts,
+  hasUsableValue,
   isPeriodicReport,
-  isUsable,
 } from "../read/CompanyFacts.ts"
 import { describeStated } from "../read/Doubt.ts"
 import { readClassName } from "../read/ShareClassNames.ts"
@@ -72,8 +72,9 @@ const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling)
   `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
 
 /**
- * Sums the counts of the classes. Returns the sum in the form of a fact, like those in the company facts, or undefined
- * if the date is unknown or the sum is 0 or too large.
+ * Sums the counts of the classes that a filing's XBRL instance states. Returns the sum in the form of a fact, like
+ * those in the company facts, with the classes in `instance`. Returns undefined if the date is unknown or the sum is 0
+ * or too large. `others` are the counts of other securities, which the row only mentions.
  */
 const makeFact = (
   cik: string,
@@ -82,7 +83,7 @@ const makeFact = (
 ): CompanyFact | undefined => {
   const url = buildCountUrl(cik, filing)
   const val = classes.reduce((sum, { shares }) => sum + shares, 0)
-  return date === null || !isUsable({ val }) ? undefined : {
+  return date === null || !hasUsableValue({ val }) ? undefined : {
     end: date,
     val,
     accn: filing.accession,
@@ -100,9 +101,9 @@ const makeFact = (
 }
 
 /**
- * Adds counts from XBRL instances to the counts in the company facts. An instance without a usable count is added to
- * `unreadable` instead, so that the filing's row states why its count is unknown. `filings` are the filings that the
- * instances belong to.
+ * Adds counts from XBRL instances to the counts in the company facts, which lack counts per class. An instance without
+ * a usable count is added to `unreadable` instead, so that the filing's row states why its count is unknown. `filings`
+ * are the filings that the instances belong to. A date after the filing date is an error, so it counts as unknown.
  */
 export const addInstanceCounts = (
   facts: CompanyFacts,

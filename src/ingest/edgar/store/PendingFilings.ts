@@ -55,6 +55,9 @@ export const findPendingFilings = <F extends FilingDate>(
 /**
  * Returns how far a company's dataset is ingested once the rows of all `filings` have been loaded. `filings` must be
  * sorted, newest first. `previous` is the stored progress.
+ *
+ * The SEC adds some filings to its list days after their date. To recognize these later, the progress contains all
+ * filings of the last days (`recent_accessions`). It starts at the earliest day of all runs so far (`since`).
  */
 export const makeIngestDatasetProgress = (
   cik: string,

@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { todayInChicago } from "../../../contract/rules/Dates.ts"
-import { readCiks } from "./IngestState.ts"
+import { queryCiks } from "./IngestState.ts"
 import type { Issuer } from "../read/Issuer.ts"
 import {
   areEnoughCopyDays,
@@ -81,7 +81,7 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
       tickers: [primary_ticker, ...former_tickers, ...periods.map(({ ticker }) => ticker)],
     })),
   )
-  return yield* readCiks((sql) =>
+  return yield* queryCiks((sql) =>
     sql`
     select cik from jsonb_to_recordset(${absent}::text::jsonb) as absent (cik text, listed_on date, tickers text[])
     where exists (
@@ -98,7 +98,8 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
  *
  * The primary symbol changes only after it has been missing from the company's symbols in several copies of the list.
  * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`) or, if the
- * list does not contain that symbol, the company's first symbol that is not derived.
+ * list does not contain that symbol, the company's first ordinary symbol: one that is not derived, as those of
+ * warrants, units, and preferred shares are.
  *
  * `stored` is the company's current row, or undefined if the company is new. The second argument is the company's entry
  * in the list. `copyDays` are the days of the stored copies of the list.
@@ -239,7 +240,8 @@ const storeSymbols = Effect.fnUntraced(
 /**
  * Returns the chosen companies with the periods in which their primary security had each of its symbols. If `isStored`
  * is true, stores the companies first and returns the stored periods. Otherwise, as in a dry run, returns the periods
- * that would result from storing them.
+ * that would result from storing them. A company whose current symbol the list assigns to another company is marked
+ * (`isListedForOther`), so that it does not overwrite that company's rows.
  */
 export const addSymbolPeriods = Effect.fnUntraced(
   function* (assignment: SymbolAssignment, chosen: ReadonlyArray<Issuer>, isStored: boolean) {
@@ -272,6 +274,7 @@ export const addSymbolPeriods = Effect.fnUntraced(
 export const loadWithCurrentSymbols = Effect.fnUntraced(
   function* <A, E, R>(issuers: ReadonlyArray<Issuer>, load: Effect.Effect<A, E, R>) {
     const sql = yield* SqlClient.SqlClient
+    // The ticker periods from which the rows' symbols were determined.
     const used = JSON.stringify(issuers.map(({ cik, periods = [] }) => ({ cik, periods })))
     const locked = yield* decodeLocked(sql`
       select company.cik, company.periods <> used.periods as is_outdated from edgar_companies as company

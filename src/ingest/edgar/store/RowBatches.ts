@@ -10,16 +10,22 @@ import { type CompanyVisit, VisitResults } from "../schedule/CompanyIngest.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import type { IngestOptions } from "../schedule/IngestOptions.ts"
-import { addDoubts, addMerged, addRows, addSetAside, type IngestReport } from "../schedule/IngestReport.ts"
+import {
+  addBuiltRowsToReport,
+  addDoubtsToReport,
+  addMergedRowsToReport,
+  addSetAsideToReport,
+  type IngestReport,
+} from "../schedule/IngestReport.ts"
 import {
   type AppliedDecisions,
-  changeCells,
+  changeRowCells,
   findLaterDecisions,
   listDecidedChanges,
   readDecisions,
   requestCountsAgain,
   saveDoubts,
-  splitDecided,
+  splitDecidedDoubts,
 } from "./Doubts.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
@@ -87,7 +93,7 @@ const loadRows = Effect.fnUntraced(function* (
       issuers,
       Effect.gen(function* () {
         const later = yield* findLaterDecisions(batch.usedDecisions)
-        if (later.changes.length > 0) rows.change((table, cells) => changeCells(table, cells, later.changes))
+        if (later.changes.length > 0) rows.change((table, cells) => changeRowCells(table, cells, later.changes))
         const deletions = yield* deleteRowsOfOthers(batch.assessed, new Set(datasets))
         return [yield* rows.load, later.decisions, deletions] as const
       }),
@@ -128,7 +134,7 @@ const loadBatch = Effect.fnUntraced(
         const invalid = rows.removeInvalid(error)
         hasFewerRows = invalid.length > 0
         batch.setAside.push(...invalid)
-        addSetAside(report, invalid)
+        addSetAsideToReport(report, invalid)
       })
     const { deletions, results } = yield* loadRows(rows, batch, runId, datasets).pipe(
       Effect.tapErrorTag("InvalidRows", removeInvalid),
@@ -166,9 +172,9 @@ const applyDecisions = Effect.fnUntraced(function* ({ cik }: Issuer, visit: Comp
   // A deferred form is read without decisions. They are needed only if it contains suspicious values.
   const decisions = visit.decisions ??
     (visit.doubts.length === 0 ? new Map() : yield* retryLostConnection(readDecisions([cik])))
-  const { decided, open } = splitDecided(visit.doubts, decisions)
+  const { decided, open } = splitDecidedDoubts(visit.doubts, decisions)
   const changes = listDecidedChanges(decided)
-  const rows = new Map(Array.from(visit.rows, ([table, cells]) => [table, changeCells(table, cells, changes)]))
+  const rows = new Map(Array.from(visit.rows, ([table, cells]) => [table, changeRowCells(table, cells, changes)]))
   return { rows, decisions, open }
 })
 
@@ -190,10 +196,10 @@ export const makeBatchWriter = Effect.fnUntraced(
      * only with the lock.
      */
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
-      for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
+      for (const [table, { length }] of rows) if (length > 0) addBuiltRowsToReport(report, table, length)
       const invalid = target === "dry-run" ? [] : yield* collected.add(rows)
       batch.setAside.push(...rejected, ...invalid)
-      addSetAside(report, [...rejected, ...invalid])
+      addSetAsideToReport(report, [...rejected, ...invalid])
     })
 
     /** Saves the batch and starts a new one. Call it only with the lock. */
@@ -205,7 +211,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           OperationProgress,
           new ProgressState(),
         )
-        for (const { merged, table } of yield* load) addMerged(report, table, merged)
+        for (const { merged, table } of yield* load) addMergedRowsToReport(report, table, merged)
         collected.clear()
       }
       report.saved += batch.companies.length
@@ -238,21 +244,21 @@ export const makeBatchWriter = Effect.fnUntraced(
         })),
       /**
        * Adds the results of a visit, and saves the batch if it is full. Values about which an operator has decided are
-       * replaced in the rows; the other doubts are added to the batch. `isCompany` is false if the visit only read a
+       * replaced in the rows; the other doubts are added to the batch. `isFirstVisit` is false if the visit only read a
        * deferred form or XBRL instances of a company that had already been visited, so that the company is not counted
        * twice.
        */
-      addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
+      addVisit: (issuer: Issuer, visit: CompanyVisit, isFirstVisit: boolean) =>
         lock.withPermit(Effect.gen(function* () {
           const { decisions, open, rows } = yield* applyDecisions(issuer, visit)
           batch.usedDecisions.push({ cik: issuer.cik, decisions })
           yield* append(rows, visit.setAside)
-          addDoubts(report, open)
+          addDoubtsToReport(report, open)
           batch.doubts.push(...open)
           addResults(batch, visit)
           batch.issuers.set(issuer.cik, issuer)
           report.documents += visit.documents
-          if (isCompany) {
+          if (isFirstVisit) {
             batch.companies.push(issuer)
             report.visited += 1
           }

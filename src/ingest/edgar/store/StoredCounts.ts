@@ -154,6 +154,39 @@ const readSharesPerReceipt = Effect.fnUntraced(
 )
 
 /**
+ * Reads the stored closing prices of the company's security on the given days. Returns one row per day on which the
+ * company's symbol denoted that security, with a null `close` if none is stored. Days on which another company can have
+ * had the symbol are left out (D32, D45).
+ */
+const readStoredCloses = Effect.fnUntraced(
+  function* (issuer: Issuer, symbols: ReadonlyArray<string>, days: ReadonlyArray<string>, today: string) {
+    const sql = yield* SqlClient.SqlClient
+    const { cik, ticker } = issuer
+    if (days.length === 0) return []
+    /** The days for which a close is wanted, each with the company's symbol on that day. */
+    const wanted = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
+    // `periods` contains the periods in which securities of this company had one of its symbols. `current_security` has
+    // one row, the security that the company's symbol denotes now, or none if that is unknown. A symbol without
+    // recorded changes (`not is_linked`) is accepted, because nothing contradicts the SEC's list, which assigns it to
+    // the company.
+    return yield* decodeCloses(sql`
+      with periods as materialized (
+        select * from security_periods(${symbols}::text[], ${today}::text::date)
+        where not is_ambiguous and coalesce(cik, ${cik}) = ${cik}
+      ),
+      current_security as materialized (select security from periods where ticker = ${ticker} and ends = 'infinity')
+      select wanted.day::text, wanted.ticker, known.close::float8
+      from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
+        join periods as period on period.ticker = wanted.ticker and day >= starts and day < ends and (
+          security in (select security from current_security)
+          or not is_linked and starts = '-infinity' and ends = 'infinity'
+        )
+        cross join lateral find_close(wanted.ticker, day) as known
+    `)
+  },
+)
+
+/**
  * Reads the splits of the company's security and the stored closing prices for the dates of its public floats
  * (`floats`). A close is used only if the company had the symbol on that date and no other company can have had it
  * (D32, D45).
@@ -169,48 +202,27 @@ export const readKnownPrices = Effect.fnUntraced(
     const symbols = Array.from(new Set([ticker, ...used.map((period) => period.ticker)]))
     const today = yield* todayInChicago
     const days = Array.from(new Set(floats.map(({ end }) => end)))
-    /** The days for which a close is wanted, each with the company's symbol on that day. */
-    const wanted = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
-    // Two CTEs. `periods` contains the periods in which securities of this company had one of its symbols.
-    // `current_security` has one row, the security that the company's symbol denotes now, or none if that is unknown.
-    const periods = sql`
-      periods as materialized (
-        select * from security_periods(${symbols}::text[], ${today}::text::date)
-        where not is_ambiguous and coalesce(cik, ${cik}) = ${cik}
-      ),
-      current_security as materialized (select security from periods where ticker = ${ticker} and ends = 'infinity')
-    `
     const splits = yield* decodeSplits(sql`
       select day::text, ratio::float8
       from find_company_splits(${JSON.stringify([{ cik, ticker, symbols }])}::text::jsonb, ${today}::text::date)
     `)
-    // One row per wanted day on which the symbol denoted the company's security. `close` is null if no close is stored.
-    // A symbol without recorded changes (`not is_linked`) is accepted, because nothing contradicts the SEC's list,
-    // which assigns it to the company.
-    const closes = days.length === 0 ? [] : yield* decodeCloses(sql`
-      with ${periods}
-      select wanted.day::text, wanted.ticker, known.close::float8
-      from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
-        join periods as period on period.ticker = wanted.ticker and day >= starts and day < ends and (
-          security in (select security from current_security)
-          or not is_linked and starts = '-infinity' and ends = 'infinity'
-        )
-        cross join lateral find_close(wanted.ticker, day) as known
-    `)
-    const makeCloses = (chosen: typeof closes, sharesPerUnit: number) =>
+    const closes = yield* readStoredCloses(issuer, symbols, days, today)
+    const pricePerShareByDay = (chosen: typeof closes, sharesPerUnit: number) =>
       new Map(chosen.flatMap(({ close, day }) => close === null ? [] : [[day, close / sharesPerUnit]]))
+    // The counts are assessed again when the close for the newest public float is loaded.
     const newest = closes.find(({ day }) => day === days.toSorted().at(-1))
     const awaited = newest?.close === null ? { ticker: newest.ticker, day: newest.day } : undefined
     const sharesPerReceipt = isReceipt ? yield* readSharesPerReceipt(issuer, symbols) : null
     const known = { splits, isReceipt, sharesPerReceipt }
-    const ofShares: KnownPrices = { closes: makeCloses(closes, 1), splits, awaited, known }
+    const ofShares: KnownPrices = { closes: pricePerShareByDay(closes, 1), splits, awaited, known }
     if (!isReceipt) return ofShares
     const lastSplit = splits.at(-1)?.day ?? ""
     const ofReceipts: KnownPrices = {
       closes: sharesPerReceipt === null
         ? new Map()
-        : makeCloses(closes.filter(({ day }) => day >= lastSplit), sharesPerReceipt),
+        : pricePerShareByDay(closes.filter(({ day }) => day >= lastSplit), sharesPerReceipt),
       splits: [],
+      // A receipt's close alone says nothing about shares: the ratio may be missing, or have changed since.
       awaited: undefined,
       known,
     }
@@ -255,6 +267,8 @@ export const deleteRowsOfOthers = Effect.fnUntraced(function* (
   const unrelated = companies.filter(({ isInherited, isListedForOther }) => !isInherited && !isListedForOther)
     .map(({ cik, ticker }) => ({ cik, ticker }))
   const sql = yield* SqlClient.SqlClient
+  // One row per stored row of another company. `stored` contains the rows of both tables under the company's symbol,
+  // and `owned` the CIK of the company that such a row belongs to.
   const ofOthers = unrelated.length === 0 ? [] : yield* decodeOwnedRows(sql`
     select dataset, ticker, owner
     from jsonb_to_recordset(${JSON.stringify(unrelated)}::text::jsonb) as company (cik text, ticker text)
@@ -302,6 +316,7 @@ export const deleteRowsOfOthers = Effect.fnUntraced(function* (
 export const saveAssessments = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
+  // A batch may contain several visits to a company, but a statement cannot update a row twice.
   const latest = Array.from(new Map(companies.map((company) => [company.cik, company])).values())
   const awaited = latest.flatMap(({ awaited, cik }) => awaited === undefined ? [] : [{ cik, ...awaited }])
   yield* sql`delete from edgar_awaited_closes where cik = any(${companies.map(({ cik }) => cik)}::text[])`
@@ -317,6 +332,8 @@ export const saveAssessments = Effect.fnUntraced(function* (companies: ReadonlyA
     outstanding,
     counted_splits: Object.fromEntries(countedSplits.map(({ day, isCounted }) => [day, isCounted])),
   }))
+  // Companies whose stored count stays (`outstanding` is undefined), together with the splits that it includes. In
+  // JSON, undefined would become null, which means that the count is unknown.
   const kept = latest.flatMap(({ cik, outstanding }) => outstanding === undefined ? [cik] : [])
   yield* sql`
     insert into edgar_assessments as stored (cik, splits, is_receipt, ads_ratio, outstanding, counted_splits)
@@ -339,6 +356,8 @@ export const requeueOutdatedAssessments = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInChicago
   yield* sql.withTransaction(Effect.gen(function* () {
+    // `priced` deletes the awaited closes that bars or `daily_prices` now contain. `find_outdated_assessments` finds
+    // the companies whose splits or number of shares per receipt are no longer those of their assessment.
     const known = yield* sql<{ readonly cik: string }>`
       with priced as (
         delete from edgar_awaited_closes as awaited

@@ -24,7 +24,7 @@ import { readWorkSize } from "../../../ingest/edgar/store/IngestWork.ts"
 import { MaxConcurrentExportsConfig } from "../../../query/lists/ExportSlots.ts"
 import { loadableDatasets } from "../../../contract/Datasets.ts"
 import { describeFailure } from "../../../postgres/FailureText.ts"
-import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import * as Finding from "./DoctorFinding.ts"
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 

@@ -6,10 +6,10 @@ import process from "node:process"
 import packageJson from "../../../../package.json" with { type: "json" }
 import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../../postgres/pool/ConnectionSettings.ts"
 import { ReplicaUrlsConfig } from "../../../postgres/replicas/ReadRouter.ts"
-import { CommandFailed, makeBooleanFlag, withSilentExamples } from "../CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, withPipeableExamples } from "../CommandParts.ts"
 import { findSecretFile } from "../Settings.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import * as Database from "./DatabaseChecks.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
@@ -180,7 +180,7 @@ export const doctorCommand = Command.make(
   Command.withDescription(
     "Check settings, machine, database, privileges and clocks, explain how to correct problems, and change nothing",
   ),
-  withSilentExamples({
+  withPipeableExamples({
     "doctor": "Print a checklist, and exit with 1 if a check fails",
     "doctor --json": "Print the checklist as JSON",
   }),

@@ -53,7 +53,11 @@ interface DoctorCheck<E, R> {
 
 const defaultTimeout = Duration.seconds(10)
 
-/** Runs a check. An error or a timeout is reported as a finding, so that the remaining checks still run. */
+/**
+ * Runs a check, and returns its findings, labeled with the check's name unless they have another label. An error or a
+ * timeout is reported as a finding, so that the remaining checks still run: an invalid setting with what is wrong with
+ * it, and any other error with the check's `advice`.
+ */
 export const runDoctorCheck = <E, R>(
   { advice = "Correct this, then run doctor again.", effect, name, timeout = defaultTimeout }: DoctorCheck<E, R>,
 ): Effect.Effect<ReadonlyArray<DoctorFinding>, never, R> =>
@@ -71,6 +75,7 @@ export const runDoctorCheck = <E, R>(
     }),
     Effect.catchCause((cause) => {
       const error = Cause.squash(cause)
+      // The user has pressed Ctrl-C, so the remaining checks must not run either.
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
       if (error instanceof Config.ConfigError) {
         return Effect.map(

@@ -335,12 +335,14 @@ export const checkSchema = Effect.gen(function* () {
   const problems = yield* findSchemaProblems
   if (problems.length === 0) return [Finding.passed("all objects are those of this release")]
   return Array.from(Map.groupBy(problems, ({ repair }) => repair), ([repair, same]) => {
+    // Until the repair, the history does not record changes of rows.
     const isUnrecorded = same.some((problem) => problem.isUnrecorded)
     const found = Finding.formatNames(same.map((problem) => problem.found)) +
       (isUnrecorded ? "; as_of and /v1/changes miss what is written meanwhile, and responses may be outdated" : "")
     const then = isUnrecorded ? ' Then see "Repair the history" in docs/operations/history.md.' : ""
     return Finding.failed(
       found,
+      // The repair is "" if no statements can restore the object.
       repair === ""
         ? "Create it as the folder sql of this release does, as the role that owns the tables, or restore a backup: " +
           "docs/operations/backups.md."

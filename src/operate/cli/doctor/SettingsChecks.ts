@@ -31,6 +31,7 @@ export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<
       variable.name,
     )
   )
+  // A secret may also be in a file, whose path is in a variable such as `DATABASE_URL_FILE`.
   const set = settingNames.flatMap((name) => {
     const file = secretNames.has(name) ? environment[toFileVariable(name)] ?? "" : ""
     return file !== "" ? [`${name} (in ${file})`] : environment[name] === undefined ? [] : [name]
@@ -153,7 +154,10 @@ const readUnnamedClients = Effect.fnUntraced(
   Effect.orElseSucceed(() => Option.none<number>()),
 )
 
-/** Reports whether the trusted proxies specify client addresses, according to the metrics of the running process. */
+/**
+ * Reports whether the trusted proxies specify client addresses, according to the metrics of the running process: it
+ * counts the requests that came from a trusted proxy but did not name their client.
+ */
 export const checkTrustedProxies = Effect.gen(function* () {
   const proxies = yield* TrustedProxiesConfig
   if (proxies.length === 0) return []

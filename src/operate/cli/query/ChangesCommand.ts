@@ -18,12 +18,12 @@ import {
   requireHttpUrls,
   serviceConnectionFlags,
   splitList,
-  withSilentExamples,
+  withPipeableExamples,
 } from "../CommandParts.ts"
 import { apiBaseUrl } from "../ServeSettings.ts"
 import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import {
   findClientApiKey,
@@ -152,7 +152,7 @@ export const changesCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Print what changed in the datasets, one JSON object per line"),
-  withSilentExamples({
+  withPipeableExamples({
     "changes --dataset news --after 2026-06-01T08:30:00-05:00": "Print the changes since a time",
     "changes --follow --after now --ticker GAP7": "Print each change of a symbol as it happens",
   }),

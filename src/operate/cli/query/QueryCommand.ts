@@ -16,14 +16,14 @@ import {
   requireHttpUrls,
   serviceConnectionFlags,
   splitList,
-  withSilentExamples,
+  withPipeableExamples,
 } from "../CommandParts.ts"
 import { apiBaseUrl } from "../ServeSettings.ts"
 import { describeWriteError } from "../../../ingest/load/FileErrors.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatRowVertically, printTextTable } from "../terminal/TextTable.ts"
-import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import {
   fetchQueryPages,
@@ -118,6 +118,7 @@ const openOutputFile = Effect.fnUntraced(function* (file: string) {
   const part = type === "File" ? `${file}.part` : file
   // Pipes are opened for appending, because other writes specify a position, which pipes do not support.
   const output = yield* Effect.mapError(fs.open(part, { flag: part === file ? "a" : "w" }), makeFileError(file))
+  // If `commit` did not rename the file, an incomplete one is left, which is removed.
   if (part !== file) yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(part, { force: true })))
   return {
     write: (bytes: Uint8Array) => Effect.mapError(output.writeAll(bytes), makeFileError(file)),
@@ -231,7 +232,7 @@ export const queryCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Send a request to the running service and print the response as a table"),
-  withSilentExamples({
+  withPipeableExamples({
     'query "/v1/intraday-runners?ticker=GAP7&limit=5"': "Print five sessions of a symbol",
     "query news -p ticker=GAP7 --columns filed_at,form_type,title": "Print chosen columns; -p needs no quotes",
     "query screener -p limit=100 --all --csv > screener.csv": "Write all pages to a file",

@@ -31,7 +31,8 @@ interface QueryTarget {
 
 /**
  * Parses the argument of `query`, which may be `news`, `v1/news`, `/v1/news`, or a complete URL, and adds the `--param`
- * values.
+ * values (`parameters`). `paths` are the paths of all endpoints: `/v1` is added if that makes the path one of them.
+ * Returns the path, the query string, and the origin if the argument is a URL.
  */
 export const parseQueryCommandTarget = (
   argument: string,
@@ -206,7 +207,10 @@ const addExportParameters = (search: string, format: ExportFormat) => {
   return `?${parameters.join("&")}`
 }
 
-/** Starts downloading a complete list. The byte stream fails if the response is truncated. */
+/**
+ * Starts downloading a complete list as a file. Returns its bytes and the number of its rows, as text. The byte stream
+ * fails if the response is truncated. `arrow` is the arrow for error messages: `→`, or `->` on an ASCII-only terminal.
+ */
 export const openExportDownload = Effect.fnUntraced(function* (request: QueryCommandRequest, format: ExportFormat) {
   const { arrow, path, search } = request
   const { openFile } = yield* makeSingleAttemptSender(request)
@@ -214,6 +218,7 @@ export const openExportDownload = Effect.fnUntraced(function* (request: QueryCom
     openFile(path, addExportParameters(search, format), format),
     (error) => makeNoResponseError(request, error),
   )
+  // A body that is a string is not a file, but an error response.
   if (typeof body === "string") {
     const { retry_after_seconds: retryAfterSeconds, status } = metadata
     return yield* makeQueryErrorFromResponse({ status, text: body, retryAfterSeconds }, arrow)

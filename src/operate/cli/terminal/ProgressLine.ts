@@ -53,7 +53,13 @@ const formatClock = (seconds: number) => {
 
 const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
 
-/** Formats the percentage, remaining time, count, and speed, with the most important first. */
+/**
+ * Formats the percentage, remaining time, count, and speed, with the most important first. `elapsed` is the time since
+ * the start in milliseconds. It is shown instead of the remaining time if that is unknown.
+ *
+ * The percentage and the remaining time depend on how much of the work is done (`done` of `total`, such as bytes of a
+ * file). The count and its speed are of something else that is more interesting to people (`count`, such as rows).
+ */
 export const formatProgressParts = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,

@@ -54,7 +54,7 @@ export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict"
 const lockRetries = makeRetryCounter("locked")
 const connectionRetries = makeRetryCounter("lost")
 /** The counters that this file increments. They must be initialized to 0 at startup. */
-export const retryCounters = [lockRetries, connectionRetries]
+export const retriedReadCounters = [lockRetries, connectionRetries]
 
 /** Creates the error for a request that waited too long for a connection. */
 export const makePoolTimeoutError = () =>
