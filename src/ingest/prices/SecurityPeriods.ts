@@ -163,9 +163,9 @@ export const findPeriodsBefore = Effect.flatMap(todayInChicago, (today) =>
   ))
 
 /**
- * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed`, `revalued` and `stale`, and
- * for all symbols that ticker changes connect with them. A row of `symbol_periods` is a period in which a security used a
- * symbol.
+ * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed`, `revalued` and `stale`,
+ * and for all symbols that ticker changes connect with them. A row of `symbol_periods` is a period in which a security
+ * used a symbol.
  *
  * If bars show that a ticker change is recorded for the wrong day, the period starts on another day (`starts`) than
  * recorded (`recorded`). If this file's bars have moved the start, which `periods_before` contains as it was before the
