@@ -369,7 +369,8 @@ begin
         join public.edgar_companies as heir
           on heir.periods @> jsonb_build_array(jsonb_build_object('ticker', stored.ticker))
         cross join jsonb_to_recordset(heir.periods) as period (ticker text, until date)
-      where known.cik = any ($1) and period.ticker = stored.ticker and period.until > former.listed_on - 60 and heir.cik <> all ($1) and heir.periods -> -1 ->> 'ticker' <> stored.ticker
+      where known.cik = any ($1) and heir.cik <> all ($1) and heir.periods -> -1 ->> 'ticker' <> stored.ticker
+        and period.ticker = stored.ticker and period.until > former.listed_on - 60
         and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
       using companies
     loop

@@ -319,14 +319,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   -- Whether a contradicted record is about a split that was postponed or brought forward, by at most 180 days
   -- (`is_postponed`): bars confirm a record of a split in the same direction for another day, and do not show a day
-  -- without such a record on which this split could have taken place. `shown_days` are the confirmed days.
+  -- without such a record on which this split could have taken place. If the confirmed record has another ratio and is
+  -- more than 60 days away, it is about another split. `shown_days` are the confirmed days, and `shown_changes` contains
+  -- the changes that their records state.
   compared as (
     select *, coalesce(right_days <@ shown_days and exists (
-        select from unnest(shown_days) as day where abs(day - effective_date) <= 180
+        select from unnest(shown_days, shown_changes) as shown (day, shown_change)
+        where abs(day - effective_date) <= case when shown_change = change then 180 else 60 end
       ), false) as is_postponed
     from (
-      select *, array_agg(seen_on) filter (where is_shown) over (partition by security, sign(change)) as shown_days
-      from judged
+      select *, array_agg(seen_on) filter (where is_shown) over same as shown_days,
+        array_agg(change) filter (where is_shown) over same as shown_changes
+      from judged window same as (partition by security, sign(change))
     ) as judged
   ),
   -- The status of each record. If bars confirm any of the records about a split, it took place on those days, and the

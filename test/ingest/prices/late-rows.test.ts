@@ -408,6 +408,21 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.isTrue(isFound(yield* readResults, "screener AAA price 100.0000 cap gains"))
     }))
 
+  it.effect("does not take a split for postponed if bars show one with another ratio months later (D44, D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-10", 2, 1)
+      yield* storeSplit("AAA", "2026-09-10", 10, 1)
+      yield* storeListing("AAA", { outstanding: "1000", last_updated: "2026-06-01 10:00:00" })
+      // The price fell by half on the day of the first split, so that bars do not show it.
+      const price = (date: string) => date < "2026-06-10" ? 2 : date < "2026-09-10" ? 2.1 : 21
+      const { incompleteSymbols } = yield* ingestBars(
+        ...listDays("2026-06-01", 90).map((date): DayBars.DayBar => ["AAA", date, price(date)]),
+      )
+      assert.include(incompleteSymbols.map(({ reason }) => reason).join(), "a split on 2026-06-10")
+      assert.isTrue(isFound(yield* readResults, "screener AAA price 21.0000 cap gains"))
+    }))
+
   it.effect("applies two equal splits within a month if bars show both (D45)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
