@@ -522,6 +522,7 @@ describe("The cover of an instance", () => {
     const reports = [[80_000_000, 20_000_000], undefined, undefined] as const
     const later = assess(reports, { balances: [100_000_000, 80_000_000, 80_100_000] })
     assert.strictEqual(later.current, "doubtful")
+    assert.include(later.details, "it differs from 100000000 on 2026-02-01, perhaps by a class of shares")
     assert.strictEqual(assess(reports, { balances: [100_000_000, 100_000_000, 99_000_000] }).current, 99_000_000)
   })
 

@@ -23,7 +23,7 @@ import {
   greatestPrice,
   type PriceDoubt,
 } from "./CountPrices.ts"
-import { formatNumber, isRounded, isSimilar } from "./CountRatios.ts"
+import { formatNumber, isRounded, isSimilar, maxCountRatio } from "./CountRatios.ts"
 import { compareCountSeries, type CountDoubts } from "./CountSeries.ts"
 import { type CountedSplit, findCountedSplits, findDecidedSplits } from "./CountSplits.ts"
 import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts"
@@ -224,9 +224,14 @@ const describeJump = (fact: CompanyFact, other: CompanyFact, comparison: CountCo
   if (missing !== undefined) {
     return `lacks ${missing.name}, which has ${formatNumber(missing.shares)} shares on ${other.end}`
   }
-  return hasClassError(fact, other)
-    ? `has a class that is more than eight times up or down from that on ${other.end}`
-    : formatJump("eight", other, comparison.restateFor(other, fact)[0])
+  if (hasClassError(fact, other)) {
+    return `has a class that is more than eight times up or down from that on ${other.end}`
+  }
+  const restated = comparison.restateFor(other, fact)
+  // A newer balance sheet may count only one of the classes (see `judgeNewerBalances`).
+  return fact.val !== other.val && restated.some((val) => isSimilar(val, fact.val, maxCountRatio))
+    ? `differs from ${other.val} on ${other.end}, perhaps by a class of shares`
+    : formatJump("eight", other, restated[0])
 }
 
 /**
