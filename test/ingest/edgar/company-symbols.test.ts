@@ -656,6 +656,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([first])
         yield* ingest("--tickers", "IAC")
+        // The next list is that of the next day.
+        yield* sql`update edgar_companies set listed_on = listed_on - 1, primary_listed_on = primary_listed_on - 1`
         const holding = { cik: "0009999999", name: "People Holding", tickers: ["IACH"] }
         stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
         stub.responses.set(

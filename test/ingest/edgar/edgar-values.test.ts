@@ -267,6 +267,28 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       ])
     })))
 
+  it.effect("is not that of a company that now has the former symbol (D32)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, stub, today } = yield* startWithAcme
+      const sql = yield* SqlClient.SqlClient
+      // Acme has got the symbol from a company that is now NEXT and has not stated a count.
+      const renamed = { ...holding, tickers: ["NEXT"] }
+      publish(renamed, [{ ...quarter(2, subtractDays(today, 40), 0).filing, form: "8-K" }], makeFacts(holding, []))
+      const list = Stub.makeTickerList([acme, renamed], "Fri, 12 Jun 2026 11:00:00 GMT")
+      stub.responses.set(Stub.tickerListPath, list)
+      const change = { old_ticker: "ACME", new_ticker: "NEXT", effective_date: subtractDays(today, 100) }
+      yield* Service.insertRows("ticker_changes", { ...change, status: "confirmed", cik: holding.cik })
+      yield* ingest("2020-01-01", "NEXT")
+      const rows = yield* sql`
+        select ticker, screener.outstanding::int as listed, float_outstanding.outstanding::int
+        from screener full join float_outstanding using (ticker) order by ticker
+      `
+      assert.deepStrictEqual(rows, [
+        { ticker: "ACME", listed: 50_000_000, outstanding: 50_000_000 },
+        { ticker: "NEXT", listed: null, outstanding: null },
+      ])
+    })))
+
   it.effect("is written again if a company gets its symbol back, without a new filing (D32)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish, today } = yield* startWithAcme

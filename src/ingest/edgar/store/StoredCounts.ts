@@ -52,8 +52,9 @@ const maxInheritedDays = 400
  *
  * If the symbol is new and has no count in `float_outstanding`, uses the count stored under the company's previous
  * symbol. The row may belong to another company that used the symbol before. Its count is used only if it is recent,
- * and only if the company has filed as its successor or has changed its symbol, because unrelated companies reuse
- * symbols. The row's `source` URLs contain the CIK and thus identify the company.
+ * because unrelated companies reuse symbols, and only if the company has filed as its successor, or has changed its
+ * symbol and the SEC's newest list no longer gives the former one to the other company. The row's `source` URLs contain
+ * the CIK and thus identify the company.
  */
 export const readStoredCounts = Effect.fnUntraced(function* (
   { cik, periods = [], ticker }: Issuer,
@@ -89,7 +90,14 @@ export const readStoredCounts = Effect.fnUntraced(function* (
         where listed.ticker = float_outstanding.ticker and normal_cik(listed.cik) <> ${cik}
       )
       or array_to_string(source, ' ') like ${`%/CIK${cik}%`}
-      or (${isSuccessor} or ticker <> ${ticker}) and filed_at >= ${today}::text::date - ${maxInheritedDays}::int
+      or filed_at >= ${today}::text::date - ${maxInheritedDays}::int and (
+        ${isSuccessor} or ticker <> ${ticker} and not exists (
+          select from edgar_companies as other
+          where other.cik = substring(array_to_string(source, ' ') from '/CIK([0-9]{10})')
+            and float_outstanding.ticker = any (other.tickers)
+            and other.listed_on = (select max(listed_on) from edgar_companies)
+        )
+      )
     ) order by array_position(${symbols}::text[], ticker) limit 1
   `)
   // One row with the company's values in `screener` and, where these are unknown (null or empty), in
