@@ -794,10 +794,29 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where known.alias = any (symbols)
     ), today) as counted
   ),
+  -- The last day (`passed_on`) on which the SEC's list gave the symbol to another company than now. If lineage does not
+  -- know the change, closes and splits until then may be those of that company.
+  passed as materialized (
+    select owner.symbol, max(former.last_day) as passed_on
+    from (
+      select unnest(tickers) as symbol, cik, listed_on from public.edgar_companies
+    ) as owner join (
+      select unnest(tickers) as symbol, cik, listed_on as last_day from public.edgar_companies
+      union all select primary_ticker, cik, primary_listed_on from public.edgar_companies
+    ) as former using (symbol)
+    where former.cik <> owner.cik and former.last_day < owner.listed_on and symbol in (select symbol from counts)
+    group by owner.symbol
+  ),
   -- The counts with the newest close of their security. The close is null if there is none. `has_unknown_splits` means
   -- that the count is from before an ambiguous ticker change, so that a split since then may be the security's or not.
+  -- `other_until` is `passed_on` if the close or a split since the count is from before that day.
   priced as materialized (
-    select counts.*, newest.security, newest.date, newest.close, counted_on < ambiguous_before and exists (
+    select counts.*, newest.security, newest.date, newest.close, case
+        when newest.date <= passed_on or exists (
+          select from public.split_status as split
+          where split.ticker = symbol and split.effective_date > counted_on and split.effective_date <= passed_on
+        ) then passed_on
+      end as other_until, counted_on < ambiguous_before and exists (
         select from public.split_status as split
         where split.effective_date > counted_on and split.effective_date <= ambiguous_before and split.ticker in (
           select symbol
@@ -805,7 +824,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         )
       ) as has_unknown_splits
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
-      using (symbol)
+      using (symbol) left join passed using (symbol)
   ),
   -- The splits between the count, the ratio of a receipt, and the close, or around the date of the count. `is_counted`
   -- says whether the count is stated in the shares after the split. It is null if the split took place between the date
@@ -847,6 +866,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           then 'a split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD') || ' whose ratio is unknown or contradicted'
         when bool_or(has_unknown_splits)
           then 'an ambiguous ticker history before ' || to_char(min(ambiguous_before), 'YYYY-MM-DD')
+        when min(other_until) is not null
+          then 'another company that had the symbol until ' || to_char(min(other_until), 'YYYY-MM-DD')
         when bool_or(shares is null) then 'an unknown number of shares of each class'
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
         -- The split can be one of the shares, or a change in the number of shares per receipt. Records do not tell

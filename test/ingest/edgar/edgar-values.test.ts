@@ -267,6 +267,37 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       ])
     })))
 
+  it.effect("gives no market cap from closes and splits of the company that had the symbol before (D32, D45)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, sql } = yield* startWithAcme
+      yield* sql`update edgar_companies set listed_on = '2026-06-11', primary_listed_on = '2026-06-11'`
+      const may = quarter(2, "2026-05-10", 12_000_000, "2026-05-06")
+      publish(holding, [may.filing], makeFacts(holding, [may.fact]))
+      yield* Service.insertRows("daily_prices", { ticker: "ACME", date: "2026-06-10", close: "100" })
+      yield* ingest()
+      const readCaps = sql`
+        select market_cap::int, reason from find_market_caps('{ACME}', '2026-06-20') order by dataset
+      `.values
+      const reason = "another company that had the symbol until 2026-06-11"
+      assert.deepStrictEqual(yield* readCaps, [[null, reason], [null, reason]])
+      assert.deepStrictEqual(yield* sql`select market_cap from screener`.values, [[null]])
+      yield* Service.insertRows("daily_prices", { ticker: "ACME", date: "2026-06-15", close: "5" })
+      assert.deepStrictEqual(yield* readCaps, [[60_000_000, null], [60_000_000, null]])
+      yield* Service.insertRows("split_status", {
+        id: "split",
+        ticker: "ACME",
+        action_type: "split_effective",
+        split_from: "10",
+        split_to: "1",
+        effective_date: "2026-05-20",
+        executed: true,
+        filed_at: "2026-05-20",
+        form_type: "8-K",
+        last_updated: "2026-05-20 10:00:00",
+      })
+      assert.deepStrictEqual(yield* readCaps, [[null, reason], [null, reason]])
+    })))
+
   it.effect("is not that of a company that now has the former symbol (D32)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish, stub, today } = yield* startWithAcme
