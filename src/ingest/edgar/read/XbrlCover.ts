@@ -304,7 +304,8 @@ const makeClassReader = (cover: CoverFacts, cik: string, { ofDate }: NewestCount
  * Returns the counts of the classes of common shares. The classes are those with a count for any date and those that
  * the cover page lists under a title for common shares. Each must have exactly one count for the newest date;
  * otherwise, their sum would be too low. If the cover page also states a total, it must be that sum. If one of three or
- * more classes is the sum of the others, it is a total with another name.
+ * more classes is the sum of the others, it is a total with another name. With a title of its own, it may also be a
+ * class, so the counts cannot be read.
  *
  * @param counts the counts for all dates
  */
