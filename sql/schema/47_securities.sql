@@ -486,12 +486,13 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- Returns whether the symbols of a company show that several classes of its common shares are listed: two of them differ
--- only by a letter, as BF-A and BF-B or LEN and LEN-B do. Rights, units and warrants have such letters, too.
+-- only by a letter, as BF-A and BF-B or LEN and LEN-B do. Preferred shares, rights, units and warrants have such letters,
+-- too.
 -- `hasClassSymbols` does the same in TypeScript.
 create function has_class_symbols(symbols text[]) returns boolean language sql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp
 return (
-  select count(distinct symbol) > count(distinct regexp_replace(symbol, '-[^RUW]$', ''))
+  select count(distinct symbol) > count(distinct regexp_replace(symbol, '-[^PRUW]$', ''))
   from unnest(symbols) as listed (written) cross join lateral public.symbol_key(written) as symbol
 );
 
@@ -630,7 +631,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           and decision = 'corrected' and decided = counted.outstanding::text
       ) as is_corrected
     ) as decisions
-    -- Whether several classes are listed, so that a total does not tell the value of the company.
+    -- Whether several classes of the company are listed, so that a total does not tell its value. If the row does not
+    -- state the company, it is the one to which the SEC's list gave the symbol last.
     cross join lateral (
       select coalesce(bool_or(public.has_class_symbols(company.tickers) or (
         select count(distinct own.symbol) > 1
@@ -639,11 +641,14 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         where stated.cik = company.cik and own.symbol = any (company.tickers)
           and stated.filed_on > coalesce(counted.filed_at, counted.stated_on, newest.filed_on) - 400
       )), false) as are_listed
-      from public.edgar_companies as company
-      where company.cik in (
-        select counted.cik
-        union select known.cik from public.company_symbols as known where known.alias = counted.symbol
-      )
+      from (
+        select listed.* from public.edgar_companies as listed
+        where listed.cik in (
+          select counted.cik
+          union select known.cik from public.company_symbols as known where known.alias = counted.symbol
+        )
+        order by listed.cik = counted.cik desc nulls last, counted.symbol = any (tickers) desc, listed_on desc limit 1
+      ) as company
     ) as classes
   )
   select dataset, covered.symbol,
@@ -794,8 +799,17 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where known.alias = any (symbols)
     ), today) as counted
   ),
+  -- The ticker changes with a CIK that lineage does not follow, because they are not confirmed.
+  unconfirmed as materialized (
+    select old_ticker, new_ticker, cik, effective_date from public.ticker_changes as change
+    where cik is not null and status in ('estimated', 'backfill') and effective_date <= today and not exists (
+      select from public.eligible_changes(today) as known
+      where known.old_ticker = change.old_ticker and known.new_ticker = change.new_ticker
+    )
+  ),
   -- The last day (`passed_on`) on which the SEC's list gave the symbol to another company than now. If lineage does not
-  -- know the change, closes and splits until then may be those of that company.
+  -- know the change, closes and splits until then may be those of that company, unless the row shows by its sources that
+  -- the company has inherited the count of the other one.
   passed as materialized (
     select owner.symbol, max(former.last_day) as passed_on
     from (
@@ -803,20 +817,35 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as owner join (
       select unnest(tickers) as symbol, cik, listed_on as last_day from public.edgar_companies
       union all select primary_ticker, cik, primary_listed_on from public.edgar_companies
+      union all select old_ticker, cik, effective_date - 1 from unconfirmed
     ) as former using (symbol)
     where former.cik <> owner.cik and former.last_day < owner.listed_on and symbol in (select symbol from counts)
+      and not exists (
+        select from public.float_outstanding as counted
+        where counted.ticker = symbol and array_to_string(source, ' ') like '%/CIK' || former.cik || '%'
+      )
+      -- The SEC's list may follow a change that lineage knows weeks later.
+      and not exists (
+        select from public.eligible_changes(today) as known
+        where symbol in (known.old_ticker, known.new_ticker) and known.effective_date > former.last_day - 100
+      )
     group by owner.symbol
   ),
   -- The counts with the newest close of their security. The close is null if there is none. `has_unknown_splits` means
   -- that the count is from before an ambiguous ticker change, so that a split since then may be the security's or not.
-  -- `other_until` is `passed_on` if the close or a split since the count is from before that day.
+  -- `other_until` is `passed_on` if the close or a split since the count is from before that day. `unconfirmed_on` is the
+  -- day of a split since the count under a symbol that the company may have had.
   priced as materialized (
     select counts.*, newest.security, newest.date, newest.close, case
         when newest.date <= passed_on or exists (
           select from public.split_status as split
           where split.ticker = symbol and split.effective_date > counted_on and split.effective_date <= passed_on
         ) then passed_on
-      end as other_until, counted_on < ambiguous_before and exists (
+      end as other_until, (
+        select min(split.effective_date)
+        from unconfirmed join public.split_status as split on split.ticker = old_ticker
+        where new_ticker = symbol and split.effective_date > counted_on
+      ) as unconfirmed_on, counted_on < ambiguous_before and exists (
         select from public.split_status as split
         where split.effective_date > counted_on and split.effective_date <= ambiguous_before and split.ticker in (
           select symbol
@@ -868,6 +897,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           then 'an ambiguous ticker history before ' || to_char(min(ambiguous_before), 'YYYY-MM-DD')
         when min(other_until) is not null
           then 'another company that had the symbol until ' || to_char(min(other_until), 'YYYY-MM-DD')
+        when min(unconfirmed_on) is not null
+          then 'a split on ' || to_char(min(unconfirmed_on), 'YYYY-MM-DD') || ' before an unconfirmed ticker change'
         when bool_or(shares is null) then 'an unknown number of shares of each class'
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
         -- The split can be one of the shares, or a change in the number of shares per receipt. Records do not tell

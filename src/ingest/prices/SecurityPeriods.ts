@@ -279,7 +279,7 @@ export const findNewestCloses = Effect.flatMap(todayInChicago, (today) =>
  * columns `dataset`, `ticker`, `market_cap` and `reason`. Values that cannot be computed, because the close or the
  * number of shares is unknown, are normally left out, so that the rows keep their old values. They are null for the
  * symbols in `recomputed` and `revalued`, whose ticker changes or splits were corrected, because the old values may
- * belong to another company. Must run after `daily_prices` has been filled, because it reads the closes there.
+ * belong to another company. A value without a number of shares in its row was not computed, so it stays without bars. Must run after `daily_prices` has been filled, because it reads the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
@@ -288,10 +288,11 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
     `insert into caps
       select dataset, ticker
       from (
-        select 'screener' as dataset, ticker from screener
-        union all select 'float_outstanding', ticker from float_outstanding
+        select 'screener' as dataset, ticker, outstanding from screener
+        union all select 'float_outstanding', ticker, outstanding from float_outstanding
       ) as listed
-      where ticker in (select ticker from recomputed union select ticker from revalued)
+      where (ticker in (select ticker from recomputed)
+          or ticker in (select ticker from revalued) and outstanding is not null)
         and not exists (select from caps where caps.dataset = listed.dataset and caps.ticker = listed.ticker)`,
     "create index on caps (ticker)",
     "analyze caps",

@@ -470,12 +470,17 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         environment,
       )
       assert.strictEqual(loaded.code, 0, loaded.err)
-      yield* sql`select store_market_caps(jsonb_agg(to_jsonb(cap))) from find_market_caps('{GOOGL}', '2026-08-03') as cap`
+      const storeCaps =
+        sql`select store_market_caps(jsonb_agg(to_jsonb(cap))) from find_market_caps('{GOOGL}', '2026-08-03') as cap`
+      yield* storeCaps
       assert.deepStrictEqual((yield* readCaps).slice(0, 2), ["1310000000", null])
       // All class A shares have been converted.
       const cover = [{ ...august.balance, end: "2026-07-22", val: 2_000_000_000 }]
       publish([august, may], { balance: [], floats, cover })
       yield* ingestAll
+      assert.deepStrictEqual((yield* readCaps).slice(0, 3), ["2000000000", null, null], "both classes are still listed")
+      yield* sql`update edgar_companies set tickers = '{GOOGL}'`
+      yield* storeCaps
       assert.deepStrictEqual((yield* readCaps).slice(0, 3), ["2000000000", "940000000000.00", "940000000000.00"])
     })))
 

@@ -296,6 +296,59 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
         last_updated: "2026-05-20 10:00:00",
       })
       assert.deepStrictEqual(yield* readCaps, [[null, reason], [null, reason]])
+      // Lineage knows since when the company has had the symbol.
+      const change = { old_ticker: "OLD", new_ticker: "ACME", effective_date: "2026-06-12", status: "confirmed" }
+      yield* Service.insertRows("ticker_changes", { ...change, cik: holding.cik })
+      assert.deepStrictEqual(yield* readCaps, [[60_000_000, null], [60_000_000, null]])
+    })))
+
+  it.effect("gives no market cap across a split before a ticker change that is not confirmed (D19, D45)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { sql, today } = yield* startWithAcme
+      const split = subtractDays(today, 60)
+      yield* Service.insertRows("daily_prices", { ticker: "ACME", date: subtractDays(today, 20), close: "10" })
+      yield* Service.insertRows("split_status", {
+        id: "split",
+        ticker: "OLD",
+        action_type: "split_effective",
+        split_from: "10",
+        split_to: "1",
+        effective_date: split,
+        executed: true,
+        filed_at: split,
+        form_type: "8-K",
+        last_updated: `${split} 10:00:00`,
+      })
+      const readCaps = sql`
+        select market_cap::int, reason from find_market_caps('{ACME}', ${today}::text::date) where dataset = 'screener'
+      `.values
+      assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]])
+      const change = { old_ticker: "OLD", new_ticker: "ACME", effective_date: subtractDays(today, 30), cik: acme.cik }
+      yield* Service.insertRows("ticker_changes", { ...change, status: "estimated" })
+      assert.deepStrictEqual(yield* readCaps, [[null, `a split on ${split} before an unconfirmed ticker change`]])
+      yield* sql`update ticker_changes set status = 'confirmed'`
+      assert.deepStrictEqual(yield* readCaps, [[50_000_000, null]])
+    })))
+
+  it.effect("is not withheld because a former user of the symbol had several classes (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const may = quarter(1, "2026-05-10", 30_000_000)
+      publish({ ...acme, tickers: ["ACME", "ACME-B"] }, [may.filing], makeFacts(acme, [may.fact]))
+      yield* ingest()
+      yield* sql`update edgar_companies set listed_on = '2026-06-01', primary_listed_on = '2026-06-01'`
+      const ofHolding = quarter(2, "2026-05-10", 12_000_000)
+      // A shorter list than the one before would be refused.
+      const next = { ...holding, tickers: ["ACME", "NEXT"] }
+      publish(next, [ofHolding.filing], makeFacts(holding, [ofHolding.fact]))
+      yield* Service.insertRows("daily_prices", { ticker: "ACME", date: "2026-06-15", close: "5" })
+      yield* ingest()
+      const caps = yield* sql`
+        select float_outstanding.market_cap::int as cap, screener.market_cap::int as listed
+        from float_outstanding join screener using (ticker)
+      `
+      assert.deepStrictEqual(caps, [{ cap: 60_000_000, listed: 60_000_000 }])
     })))
 
   it.effect("is not that of a company that now has the former symbol (D32)", () =>

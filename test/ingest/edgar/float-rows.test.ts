@@ -313,7 +313,7 @@ describe("A share count", () => {
     assert.strictEqual(assess(makeText([error, before, ...repeated, right]), [], decisions).current, right.val)
   })
 
-  it("like one that an operator has replaced is believed if three balance sheets agree (decision 0103)", () => {
+  it("like one that an operator has replaced is believed after three reports (decision 0103)", () => {
     const ends = ["2024-11-15", "2024-08-15", "2025-02-15", "2025-05-15", "2025-08-15", "2025-11-15"]
     const values = [14_000_000, 10_000_000, 11_000_000, 14_200_000, 14_300_000, 14_400_000]
     const reports = ends.map((end, index) => report(end, values[index] ?? assert.fail()))
@@ -329,7 +329,7 @@ describe("A share count", () => {
     assert.strictEqual(assess(makeText(reports.slice(0, 4)), [], decisions).current, 11_000_000)
     assert.strictEqual(repeated.current, "doubtful")
     assert.deepStrictEqual(repeated.reasons, ["", "", "", doubted, doubted])
-    assert.strictEqual(assess(makeText(reports), [], decisions).current, "doubtful")
+    assert.strictEqual(assess(makeText(reports), [], decisions).current, 14_400_000)
     assert.deepStrictEqual(assessFirst(6), { current: 14_400_000, reasons: ["", "", "", "", "", ""] })
     assert.strictEqual(assessFirst(6, () => 10_500_000).current, "doubtful")
   })

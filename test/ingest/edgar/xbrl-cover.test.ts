@@ -97,6 +97,11 @@ describe("The cover of an instance", () => {
     const listings = [classA, classB].map((member) => ({ member, title: "Common stock", symbol: "ACME" }))
     const forgotten = read({ counts: [{ shares: 300 }, { shares: 300, member: classA }], listings })
     assert.deepInclude(forgotten, { unreadable: "is not stated once for each class on one date" })
+    const unclear = ["acme:FounderSharesMember", classC].map((member, index) => ({
+      member,
+      shares: [20, 320][index] ?? 0,
+    }))
+    assert.isUndefined(sumOf({ counts: [all, ...unclear] }), "the number of class C")
     assert.deepInclude(read({ counts: [...two, all, { shares: 501 }] }), {
       classes: [],
       unreadable: "is stated as several numbers",
@@ -436,7 +441,7 @@ describe("The cover of an instance", () => {
     assert.strictEqual(assess([[80_000_000, 20_000_000], [100_000_000, undefined]], renamed).current, 100_000_000)
   })
 
-  it("without a class that was corrected is believed once three balance sheets agree (decision 0103)", () => {
+  it("without a class that was corrected is believed after three reports (decision 0103)", () => {
     const [both, onlyA] = [[20_000_000, 10_000_000], [20_000_000, undefined]] as const
     const reports = [both, onlyA, both, [20_500_000, undefined], [20_400_000, undefined], [
       20_600_000,
@@ -447,7 +452,11 @@ describe("The cover of an instance", () => {
     const assessFirst = (count: number) =>
       assess(reports.slice(0, count), { balances: balances.slice(0, count), decisions }).current
     assert.deepStrictEqual([4, 5, 6].map(assessFirst), ["doubtful", "doubtful", 20_600_000])
-    assert.strictEqual(assess(reports, { decisions }).current, "doubtful")
+    assert.strictEqual(assess(reports, { decisions }).current, 20_600_000)
+    // A number far from both is a new one.
+    const grown = [[10_000_000, 20_000_000], [60_000_000, 2_000_000]] as const
+    const corrected = assess(grown.slice(0, 1)).correct(0, "12000000")
+    assert.strictEqual(assess(grown, { decisions: corrected }).current, 62_000_000)
   })
 
   it("with the same error as one that an operator has corrected is an error, too (decision 0103)", () => {

@@ -63,8 +63,8 @@ interface SeriesEvidence {
 }
 
 /**
- * How many consecutive reports, each with a balance sheet that agrees closely, show that the number of shares has
- * become like an error that an operator once corrected.
+ * How many consecutive reports, without a balance sheet that contradicts them, show that the number of shares has become
+ * like an error that an operator once corrected.
  */
 const minReportsLikeError = 3
 
@@ -105,8 +105,8 @@ const isInOtherUnit = (
  *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
  *   confirmation.
  * - A count like one that an operator has corrected repeats the error. The next report that states it again makes the
- *   current count unknown, and three reports confirm it if their balance sheets agree. A copy of the corrected number
- *   is never confirmed.
+ *   current count unknown, and three reports confirm it if no balance sheet of theirs contradicts it. A copy of the
+ *   corrected number is never confirmed.
  * - A filing whose balance sheet contradicts its own count confirms nothing. If the two differ by a factor of about
  *   1,000 or 1,000,000, the count is considered to be in a wrong unit if it is the smaller of the two, or if only the
  *   balance sheet agrees with the last reliable count. A later count that repeats it is in the same unit.
@@ -239,11 +239,11 @@ export const compareCountSeries = (
     const isNext = lastCandidate !== undefined && isAlike(newest, lastCandidate, maxRatioInFiling)
     candidates = isNext ? [...candidates, date] : [date]
     suggestUnitError = false
-    const hasWitness = (fact: CompanyFact) => {
+    const isUncontradicted = (fact: CompanyFact) => {
       const balance = balances.get(fact.accn)
-      return balance !== undefined && isAlike(fact, balance, maxRatioOfSum)
+      return balance === undefined || isAlike(fact, balance, maxRatioOfSum)
     }
-    if (candidates.filter((candidate) => hasWitness(candidate.newest)).length < minReportsLikeError) return
+    if (candidates.filter((candidate) => isUncontradicted(candidate.newest)).length < minReportsLikeError) return
     for (const fact of candidates.flatMap(({ facts }) => facts)) {
       doubts.knownErrors.delete(fact)
       if (isAlike(fact, newest)) jumps.delete(fact)

@@ -49,5 +49,5 @@ export const findOwnSymbol = (tickers: ReadonlyArray<string>, stated: string) =>
  */
 export const hasClassSymbols = (tickers: ReadonlyArray<string>) => {
   const symbols = new Set(tickers.map(toSymbolKey))
-  return new Set(Array.from(symbols, (symbol) => symbol.replace(/-[^RUW]$/, ""))).size < symbols.size
+  return new Set(Array.from(symbols, (symbol) => symbol.replace(/-[^PRUW]$/, ""))).size < symbols.size
 }

@@ -34,6 +34,9 @@ import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts
  */
 const maxRatioOfRepetitions = 1.1
 
+/** As `maxRatioOfRepetitions`, for sums of classes in which one class repeats an error. */
+const maxRatioOfRepeatedSums = 1.2
+
 /**
  * Counts below this are probably placeholders that a filer entered in place of the real number, such as 1, 100, or
  * 1,000.
@@ -425,20 +428,14 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   })
   /**
    * Returns whether a count is like the number that an operator has replaced with that of `right`, both restated for
-   * splits. If a sum of classes was wrong, only one of them is. The others change, so a sum is also like the error if
-   * it is closer to it than to the right number.
+   * splits. If a sum of classes was wrong, only one of them is, and the others change, so a sum may differ more.
    */
   const isLikeError = (fact: CompanyFact, right: CompanyFact, error: number) => {
     const isSum = [fact, right].every(({ instance }) => instance?.hasClasses === true)
     const expected = comparison.restateFor(right, fact)
-    const distances = expected.map((val) => ({
-      toRight: Math.abs(Math.log(fact.val / val)),
-      toError: Math.abs(Math.log(fact.val / (error * val / right.val))),
-    }))
-    return distances.every(({ toRight }) => toRight > Math.log(maxRatioOfSum)) &&
-      distances.some(({ toError, toRight }) =>
-        toError <= Math.log(maxRatioOfRepetitions) || (isSum && toError < toRight)
-      )
+    const ratio = isSum ? maxRatioOfRepeatedSums : maxRatioOfRepetitions
+    return expected.every((val) => !isSimilar(fact.val, val, maxRatioOfSum)) &&
+      expected.some((val) => isSimilar(fact.val, error * val / right.val, ratio))
   }
   const findKnownError = (fact: CompanyFact) => {
     if (isDecided(fact)) return undefined

@@ -364,6 +364,11 @@ const selectTotal = (cover: CoverFacts, cik: string, newest: NewestCounts): Cove
   if (shares === undefined || others.length > 0) return refuse("is stated as several numbers")
   const { choose, members, readCounts } = makeClassReader(cover, cik, newest)
   const chosen = choose(members.flatMap((member) => member ?? []))
+  const stated = readCounts(members.flatMap((member) => member ?? [])).filter((one) => one.shares > 0)
+  // If it is unclear which classes to add up, a total that is the number of one of several may be that class alone.
+  if (typeof chosen === "string" && stated.length > 1 && stated.some((one) => one.shares === shares)) {
+    return refuse(chosen)
+  }
   const added = typeof chosen === "string" ? [] : readCounts(chosen.added)
   if (added.length === 0) return { date, classes: [{ member: null, symbol: null, shares }] }
   // Filers state 0 for what does not apply.

@@ -52,9 +52,9 @@ const maxInheritedDays = 400
  *
  * If the symbol is new and has no count in `float_outstanding`, uses the count stored under the company's previous
  * symbol. The row may belong to another company that used the symbol before. Its count is used only if it is recent,
- * because unrelated companies reuse symbols, and only if the company has filed as its successor, or has changed its
- * symbol and the SEC's newest list no longer gives the former one to the other company. The row's `source` URLs contain
- * the CIK and thus identify the company.
+ * because unrelated companies reuse symbols, and only if the company has filed as its successor, or has given up the
+ * symbol after the count was filed and the SEC's newest list no longer gives it to the other company. The row's `source`
+ * URLs contain the CIK and thus identify the company.
  */
 export const readStoredCounts = Effect.fnUntraced(function* (
   { cik, periods = [], ticker }: Issuer,
@@ -75,8 +75,8 @@ export const readStoredCounts = Effect.fnUntraced(function* (
     ) as "isSuccessor"
   `)
   // The last period is that of the current symbol, so the one before it has the previous symbol, if there is any.
-  const previousSymbol = periods.map((period) => period.ticker).slice(-2, -1)
-  const symbols = [ticker, ...previousSymbol]
+  const [previous] = periods.slice(-2, -1)
+  const symbols = [ticker, ...(previous === undefined ? [] : [previous.ticker])]
   // At most one row: the stored count with its sources, preferably that of the current symbol. A row of
   // `float_outstanding` without a CIK in its sources, for example one loaded from a file, is considered the company's
   // own, unless `screener` states another CIK. For a row without sources, `!~` yields null, which `is not false`
@@ -91,7 +91,10 @@ export const readStoredCounts = Effect.fnUntraced(function* (
       )
       or array_to_string(source, ' ') like ${`%/CIK${cik}%`}
       or filed_at >= ${today}::text::date - ${maxInheritedDays}::int and (
-        ${isSuccessor} or ticker <> ${ticker} and not exists (
+        ${isSuccessor} or ticker <> ${ticker} and filed_at < coalesce(${
+    previous?.until ?? null
+  }::text::date, 'infinity')
+        and not exists (
           select from edgar_companies as other
           where other.cik = substring(array_to_string(source, ' ') from '/CIK([0-9]{10})')
             and float_outstanding.ticker = any (other.tickers)
