@@ -1,7 +1,7 @@
 /** Encodes API errors (§7.2, errors). */
 import { Record, Schema, SchemaAST } from "effect"
 import * as AccountErrors from "../contract/AccountErrors.ts"
-import * as Errors from "../contract/rules/Errors.ts"
+import * as Errors from "../contract/rules/ApiErrors.ts"
 import { NotReadyError } from "../contract/rules/NotReadyError.ts"
 
 const errorClasses = {

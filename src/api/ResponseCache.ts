@@ -3,7 +3,7 @@
  * See docs/decisions/0032-response-cache-before-effect.md.
  */
 import { Clock, Data, Effect, Tracer } from "effect"
-import type { AdmissionRules } from "../accounts/Admission.ts"
+import type { AdmissionRules } from "../accounts/RequestAdmission.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../contract/Authentication.ts"
 import { type CacheEntry, CacheMemory } from "../query/lists/CacheMemory.ts"

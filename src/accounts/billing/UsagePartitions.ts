@@ -5,7 +5,7 @@
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
-import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
+import { dropOldMonths, Retention } from "../../postgres/jobs/PartitionRetention.ts"
 
 /** How long individual usage records are retained. */
 export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").pipe(

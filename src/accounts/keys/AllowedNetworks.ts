@@ -1,6 +1,6 @@
 /** Checks whether a key may be used from a client's address (D2, API keys). */
 import { LRUCache } from "lru-cache"
-import { AddressSet } from "../AddressSet.ts"
+import { AddressSet } from "../IpAddressSet.ts"
 import { toCanonicalAddress } from "../../contract/rules/IpNetworks.ts"
 import type { AllowedNetworks, CurrentAccount } from "../../contract/Authentication.ts"
 

@@ -3,7 +3,7 @@
  * rows are events of one or two types.
  */
 import { type SqlClient, Statement } from "effect/sql"
-import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
+import type { ListStatementParameter } from "../../query/lists/FilterConditions.ts"
 import type { PageClauses } from "../../query/lists/DeepPages.ts"
 import type { ListClauses } from "../../query/lists/ListDefinition.ts"
 import { buildDateRangeCondition, buildDateRangeConditionForOtherOrder } from "../../query/lists/SymbolPeriodClauses.ts"

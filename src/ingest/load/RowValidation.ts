@@ -1,6 +1,6 @@
 /** Validates the rows of a file against the dataset's schema, and reports errors by line and column (D31, load). */
 import { Array as Arr, Data, Option, Result, Schema } from "effect"
-import { findNearestName } from "../../contract/rules/Suggestions.ts"
+import { findNearestName } from "../../contract/rules/NameSuggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
 import type { LoadableDataset, RowCells } from "../../contract/Datasets.ts"
 import {

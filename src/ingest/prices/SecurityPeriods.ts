@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeIncompleteSymbols } from "../load/MarketCaps.ts"
-import { dependentDays, maxSplitDistance, runStatements, yearDays } from "./PeriodSql.ts"
+import { dependentDays, maxSplitDistance, runStatements, yearDays } from "./PricePeriodSql.ts"
 
 /**
  * Adds sessions to `touched` whose prices were adjusted for a split that, according to the file, is another company's.

@@ -15,8 +15,8 @@ import {
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { withActor } from "../../postgres/SessionActor.ts"
 import { describeSqlError } from "../../postgres/FailureText.ts"
-import { type InternalError, makeFieldError, redactApiKeys } from "../../contract/rules/Errors.ts"
-import { logDefectAsInternalError, makeValidationError } from "../../contract/rules/Validation.ts"
+import { type InternalError, makeFieldError, redactApiKeys } from "../../contract/rules/ApiErrors.ts"
+import { logDefectAsInternalError, makeValidationError } from "../../contract/rules/QueryValidation.ts"
 import { makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
 import {
   AdminAccess,

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 
 /** The row count and digest of a table. */
 export const TableDigest = Schema.Struct({

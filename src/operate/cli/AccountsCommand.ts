@@ -11,7 +11,7 @@ import { setBudget } from "../../accounts/billing/Budgets.ts"
 import { formatUsd, PositiveUsdAmount, UsdAmount } from "../../accounts/billing/Usd.ts"
 import { EmailAddress } from "../../contract/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tiers } from "../../contract/rules/EndpointAnnotations.ts"
 import {

@@ -11,7 +11,7 @@ import {
   type LoadResult,
   type LoadTask,
   type RowRemoval,
-} from "../../ingest/load/Load.ts"
+} from "../../ingest/load/DatasetLoad.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
 import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withPipeableExamples } from "./CommandParts.ts"
 import { withDemoKeyRevocation } from "./DemoKey.ts"

@@ -11,7 +11,7 @@ import { TickerlineHomeConfig } from "../../postgres/embedded/EmbeddedPostgres.t
 import { diskFullAdvice } from "../../postgres/embedded/ChildProcess.ts"
 import { isConnectionLost, isDiskFull } from "../../postgres/SqlState.ts"
 import { describeSqlError, hideValuesOfCause } from "../../postgres/FailureText.ts"
-import { findNearestName, formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
+import { findNearestName, formatNameSuggestion } from "../../contract/rules/NameSuggestions.ts"
 import { describeOutputError, describeReadError, formatFileErrorReason } from "../../ingest/load/FileErrors.ts"
 import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
 import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"

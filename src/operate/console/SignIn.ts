@@ -17,7 +17,7 @@ import {
   SignInRefused,
 } from "../admin/AdminTokens.ts"
 import { withActor } from "../../postgres/SessionActor.ts"
-import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { logDefectAsInternalError } from "../../contract/rules/QueryValidation.ts"
 import { sessionCookie } from "./ConsoleApi.ts"
 import { makePageUrl, renderConsolePage } from "./ConsolePage.ts"
 import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePaths.ts"

@@ -1,6 +1,6 @@
 /** Defines the addresses to which webhooks are not sent by default (SECURITY.md). */
 import { isIP } from "node:net"
-import { AddressSet } from "../../accounts/AddressSet.ts"
+import { AddressSet } from "../../accounts/IpAddressSet.ts"
 
 /**
  * All addresses that do not belong to a single host on the public Internet, according to IANA's special-purpose address

@@ -1,6 +1,6 @@
 /** Webhook settings: whether this process sends webhooks, and which internal addresses may receive them. */
 import { Config, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { AddressSet } from "../../accounts/AddressSet.ts"
+import { AddressSet } from "../../accounts/IpAddressSet.ts"
 
 /** Whether this process may send webhooks. */
 export const WebhooksConfig = Config.schema(Schema.Literals(["on", "off"]), "WEBHOOKS").pipe(Config.withDefault("off"))

@@ -5,7 +5,7 @@
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
-import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
+import { dropOldMonths, Retention } from "../../postgres/jobs/PartitionRetention.ts"
 
 /** How long the history is kept. `None` means forever. */
 export const HistoryRetentionConfig = Config.option(Config.schema(Retention, "HISTORY_RETENTION"))

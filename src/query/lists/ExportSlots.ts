@@ -15,7 +15,7 @@ import {
   registerGauge,
 } from "../../postgres/metrics/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
-import { DatabasePoolTimeout, TooManyExports } from "../../contract/rules/Errors.ts"
+import { DatabasePoolTimeout, TooManyExports } from "../../contract/rules/ApiErrors.ts"
 
 /** Maximum number of concurrent exports in this process. */
 export const MaxConcurrentExportsConfig = Config.schema(

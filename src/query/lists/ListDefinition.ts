@@ -6,7 +6,7 @@ import type { ResultEncoder } from "../rows/ResultWriter.ts"
 import type { RowModels } from "../../contract/rows/RowModel.ts"
 import type { QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import type { PagingQuery } from "../../contract/rules/Paging.ts"
-import type { ListStatementParameter } from "./Conditions.ts"
+import type { ListStatementParameter } from "./FilterConditions.ts"
 import type { DeepPageOptions, PageClauses } from "./DeepPages.ts"
 import type { SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 

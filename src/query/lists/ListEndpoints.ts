@@ -22,19 +22,19 @@ import {
   type DataRefreshing,
   makeFieldError,
   type ValidationError,
-} from "../../contract/rules/Errors.ts"
+} from "../../contract/rules/ApiErrors.ts"
 import { getSymbolsWithSelectedCiks, type LineageQuery } from "../../contract/rules/LineageParameters.ts"
 import type { QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import type { PagingQuery } from "../../contract/rules/Paging.ts"
 import { jsonExportErrorReason, parquetPageErrorReason } from "../../contract/rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../../contract/rules/ProvenanceParameter.ts"
 import { hasSeparator, splitTickerListEntry } from "../../contract/rules/Tickers.ts"
-import type { QueryCodec } from "../../contract/rules/Validation.ts"
+import type { QueryCodec } from "../../contract/rules/QueryValidation.ts"
 import { listFilterNames, symbolTableNames } from "./EmptyReasonFinder.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
 import type { ListDefinition } from "./ListDefinition.ts"
-import { type CompiledList, makeListCompiler } from "./ListQuery.ts"
+import { type CompiledList, makeListCompiler } from "./ListCompiler.ts"
 import { type PageAdditions, type PageSource, QueryCache } from "./QueryCache.ts"
 
 type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | Refusal | ValidationError

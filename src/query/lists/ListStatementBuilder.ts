@@ -1,14 +1,14 @@
-/** Builds the SQL of a list's statements (D8, D28). `ListQuery.ts` runs them. */
+/** Builds the SQL of a list's statements (D8, D28). `ListCompiler.ts` runs them. */
 import type { SqlClient, Statement } from "effect/sql"
 import { makeArrayParameter, OID, StatementParameter } from "../../postgres/CompiledStatement.ts"
 import type { ResultEncoder } from "../rows/ResultWriter.ts"
 import type { DecodedQuery } from "../../contract/rules/FilterDeclarations.ts"
 import { getPageRowRange, type PagingQuery, unlimitedRowCount } from "../../contract/rules/Paging.ts"
-import { compileFilters, type DecodedListQuery, type ListStatementParameter } from "./Conditions.ts"
+import { compileFilters, type DecodedListQuery, type ListStatementParameter } from "./FilterConditions.ts"
 import { makePageBuilder, type PageClauses } from "./DeepPages.ts"
 import { maxCountedOmittedRows } from "./FollowedPeriods.ts"
 import type { ListClauses, ListDefinition, ListQueryShape, PageOptions } from "./ListDefinition.ts"
-import type { ListStatementShape } from "./ListStatementShapes.ts"
+import type { ListStatementShape } from "./ListStatementVariants.ts"
 import { makeSymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 
 // The SQL parameters for the range of rows on a page. `pageEnd` is the number of rows up to the end of the page.

@@ -8,7 +8,7 @@ import { NonNegativeInt } from "../../contract/rules/NonNegativeInt.ts"
 import { makeSearch } from "../browser/search-matching.js"
 import { makeEndpointSearchEntry } from "../EndpointSearch.ts"
 import { findQueryableEndpoint, getQueryableEndpoints, type McpEndpointDescription } from "./EndpointDetails.ts"
-import { McpCaller } from "./McpCaller.ts"
+import { McpCaller } from "./McpRequestContext.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 
 const maxMatches = 8

@@ -1,6 +1,6 @@
 /** Calls the API on behalf of the MCP tools, within the same process. See docs/decisions/0112-mcp-server.md. */
 import { Clock, Effect } from "effect"
-import { McpCaller } from "./McpCaller.ts"
+import { McpCaller } from "./McpRequestContext.ts"
 import { MaxResultTokensConfig } from "./ResultSize.ts"
 import { failWithApiError } from "./ToolErrors.ts"
 

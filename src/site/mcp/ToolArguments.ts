@@ -2,9 +2,9 @@
 import { Effect, Schema } from "effect"
 import type { JsonSchema } from "effect"
 import { Tool } from "effect/ai"
-import { formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
+import { formatNameSuggestion } from "../../contract/rules/NameSuggestions.ts"
 import { makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
-import { McpCaller } from "./McpCaller.ts"
+import { McpCaller } from "./McpRequestContext.ts"
 import { failWithToolError, McpToolError } from "./ToolErrors.ts"
 
 const unknownArgumentReason = "is not an argument of this tool"

@@ -1,6 +1,6 @@
 /** The errors of MCP tools. They consist of an API error and advice on what the language model should do next. */
 import { Effect, Option, Schema } from "effect"
-import { McpCaller } from "./McpCaller.ts"
+import { McpCaller } from "./McpRequestContext.ts"
 import { shortenToMaxTokens } from "./ResultSize.ts"
 
 /**

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { batchSize, loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { batchSize, loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import { tickerChangeStatuses } from "../../../src/contract/endpoints/ticker-changes.ts"
 import { makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"

@@ -11,7 +11,7 @@ import { checkConstraints } from "../../../src/operate/cli/doctor/SchemaChecks.t
 import { type LoadableDataset, loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { describeColumns, describeDatasetFormat } from "../../../src/ingest/load/DatasetDescription.ts"
 import { type LoadableColumn, readLoadableColumns } from "../../../src/ingest/load/LoadingTable.ts"
-import { loadDatasetFile, makeTableValidator } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile, makeTableValidator } from "../../../src/ingest/load/DatasetLoad.ts"
 import { readFileRows } from "../../../src/ingest/load/FileReader.ts"
 import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 import { fillTable } from "../../support/GeneratedRows.ts"

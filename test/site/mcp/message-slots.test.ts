@@ -1,7 +1,7 @@
 /** Tests the limit on the number of MCP messages in progress per account (SECURITY.md). */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { makeMessageSlotLimiter, maxMessagesPerAccount } from "../../../src/site/mcp/MessageSlots.ts"
+import { makeMessageSlotLimiter, maxMessagesPerAccount } from "../../../src/site/mcp/AccountMessageLimiter.ts"
 
 /** The maximum number of messages from one account that are handled concurrently. */
 const maxRunning = 8

@@ -6,7 +6,7 @@ import { Cause, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, Scop
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { repeatInBackground } from "../../../postgres/metrics/BackgroundFibers.ts"
-import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../../postgres/metrics/OperationProgress.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
 import { planCompanyVisits } from "./CompanyChoice.ts"

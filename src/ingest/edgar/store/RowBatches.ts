@@ -5,7 +5,7 @@
 import { Clock, Duration, Effect, FileSystem, Path, Predicate, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import type { InvalidRows } from "../../load/RowValidation.ts"
-import { OperationProgress, ProgressState } from "../../../postgres/metrics/Progress.ts"
+import { OperationProgress, ProgressState } from "../../../postgres/metrics/OperationProgress.ts"
 import { type CompanyVisit, VisitResults } from "../schedule/CompanyIngest.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"

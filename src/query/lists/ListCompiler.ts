@@ -13,10 +13,10 @@ import type { PageFormat } from "../../contract/rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../../contract/rows/RowModel.ts"
 import { describeEmptyReason, type EmptyReason, formatEmptyReason } from "../../contract/rules/EmptyListReasons.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/ApiErrors.ts"
 import type { PagingQuery, ResponseContent } from "../../contract/rules/Paging.ts"
 import { encodeListPage } from "../rows/PageEncoder.ts"
-import { compileFilters, type DecodedListQuery } from "./Conditions.ts"
+import { compileFilters, type DecodedListQuery } from "./FilterConditions.ts"
 import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasonFinder.ts"
 import {
   type FollowedPeriods,
@@ -27,7 +27,7 @@ import {
 } from "./FollowedPeriods.ts"
 import type { ListDefinition, RowGroupModel } from "./ListDefinition.ts"
 import { makeListStatementBuilder } from "./ListStatementBuilder.ts"
-import { type ListStatementShape, makeShapeDescriber, type StatementPurpose } from "./ListStatementShapes.ts"
+import { type ListStatementShape, makeShapeDescriber, type StatementPurpose } from "./ListStatementVariants.ts"
 
 /** A query, plus the periods to follow once the lineages of its symbols have been resolved. */
 type FollowableQuery<Query> = Query & Partial<WithFollowedPeriods>

@@ -7,7 +7,7 @@ import { getQueryableEndpoints } from "./EndpointDetails.ts"
 import { makeEstimateToolHandler, mcpEstimateTool } from "./EstimateTool.ts"
 import { makeFindEndpointToolHandler, mcpFindEndpointTool } from "./FindEndpointTool.ts"
 import { makeLineageToolHandler, mcpLineageTool, tickerChangesEndpointPath } from "./LineageTool.ts"
-import { McpCaller } from "./McpCaller.ts"
+import { McpCaller } from "./McpRequestContext.ts"
 import { makeQueryToolHandler, mcpQueryTool } from "./QueryTool.ts"
 
 const tools = Toolkit.make(mcpFindEndpointTool, mcpQueryTool, mcpLineageTool, mcpEstimateTool)

@@ -4,7 +4,7 @@
  * values of the SQL parameters.
  */
 import { getPageRowRange, unlimitedRowCount } from "../../contract/rules/Paging.ts"
-import { countPaddedParameters, type DecodedListQuery } from "./Conditions.ts"
+import { countPaddedParameters, type DecodedListQuery } from "./FilterConditions.ts"
 import { minDeepPageOffset } from "./DeepPages.ts"
 
 /**

@@ -3,11 +3,11 @@
  * message or that request is recorded as usage, but not both, so that the customer does not see the same call twice.
  */
 import { Effect } from "effect"
-import type { AdmissionRules, makeRequestAdmitter } from "../accounts/Admission.ts"
+import type { AdmissionRules, makeRequestAdmitter } from "../accounts/RequestAdmission.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import type { AdmittedRequest } from "../query/EndpointHandler.ts"
 import { costHeader } from "./ResponseBuilder.ts"
-import type { BilledResult } from "./ResponseRecorder.ts"
+import type { BilledResult } from "./MeteredResponseBuilder.ts"
 import { McpEndpoint, type McpMessage } from "./SiteRoutes.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 

@@ -15,9 +15,9 @@ import { mcpPath } from "../../api/RequestTarget.ts"
 import { EndpointDirectory, makeEmptyResponse, refuseMethod } from "../../api/UnroutedResponses.ts"
 import type { EndpointResult, PlainResponse } from "../../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../../contract/rules/ApiRequest.ts"
-import { BadRequest } from "../../contract/rules/Errors.ts"
-import { McpCaller } from "./McpCaller.ts"
-import { makeMessageSlotLimiter, maxMessagesPerAccount, type MessageSlot } from "./MessageSlots.ts"
+import { BadRequest } from "../../contract/rules/ApiErrors.ts"
+import { McpCaller } from "./McpRequestContext.ts"
+import { makeMessageSlotLimiter, maxMessagesPerAccount, type MessageSlot } from "./AccountMessageLimiter.ts"
 import {
   announceCapabilities,
   findInitializedProtocolVersion,
@@ -26,7 +26,7 @@ import {
   SessionlessMcpServer,
 } from "./SessionlessServer.ts"
 import { makeToolError } from "./ToolErrors.ts"
-import { mcpRegistrationsLayer } from "./Tools.ts"
+import { mcpRegistrationsLayer } from "./ToolRegistration.ts"
 
 const server = {
   name: "tickerline",

@@ -7,7 +7,7 @@ import { Effect, Exit } from "effect"
 import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { type EndpointAccess, isTierSufficient } from "../contract/rules/EndpointAnnotations.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/ApiErrors.ts"
 import { flatMapSync, isSettled } from "../contract/rules/SynchronousResults.ts"
 import { toCanonicalAddress } from "../contract/rules/IpNetworks.ts"
 import {

@@ -3,7 +3,7 @@
  * sent.
  */
 import { Effect, Stream } from "effect"
-import { makeCreditCheck } from "../accounts/Admission.ts"
+import { makeCreditCheck } from "../accounts/RequestAdmission.ts"
 import type { BilledExport } from "../accounts/billing/ExportBilling.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import type {
