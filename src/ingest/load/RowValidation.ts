@@ -285,8 +285,8 @@ const findHeaderProblems = (
 }
 
 /**
- * Returns a function that converts an error of the schema in one column to a problem that quotes the row's cell. The
- * schema's reason for a wrong type fits only an empty cell, so it is replaced if the cell is not empty.
+ * Returns a function that converts a schema error in one column to a problem that quotes the row's cell. The schema's
+ * message for a value of the wrong type is worded for an empty cell, so any other cell gets another message.
  */
 const toCellProblem =
   (dataset: LoadableDataset, cells: RowCells) => ({ name, reason }: FieldErrorReason): CellProblem => {

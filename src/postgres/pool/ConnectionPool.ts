@@ -63,7 +63,7 @@ export const makeConnectionOpener = (config: PoolConnectionConfig): OpenConnecti
 
 /** The use of a connection for a limited time. */
 interface LimitedUse {
-  /** When the time limit of the use expires, in monotonic milliseconds. */
+  /** When the limited time ends, in milliseconds on the monotonic clock. */
   readonly deadline: number
   isExpired: boolean
 }

@@ -224,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
           and least::numeric < 0
         order by 1
       `
-      // A relative change of a price or volume cannot be below -100 %.
+      // A relative change of a price or volume cannot be below -100%.
       const isChange = (name: string) => /\.(gain_|percentage_gain$|avg_gap$|.*change_|gap_perc|open_to_)/.test(name)
       assert.deepStrictEqual(
         columns.filter(({ domain }) => domain === "change").map(({ column }) => column),
