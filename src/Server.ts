@@ -23,7 +23,7 @@ import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { ChangeFeedReader } from "./query/history/ChangeFeed.ts"
 import { ChangeStream } from "./query/history/ChangeStream.ts"
 import { CorrectionCountReader, correctionCountsJob } from "./query/history/CorrectionCounts.ts"
-import { dayStartJob } from "./query/history/FeedDayStart.ts"
+import { feedDayStartJob } from "./query/history/FeedDayStart.ts"
 import { historyPartitionsJob } from "./query/history/HistoryRetention.ts"
 import { PastReader } from "./query/history/PastReader.ts"
 import { StoredSymbols } from "./query/lineage/StoredSymbols.ts"
@@ -118,7 +118,7 @@ const jobs = [
   historyPartitionsJob,
   auditRetentionJob,
   correctionCountsJob,
-  dayStartJob,
+  feedDayStartJob,
   ingestJob,
   datasetEventsJob,
   webhookSenderJob,

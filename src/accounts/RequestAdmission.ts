@@ -14,13 +14,13 @@ import {
   AddressNotAllowed,
   type ApiKeyDisabled,
   EndpointNotAllowed,
+  type ErrorWithHeaders,
   InsufficientCredits,
   InsufficientTier,
   type InvalidApiKey,
   makeCreditDetails,
   type MissingApiKey,
   type RateLimitExceeded,
-  type Refusal,
 } from "../contract/AccountErrors.ts"
 import { PrepaidBalances } from "./billing/PrepaidBalances.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
@@ -102,7 +102,7 @@ type AdmissionError =
   | InvalidApiKey
   | MissingApiKey
   | RateLimitExceeded
-  | Refusal
+  | ErrorWithHeaders
 
 /** What an endpoint requires of the accounts and keys that use it. */
 export interface AdmissionRules {

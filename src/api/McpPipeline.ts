@@ -30,7 +30,7 @@ const makeUsageClaim = () => {
  * Builds the function that handles an MCP message. That function admits the request, handles the message, and returns
  * the response and how to record it. Called once, at startup.
  */
-export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeRequestAdmitter>) {
+export const makeMcpPipeline = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeRequestAdmitter>) {
   const mcp = yield* McpEndpoint
 
   /** Admits and handles a message. `run` runs the API request of a tool. */

@@ -12,8 +12,8 @@ import { logDefectAsInternalError } from "../contract/rules/QueryValidation.ts"
 import { makeResponseCompressor } from "./Compression.ts"
 import { makeEndpointPipeline } from "./EndpointPipeline.ts"
 import { type ApiFailure, toErrorResult } from "./ErrorResponses.ts"
-import { type BilledResult, makeResponseRecorder } from "./MeteredResponseBuilder.ts"
-import { makeMcpSteps, mcpRules } from "./McpPipeline.ts"
+import { type BilledResult, makeMeteredResponseBuilder } from "./MeteredResponseBuilder.ts"
+import { makeMcpPipeline, mcpRules } from "./McpPipeline.ts"
 import { makeRequestFactory, type RequestInProgress } from "./RequestInProgress.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
@@ -68,8 +68,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const match = yield* makeRouteMatcher(api, yield* handlers)
         const { beginAtRoute, beginUnrouted } = yield* makeRequestFactory
         const takeEndpointSteps = yield* makeEndpointPipeline(admit)
-        const takeMcpSteps = yield* makeMcpSteps(admit)
-        const { finish, recordFinished } = yield* makeResponseRecorder
+        const takeMcpSteps = yield* makeMcpPipeline(admit)
+        const { finish, recordFinished } = yield* makeMeteredResponseBuilder
         const compress = yield* makeResponseCompressor
         const recordSpan = yield* makeSpanRecorder
 

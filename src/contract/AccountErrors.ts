@@ -125,7 +125,7 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
 }
 
 /** An error, plus the response headers to send for this particular occurrence, such as `retry-after`. */
-export class Refusal extends Data.TaggedError("Refusal")<{
+export class ErrorWithHeaders extends Data.TaggedError("ErrorWithHeaders")<{
   readonly error: RateLimitExceeded | TooManyExports | TooManyStreams | ValidationError
   /** Header values, keyed by lower-case header name. */
   readonly headers: Readonly<Record<string, string>>

@@ -1,6 +1,6 @@
 /** Handles `GET /v1/changes` and `GET /v1/changes/stream`. */
 import { Effect, Equivalence, Scope, Stream } from "effect"
-import { Refusal } from "../../contract/AccountErrors.ts"
+import { ErrorWithHeaders } from "../../contract/AccountErrors.ts"
 import { findAccessError } from "../../accounts/RequestAdmission.ts"
 import { type AdmittedRequest, makeHandler } from "../../query/EndpointHandler.ts"
 import { canKeyUseAddress } from "../../accounts/keys/AllowedNetworks.ts"
@@ -168,7 +168,7 @@ export const changesHandlers = Effect.gen(function* () {
       Scope.Scope,
       scope(),
     ).pipe(
-      Effect.catchTag("TooManyStreams", (error) => new Refusal({ error, headers: { "retry-after": "30" } })),
+      Effect.catchTag("TooManyStreams", (error) => new ErrorWithHeaders({ error, headers: { "retry-after": "30" } })),
     )
     return makeEventStream(body)
   })

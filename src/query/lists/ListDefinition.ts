@@ -66,7 +66,7 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
   readonly comparesPeriods?: true
   /** Enumerated parameters whose values change the SQL built by `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
-  /** Builds the statement. Called once for each query shape. */
+  /** Builds the statement. Called once for each variant (`ListStatementVariant`). */
   readonly select: (query: ListQueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /**
    * The argument of SQL's `count` if results are groups of rows. `select` must return the columns that this expression

@@ -16,7 +16,7 @@ import { makeInternalApiClient } from "./InternalApiClient.ts"
 import { findQueryableEndpoint, maxRowsPerCall, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { estimateTokens, fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
-import type { McpCaller } from "./McpRequestContext.ts"
+import type { McpRequestContext } from "./McpRequestContext.ts"
 import { failWithInvalidArgument, failWithToolError, type McpToolError } from "./ToolErrors.ts"
 
 const ParameterValue = Schema.Union([
@@ -189,7 +189,7 @@ const beginRows = Effect.fnUntraced(function* (
   details: McpEndpointDescription,
   format: RowsRequest["format"],
   sent: Readonly<Record<string, string>>,
-): Effect.fn.Return<RowsRequest, McpToolError, McpCaller> {
+): Effect.fn.Return<RowsRequest, McpToolError, McpRequestContext> {
   const { paging, path: endpoint } = details
   if (sent["format"] !== undefined) {
     const reason = "is an argument of the tool: send csv or json outside of parameters"
