@@ -113,8 +113,8 @@ export interface ListStatementOptions<Query extends PagingQuery, ShapedBy extend
 }
 
 /**
- * Creates a function that builds a list's statement for a query, in the variant that the query needs. A page's rows have
- * up to three columns:
+ * Creates a function that builds a list's statement for a query, in the variant that the query needs. A page's rows
+ * have up to three columns:
  *
  * 1. the record of the response's columns
  * 2. if the variant has `countsOutside`: an array with the number of omitted results for each company
