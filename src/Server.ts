@@ -23,7 +23,7 @@ import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { ChangeFeedReader } from "./query/history/ChangeFeed.ts"
 import { ChangeStream } from "./query/history/ChangeStream.ts"
 import { CorrectionCountReader, correctionCountsJob } from "./query/history/CorrectionCounts.ts"
-import { dayStartJob } from "./query/history/DayStart.ts"
+import { feedDayStartJob } from "./query/history/FeedDayStart.ts"
 import { historyPartitionsJob } from "./query/history/HistoryRetention.ts"
 import { PastReader } from "./query/history/PastReader.ts"
 import { StoredSymbols } from "./query/lineage/StoredSymbols.ts"
@@ -69,13 +69,13 @@ import { timelineHandlers } from "./api/endpoints/timeline.ts"
 import { usageHandlers } from "./api/endpoints/usage.ts"
 import { ingestJob } from "./ingest/edgar/schedule/IngestJob.ts"
 import { budgetNoticesJob } from "./outbox/mail/BudgetNotices.ts"
-import { emailSenderJob } from "./outbox/mail/EmailSender.ts"
+import { emailSenderJob } from "./outbox/mail/EmailSenderJob.ts"
 import { keyExpiryJob } from "./outbox/mail/KeyExpiryNotices.ts"
 import { datasetEventsJob } from "./outbox/webhooks/DatasetEvents.ts"
 import { webhookRetentionJob } from "./outbox/webhooks/WebhookRetention.ts"
-import { webhookSenderJob } from "./outbox/webhooks/WebhookSender.ts"
-import * as Site from "./site/Http.ts"
-import * as Mcp from "./site/mcp/Http.ts"
+import { webhookSenderJob } from "./outbox/webhooks/WebhookSenderJob.ts"
+import * as Site from "./site/DocumentationSite.ts"
+import * as Mcp from "./site/mcp/McpHttpEndpoint.ts"
 
 /** The handlers of all endpoints, by endpoint group. The code does not compile if a handler is missing. */
 const endpoints = Effect.all({
@@ -118,7 +118,7 @@ const jobs = [
   historyPartitionsJob,
   auditRetentionJob,
   correctionCountsJob,
-  dayStartJob,
+  feedDayStartJob,
   ingestJob,
   datasetEventsJob,
   webhookSenderJob,

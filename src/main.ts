@@ -38,7 +38,7 @@ let outputExitCode: number | undefined
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (outputExitCode !== undefined) return
   const isReaderGone = error.code === "EPIPE"
-  if (!isReaderGone) console.error(`tickerline: ${describeOutputError(error, isServing)}`)
+  if (!isReaderGone) console.error(`tickerline: ${describeOutputError(error, { isServing })}`)
   outputExitCode = isReaderGone ? 141 : 1
   if (isServing) return
   // A write can fail after the command has succeeded and its exit code has been set to 0, so the exit code is replaced

@@ -3,7 +3,7 @@
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { OperationProgress } from "../../src/postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../src/postgres/metrics/OperationProgress.ts"
 import { namedCompanies } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { generateMarket, type MarketOptions } from "./Market.ts"

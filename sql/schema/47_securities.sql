@@ -347,8 +347,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         when has_several_ratios or bool_and(right_days is not null) over same then 'contradicted'
         when row_number() over (
           partition by security, is_contradicted, sign(change), number
-          -- Of several records, the first one in this order counts as the day of the split. False sorts before true, so
-          -- the days on which the price may have changed come before those on which bars show that it hardly did.
+          -- Several records of one split count once, on the day of the first record in this order. False sorts before
+          -- true, so days on which the price may have changed come before days on which it hardly changed.
           order by coalesce(abs(seen) < abs(change) / 5, false), filed_at desc, effective_date desc
         ) = 1 then 'applied'
         else 'repeated'

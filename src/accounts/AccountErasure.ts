@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../postgres/DecodeRows.ts"
 import { makeTimeSql, PrintedTime } from "../contract/rules/Dates.ts"
 import type { Job } from "../postgres/jobs/Job.ts"
-import { OperationProgress } from "../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../postgres/metrics/OperationProgress.ts"
 import { noSuchAccount } from "./Accounts.ts"
 
 /** What erasing an account would change or, if the account is already erased, what remains to be erased. */

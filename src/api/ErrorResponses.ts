@@ -1,7 +1,7 @@
 /** Encodes API errors (§7.2, errors). */
 import { Record, Schema, SchemaAST } from "effect"
 import * as AccountErrors from "../contract/AccountErrors.ts"
-import * as Errors from "../contract/rules/Errors.ts"
+import * as Errors from "../contract/rules/ApiErrors.ts"
 import { NotReadyError } from "../contract/rules/NotReadyError.ts"
 
 const errorClasses = {
@@ -60,13 +60,13 @@ export interface ErrorResult {
 const noHeaders = {}
 
 /**
- * The errors with which the steps of a request can fail. A `Refusal` consists of an error and additional response
- * headers.
+ * The errors with which the steps of a request can fail. An `ErrorWithHeaders` consists of an error and additional
+ * response headers.
  */
-export type ApiFailure = ApiError | AccountErrors.Refusal
+export type ApiFailure = ApiError | AccountErrors.ErrorWithHeaders
 
 /** Converts a failure to a request result. */
 export const toErrorResult = (failure: ApiFailure): ErrorResult =>
-  failure._tag === "Refusal"
+  failure._tag === "ErrorWithHeaders"
     ? { _tag: "Error", error: failure.error, headers: failure.headers }
     : { _tag: "Error", error: failure, headers: noHeaders }

@@ -1,10 +1,10 @@
 /** The state of a request while it is being handled: the request itself, and the results of the steps so far. */
 import { Effect, Option } from "effect"
-import type { Admission } from "../accounts/Admission.ts"
+import type { Admission } from "../accounts/RequestAdmission.ts"
 import type { CurrentAccount } from "../contract/Authentication.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { ApiVersionDeprecation, validateDeprecation } from "../contract/rules/Deprecation.ts"
-import type { ResponseLink } from "../contract/rules/Links.ts"
+import type { ResponseLink } from "../contract/rules/LinkHeader.ts"
 import { announceDeprecations, EndpointDirectory, listDeprecations } from "./UnroutedResponses.ts"
 
 type Headers = Readonly<Record<string, string>>

@@ -4,16 +4,16 @@
  */
 import { Cause, Context, Effect, Exit, Layer, Result, Scope } from "effect"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
-import { type Admission, type AdmissionRules, makeRequestAdmitter } from "../accounts/Admission.ts"
+import { type Admission, type AdmissionRules, makeRequestAdmitter } from "../accounts/RequestAdmission.ts"
 import type { EventualResponse, FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { isSettled, mapSync } from "../contract/rules/SynchronousResults.ts"
-import { logDefectAsInternalError } from "../contract/rules/Validation.ts"
+import { logDefectAsInternalError } from "../contract/rules/QueryValidation.ts"
 import { makeResponseCompressor } from "./Compression.ts"
 import { makeEndpointPipeline } from "./EndpointPipeline.ts"
 import { type ApiFailure, toErrorResult } from "./ErrorResponses.ts"
-import { type BilledResult, makeResponseRecorder } from "./ResponseRecorder.ts"
-import { makeMcpSteps, mcpRules } from "./McpSteps.ts"
+import { type BilledResult, makeMeteredResponseBuilder } from "./MeteredResponseBuilder.ts"
+import { makeMcpPipeline, mcpRules } from "./McpPipeline.ts"
 import { makeRequestFactory, type RequestInProgress } from "./RequestInProgress.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
@@ -68,8 +68,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const match = yield* makeRouteMatcher(api, yield* handlers)
         const { beginAtRoute, beginUnrouted } = yield* makeRequestFactory
         const takeEndpointSteps = yield* makeEndpointPipeline(admit)
-        const takeMcpSteps = yield* makeMcpSteps(admit)
-        const { finish, recordFinished } = yield* makeResponseRecorder
+        const takeMcpSteps = yield* makeMcpPipeline(admit)
+        const { finish, recordFinished } = yield* makeMeteredResponseBuilder
         const compress = yield* makeResponseCompressor
         const recordSpan = yield* makeSpanRecorder
 

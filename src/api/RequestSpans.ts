@@ -1,7 +1,7 @@
 /** Records a span for each request while tracing is enabled, and continues the client's trace (W3C `traceparent`). */
 import { Clock, Effect, Exit, Option, References, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
-import { redactApiKeys } from "../contract/rules/Errors.ts"
+import { redactApiKeys } from "../contract/rules/ApiErrors.ts"
 import type { EventualResponse, FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 

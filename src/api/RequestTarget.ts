@@ -14,7 +14,7 @@ const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.
  * which is called absolute form (RFC 9112, 3.2). Returns undefined if the target is malformed, or if its form is not
  * valid for the method.
  */
-export const parseTarget = (method: string, target: string) => {
+export const parseRequestTarget = (method: string, target: string) => {
   if (target.startsWith("/")) return { target, host: undefined }
   if (target === "*") return method === "OPTIONS" ? { target, host: undefined } : undefined
   const [, host = "", path = ""] = absoluteForm.exec(target) ?? []
@@ -28,7 +28,7 @@ export const parseTarget = (method: string, target: string) => {
  */
 export const normalizeRequestTarget = (request: IncomingMessage) => {
   const { headers, method = "GET", url = "" } = request
-  const parsed = parseTarget(method, url)
+  const parsed = parseRequestTarget(method, url)
   if (parsed === undefined) return false
   request.url = parsed.target
   // Do not add a missing `Host` header. The pipeline must refuse such a request even if its target contains a host.

@@ -3,13 +3,13 @@
  * See docs/decisions/0032-response-cache-before-effect.md.
  */
 import { Clock, Data, Effect, Tracer } from "effect"
-import type { AdmissionRules } from "../accounts/Admission.ts"
+import type { AdmissionRules } from "../accounts/RequestAdmission.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../contract/Authentication.ts"
 import { type CacheEntry, CacheMemory } from "../query/lists/CacheMemory.ts"
 import { negotiatePageFormat } from "../contract/rows/ListFormats.ts"
 import {
-  areUnchanged,
+  areDependenciesUnchanged,
   type FinishedResponse,
   type Page,
   type VersionDependency,
@@ -146,7 +146,7 @@ export const makeResponseCache = Effect.gen(function* () {
     // A 304 has no body, so it must not replace a valid entry, which may have one.
     const existing = status === 304 ? memory.peek(key) : undefined
     if (
-      existing instanceof CachedResponse && areUnchanged(existing.dependencies) &&
+      existing instanceof CachedResponse && areDependenciesUnchanged(existing.dependencies) &&
       request.startedAt < existing.expiresAt
     ) {
       return response
@@ -177,7 +177,7 @@ export const makeResponseCache = Effect.gen(function* () {
     if (memory.size === 0 || !isCacheable(request)) return undefined
     const cached = memory.get(makeKey(request))
     if (
-      !(cached instanceof CachedResponse) || !areUnchanged(cached.dependencies) ||
+      !(cached instanceof CachedResponse) || !areDependenciesUnchanged(cached.dependencies) ||
       clock.currentTimeMillisUnsafe() >= cached.expiresAt
     ) {
       return undefined
@@ -193,7 +193,7 @@ export const makeResponseCache = Effect.gen(function* () {
  * Builds the response to a request from a cached response, either in full or as a 304 if the client has the same body.
  * A 304 has no body, so it costs nothing.
  */
-export const finishCached = (
+export const finishCachedResponse = (
   { headers, price, request }: RequestInProgress,
   cached: CachedResponse,
 ): FinishedResponse => {

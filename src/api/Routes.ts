@@ -5,7 +5,7 @@
 import { Context, Effect, Option } from "effect"
 import { FindMyWay } from "effect/http"
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
-import type { AdmissionRules } from "../accounts/Admission.ts"
+import type { AdmissionRules } from "../accounts/RequestAdmission.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { AuthenticationMiddleware } from "../contract/Authentication.ts"
 import { BillingMiddleware } from "../contract/Authorization.ts"

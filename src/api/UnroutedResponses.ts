@@ -6,8 +6,8 @@ import { Context, Effect, Option } from "effect"
 import type { PlainResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import * as Deprecation from "../contract/rules/Deprecation.ts"
-import { BadRequest, MethodNotAllowed, NotFound, redactApiKeys } from "../contract/rules/Errors.ts"
-import { formatLinks } from "../contract/rules/Links.ts"
+import { BadRequest, MethodNotAllowed, NotFound, redactApiKeys } from "../contract/rules/ApiErrors.ts"
+import { formatLinks } from "../contract/rules/LinkHeader.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
 import { staticCacheHeaders } from "./StaticPages.ts"
 import { allowedEndpointMethods } from "./Cors.ts"
@@ -20,7 +20,7 @@ import {
   isDecodableUrl,
   legacyPathPrefix,
   mcpPath,
-  parseTarget,
+  parseRequestTarget,
 } from "./RequestTarget.ts"
 
 /** Looks up endpoints by path. Implemented by functions in `api/catalogue/Endpoints.ts`. */
@@ -185,7 +185,7 @@ export const makeProtocolErrorDescriber = Effect.gen(function* () {
 
   return ({ request, status }: ProtocolRejection): ProtocolError => {
     // The request is undefined if the bytes received contain no plausible request line.
-    const target = request === undefined ? undefined : parseTarget(request.method, request.target)?.target
+    const target = request === undefined ? undefined : parseRequestTarget(request.method, request.target)?.target
     const headers = target === undefined ? {} : makeDeprecationHeaders(decodePath(target))
     if (status === "unknown method" && request !== undefined && target !== undefined && isDecodableUrl(target)) {
       const { error, headers: allow } = refuseMethod(directory, request.method, target, pages)

@@ -39,7 +39,7 @@ import { type EndpointDecoder, makeEndpointDecoders } from "./ResponseDecoder.ts
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../contract/AccountErrors.ts"
-export * from "../contract/rules/Errors.ts"
+export * from "../contract/rules/ApiErrors.ts"
 export type { FollowOptions } from "./ChangeFollower.ts"
 export type { ClientOptions, DownloadedFile } from "./EndpointCaller.ts"
 export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"

@@ -1,5 +1,5 @@
 /**
- * Errors that the client itself detects. Errors declared by the API are defined in `contract/rules/Errors.ts` and
+ * Errors that the client itself detects. Errors declared by the API are defined in `contract/rules/ApiErrors.ts` and
  * `contract/AccountErrors.ts`. Programs can catch both kinds by tag: `Effect.catchTag("AmbiguousTickerLineage", …)`.
  */
 import { Data } from "effect"

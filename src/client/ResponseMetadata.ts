@@ -1,7 +1,7 @@
 /** Response metadata from the headers: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
 import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
-import { findLink } from "../contract/rules/Links.ts"
+import { findLink } from "../contract/rules/LinkHeader.ts"
 
 /** The announced deprecation of an endpoint (§9.4, deprecation). */
 export interface DeprecationNotice {

@@ -1,6 +1,6 @@
 /**
  * Errors related to the API key (D2), the tier (D3), the balance (D13) and the rate limit (D18). All other errors are
- * in `rules/Errors.ts`.
+ * in `rules/ApiErrors.ts`.
  */
 import { Data, Schema } from "effect"
 import { Tier } from "./rules/EndpointAnnotations.ts"
@@ -10,7 +10,7 @@ import {
   makeErrorFieldsWithDetails,
   type TooManyExports,
   type ValidationError,
-} from "./rules/Errors.ts"
+} from "./rules/ApiErrors.ts"
 import { NonNegativeInt } from "./rules/NonNegativeInt.ts"
 
 /** 401: the request has no API key (D2). */
@@ -125,7 +125,7 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
 }
 
 /** An error, plus the response headers to send for this particular occurrence, such as `retry-after`. */
-export class Refusal extends Data.TaggedError("Refusal")<{
+export class ErrorWithHeaders extends Data.TaggedError("ErrorWithHeaders")<{
   readonly error: RateLimitExceeded | TooManyExports | TooManyStreams | ValidationError
   /** Header values, keyed by lower-case header name. */
   readonly headers: Readonly<Record<string, string>>

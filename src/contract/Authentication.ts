@@ -2,7 +2,7 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, type Tier } from "./rules/EndpointAnnotations.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "./rules/Errors.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "./rules/ApiErrors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "./AccountErrors.ts"
 
 /** The networks from which an API key may be used. Implemented in `accounts/keys/AllowedNetworks.ts`. */

@@ -1,9 +1,9 @@
 /**
  * Declares the errors that result from tiers (D3), balances (D13), rate limits (D18) and prices (D27).
- * `accounts/Admission.ts` performs the checks.
+ * `accounts/RequestAdmission.ts` performs the checks.
  */
 import { HttpApiMiddleware } from "effect/http-api"
-import { DatabasePoolTimeout } from "./rules/Errors.ts"
+import { DatabasePoolTimeout } from "./rules/ApiErrors.ts"
 import type { CurrentAccount } from "./Authentication.ts"
 import {
   AddressNotAllowed,

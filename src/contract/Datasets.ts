@@ -1,7 +1,7 @@
 /** The datasets that `load` can fill, each with its table, row schema and key (D30, tables). */
 import { Data, Effect, Schema } from "effect"
 import type { RowModel, RowModels } from "./rows/RowModel.ts"
-import { formatNameSuggestion } from "./rules/Suggestions.ts"
+import { formatNameSuggestion } from "./rules/NameSuggestions.ts"
 import { toSymbolKey } from "./rules/Tickers.ts"
 import { AfterhoursStat } from "./endpoints/afterhours-stats.ts"
 import {

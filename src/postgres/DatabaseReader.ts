@@ -5,7 +5,7 @@
 import { Context, Effect, Exit, Layer, References } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "./metrics/CallbackMetrics.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/ApiErrors.ts"
 import type { CompiledStatement } from "./CompiledStatement.ts"
 import { ConnectionPool } from "./pool/ConnectionPool.ts"
 import { toSqlConnection } from "./pool/PooledClient.ts"

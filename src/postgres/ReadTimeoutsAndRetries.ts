@@ -5,7 +5,7 @@
  */
 import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../contract/rules/Errors.ts"
+import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../contract/rules/ApiErrors.ts"
 import { describeSqlError } from "./FailureText.ts"
 import { makeMonotonicClock } from "./metrics/MonotonicTime.ts"
 import { isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"

@@ -4,7 +4,7 @@ import type { PastSource } from "../postgres/DatabaseReader.ts"
 import type { EndpointResult, FinishedResponse, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { isTickerList } from "../contract/rules/Tickers.ts"
-import { makeQueryDecoder, type QueryCodec, type RawSearchParameters } from "../contract/rules/Validation.ts"
+import { makeQueryDecoder, type QueryCodec, type RawSearchParameters } from "../contract/rules/QueryValidation.ts"
 import type { CurrentAccount } from "../contract/Authentication.ts"
 
 /** A request whose query has been decoded. */

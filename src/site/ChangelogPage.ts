@@ -2,7 +2,7 @@
 import { changelogEntries } from "../api/changelog/Changelog.ts"
 import type { ChangelogEntry } from "../contract/ChangelogEntry.ts"
 import { joinMarkup, markup, renderInlineCode, renderProse } from "./browser/markup.js"
-import { getPagePath, type SitePage } from "./Page.ts"
+import { getPagePath, type SitePage } from "./SitePage.ts"
 
 const renderBadges = ({ breaking, type }: ChangelogEntry) =>
   markup`<span class="badge ${type === "deprecated" || type === "removed" ? "warn" : "good"}">${type}</span>${

@@ -6,7 +6,7 @@ import {
 } from "../contract/endpoints/corrections.ts"
 import { joinMarkup, makeNumericColumn, markup, renderInlineCode, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
-import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
+import { getPagePath, getReferencePagePath, type SitePage } from "./SitePage.ts"
 
 type CorrectionCounts = typeof CorrectionsResponse.Type
 type DatasetCounts = CorrectionCounts["results"][number]

@@ -3,7 +3,7 @@ import type { CatalogueEndpoint } from "../api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import type { Entry } from "./browser/search-matching.js"
-import { getReferencePagePath } from "./Page.ts"
+import { getReferencePagePath } from "./SitePage.ts"
 import { describeResponseFields, resolveSchemaReference } from "./SchemaDescriptions.ts"
 
 /** Returns the OpenAPI operation of an endpoint. */

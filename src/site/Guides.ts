@@ -2,9 +2,9 @@
 import { Effect, FileSystem, Path } from "effect"
 import { defaultServerUrl } from "../api/catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../api/BaseUrl.ts"
-import { makeGuideBlockRenderers } from "./GuideBlocks.ts"
+import { makeGuideBlockRenderers } from "./GuideFencedBlocks.ts"
 import { parseGuideTitle, renderGuide } from "./Markdown.ts"
-import { getPagePath, type SitePage } from "./Page.ts"
+import { getPagePath, type SitePage } from "./SitePage.ts"
 
 const folder = new URL("../../docs/guides/", import.meta.url)
 

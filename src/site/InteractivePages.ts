@@ -7,7 +7,7 @@ import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { endpointsByDataset } from "../api/catalogue/DatasetEndpoints.ts"
 import { getListAt, getTextAt } from "./browser/json-values.js"
 import { joinMarkup, markup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
-import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
+import { getPagePath, getReferencePagePath, type SitePage } from "./SitePage.ts"
 
 /**
  * The form in which visitors enter their API key. `browser/api-key.js` activates the form, and hides the input fields

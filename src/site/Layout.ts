@@ -7,7 +7,7 @@ import {
   navigationSections,
   referenceOverviewPath,
   type SitePage,
-} from "./Page.ts"
+} from "./SitePage.ts"
 
 const bars = "M3 15V9M8 15V2M13 15V6"
 const icon = renderElement("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: "0 0 16 16" }, [

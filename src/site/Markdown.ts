@@ -6,7 +6,7 @@ import python from "highlight.js/lib/languages/python"
 import typescript from "highlight.js/lib/languages/typescript"
 import { Marked, type RendererThis, type Token, type Tokens } from "marked"
 import { Html, markup, renderCodeBlock, renderTable, stripTags } from "./browser/markup.js"
-import { getPagePath } from "./Page.ts"
+import { getPagePath } from "./SitePage.ts"
 
 highlight.registerLanguage("sh", bash)
 highlight.registerLanguage("json", json)

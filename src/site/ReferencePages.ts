@@ -17,7 +17,7 @@ import {
 import { renderCorrectionsLink } from "./CorrectionsPage.ts"
 import { describeEndpointFields, getEndpointOperation, makeEndpointSearchEntry } from "./EndpointSearch.ts"
 import { renderHighlightedCode } from "./Markdown.ts"
-import { getPagePath, getReferencePagePath, referenceOverviewPath, type SitePage } from "./Page.ts"
+import { getPagePath, getReferencePagePath, referenceOverviewPath, type SitePage } from "./SitePage.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
 import {
   describeAllowedValues,

@@ -5,7 +5,7 @@ import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
 import { declaredEndpoints, pricedEndpointPaths } from "../api/catalogue/Endpoints.ts"
 import { isTierSufficient, tiers } from "../contract/rules/EndpointAnnotations.ts"
-import * as Errors from "../contract/rules/Errors.ts"
+import * as Errors from "../contract/rules/ApiErrors.ts"
 import {
   type Html,
   type HtmlValue,
@@ -16,7 +16,7 @@ import {
   renderTable,
 } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
-import { getReferencePagePath } from "./Page.ts"
+import { getReferencePagePath } from "./SitePage.ts"
 
 /** For each error class of the API: what the client should do, and whether a retry can succeed. */
 const advice = [

@@ -1,7 +1,7 @@
 /** Describes parameters and response fields, based on the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
-import { decimalPattern } from "../contract/rules/Filters.ts"
+import { decimalPattern } from "../contract/rules/FilterParameters.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { type Html, markup, renderInlineCode, renderProse } from "./browser/markup.js"
 

@@ -3,7 +3,7 @@
  */
 import type { Entry } from "./browser/search-matching.js"
 import { changelogPage } from "./ChangelogPage.ts"
-import { getPageContent, referenceOverviewPath, type SitePage } from "./Page.ts"
+import { getPageContent, referenceOverviewPath, type SitePage } from "./SitePage.ts"
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: `"`, "#39": "'" }
 

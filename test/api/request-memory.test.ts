@@ -39,7 +39,7 @@ const runOnce: ReadonlyArray<string> = [
   "makeBruteForceGuard",
   "makeEmptyReasonFinder",
   "makeInternalApiClient",
-  "makeMcpSteps",
+  "makeMcpPipeline",
   "makeResolvedEndpoint",
   "makeSecretFormat",
   "makeTickerChangeReader",

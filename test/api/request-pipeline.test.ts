@@ -7,7 +7,7 @@ import { makeHandler, makePublicHandler } from "../../src/query/EndpointHandler.
 import { AuthenticationMiddleware } from "../../src/contract/Authentication.ts"
 import type { EndpointHandlers } from "../../src/api/Routes.ts"
 import { makeObjectEncoder } from "../../src/contract/rules/EndpointResult.ts"
-import { NoParameters } from "../../src/contract/rules/Filters.ts"
+import { NoParameters } from "../../src/contract/rules/FilterParameters.ts"
 import { gzipHeaders, slowGzipDown } from "../support/BrokenCompression.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as Service from "../support/Service.ts"

@@ -10,7 +10,7 @@
 import { Effect, Option, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { getResultRows } from "../support/ListClients.ts"
-import { decimalPattern } from "../../src/contract/rules/Filters.ts"
+import { decimalPattern } from "../../src/contract/rules/FilterParameters.ts"
 import { valueAt } from "../support/Service.ts"
 import type { SampleReader } from "./Exchanges.ts"
 import type { InstanceName, RecordedRequest } from "./Recording.ts"

@@ -9,7 +9,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { BaseUrl } from "../../src/api/BaseUrl.ts"
-import { LineageReason } from "../../src/contract/rules/Errors.ts"
+import { LineageReason } from "../../src/contract/rules/ApiErrors.ts"
 import {
   documentsWithExamples as files,
   makeReaderProject,

@@ -27,7 +27,7 @@ import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/query/histo
 import { makeResponseCache } from "../../src/api/ResponseCache.ts"
 import { makeTickerChangeReader } from "../../src/query/lineage/LineageIndex.ts"
 import { makeLineageStore } from "../../src/query/lineage/LineageResolver.ts"
-import { makeListCompiler } from "../../src/query/lists/ListQuery.ts"
+import { makeListCompiler } from "../../src/query/lists/ListCompiler.ts"
 import { HalfCacheBytesConfig } from "../../src/postgres/versions/DatasetVersions.ts"
 import { CacheMemory, makeCacheMemory } from "../../src/query/lists/CacheMemory.ts"
 import { CachedPage, hashQuery, makeRecentKeySet, makeStorablePage } from "../../src/query/lists/QueryCache.ts"

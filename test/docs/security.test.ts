@@ -65,7 +65,7 @@ describe("SECURITY.md", () => {
       "src/ingest/edgar/fetch/EdgarClient.ts",
       "src/outbox/mail/SmtpDelivery.ts",
       "src/postgres/metrics/Tracing.ts",
-      "src/outbox/webhooks/WebhookDelivery.ts",
+      "src/outbox/webhooks/HttpDelivery.ts",
     ])
   })
 })

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { loadDatasetFile } from "../../src/ingest/load/Load.ts"
+import { loadDatasetFile } from "../../src/ingest/load/DatasetLoad.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"

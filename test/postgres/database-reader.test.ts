@@ -6,7 +6,7 @@ import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { ConnectionPool, makeConnectionPool } from "../../src/postgres/pool/ConnectionPool.ts"
 import { DatabaseReader } from "../../src/postgres/DatabaseReader.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../src/contract/rules/Errors.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../src/contract/rules/ApiErrors.ts"
 import { makePoolableClientLayer } from "../support/PoolerMode.ts"
 
 type Statement = Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError.SqlError>

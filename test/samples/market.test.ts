@@ -558,7 +558,8 @@ layer(Market.layer)("the fictional market", (it) => {
           runner["anomaly_flagged"] === "true" && Number(getText(runner, "daily_volume_ratio")) > 9
         )
         assert.strictEqual(getText(row, "num_runners"), String(shown.length))
-        // Gains are adjusted for splits, so only companies without splits are compared.
+        // The gains, the high and the low are adjusted for splits, but the closes that they are compared with are not.
+        // Companies with splits are therefore skipped.
         if (split.has(symbol) || closes.length === 0) continue
         const year = closes.filter((price) => getText(price, "date") > subtractDays(today, 365)).map((price) =>
           getScaledInteger(price, "close")

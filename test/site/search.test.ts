@@ -4,7 +4,7 @@ import { Arbitrary, Effect, Schema } from "effect"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { cutExcerpt, makeSearch, parseSearchIndex } from "../../src/site/browser/search-matching.js"
 import { documentationPath } from "../../src/contract/rules/Deprecation.ts"
-import { getReferencePagePath } from "../../src/site/Page.ts"
+import { getReferencePagePath } from "../../src/site/SitePage.ts"
 import { assertFoundMoreThan } from "../support/ScanAssertions.ts"
 import * as Service from "../support/Service.ts"
 

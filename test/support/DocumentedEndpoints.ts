@@ -2,7 +2,7 @@
 import { Predicate } from "effect"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
-import { decimalPattern } from "../../src/contract/rules/Filters.ts"
+import { decimalPattern } from "../../src/contract/rules/FilterParameters.ts"
 
 /** Reads a nested JSON value by a path of keys and indexes, for example `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>

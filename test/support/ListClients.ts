@@ -9,7 +9,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { loadDatasetFile } from "../../src/ingest/load/Load.ts"
+import { loadDatasetFile } from "../../src/ingest/load/DatasetLoad.ts"
 import type { Tier } from "../../src/contract/rules/EndpointAnnotations.ts"
 import * as Service from "./Service.ts"
 

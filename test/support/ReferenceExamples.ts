@@ -1,6 +1,6 @@
 /** Reads the example requests from the reference pages, as a browser without scripts shows them. */
 import { Effect } from "effect"
-import { getReferencePagePath } from "../../src/site/Page.ts"
+import { getReferencePagePath } from "../../src/site/SitePage.ts"
 import { documentedEndpoints } from "./DocumentedEndpoints.ts"
 import { exampleBaseUrl } from "./DocumentExamples.ts"
 import * as Service from "./Service.ts"

@@ -23,7 +23,11 @@ import {
 } from "../../src/contract/rules/FilterDeclarations.ts"
 import { type PagingQuery, unlimitedRowCount } from "../../src/contract/rules/Paging.ts"
 import { findDroppedTickers, isTickerList } from "../../src/contract/rules/Tickers.ts"
-import { type QueryCodec, queryParseOptions, type RawSearchParameters } from "../../src/contract/rules/Validation.ts"
+import {
+  type QueryCodec,
+  queryParseOptions,
+  type RawSearchParameters,
+} from "../../src/contract/rules/QueryValidation.ts"
 import { accountHandlers } from "../../src/api/endpoints/account.ts"
 import { afterhoursStatsHandlers } from "../../src/api/endpoints/afterhours-stats.ts"
 import { makeDatasetsHandlers } from "../../src/api/endpoints/datasets.ts"

@@ -4,7 +4,7 @@
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { CalendarMonth, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { noSuchAccount } from "../Accounts.ts"

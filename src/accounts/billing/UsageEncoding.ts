@@ -202,4 +202,4 @@ export function* encodeUsage(columns: UsageColumns, after: number, kindIds: Read
 }
 
 /** Returns how many sequence numbers `encodeUsage` assigns: one for each window that has requests. */
-export const countWindows = (columns: UsageColumns) => groupByWindow(columns).size
+export const countUsageWindows = (columns: UsageColumns) => groupByWindow(columns).size

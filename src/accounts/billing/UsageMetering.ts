@@ -10,7 +10,7 @@ import { initializeCounters, makeCounter, registerGauge } from "../../postgres/m
 import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { getDateInNewYork } from "../../contract/rules/Dates.ts"
-import { DatabasePoolTimeout } from "../../contract/rules/Errors.ts"
+import { DatabasePoolTimeout } from "../../contract/rules/ApiErrors.ts"
 import { makeFailedRequestCounter } from "./FailedRequestCounter.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"

@@ -5,7 +5,7 @@
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
-import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
+import { dropOldMonthlyPartitions, Retention } from "../../postgres/jobs/PartitionRetention.ts"
 
 /** How long individual usage records are retained. */
 export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").pipe(
@@ -22,7 +22,7 @@ const monthOffsets = [0, 1, 2]
 export const dropUsagePartitionsBefore = (moment: Statement.Fragment) =>
   Effect.flatMap(
     SqlClient.SqlClient,
-    (sql) => dropOldMonths(sql`select name from drop_usage_partitions(${moment}) as name`),
+    (sql) => dropOldMonthlyPartitions(sql`select name from drop_usage_partitions(${moment}) as name`),
   )
 
 /** Creates the missing partitions for the current month and the next two. Does not block reads or writes. */

@@ -12,7 +12,7 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { isCheckViolation } from "../../postgres/SqlState.ts"
 import { requestIdSuffix } from "../../contract/rules/RequestIds.ts"
 import type { UsageColumns } from "./UsageColumns.ts"
-import { countWindows, type EncodedUsage, encodeUsage } from "./UsageEncoding.ts"
+import { countUsageWindows, type EncodedUsage, encodeUsage } from "./UsageEncoding.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
 /**
@@ -209,11 +209,16 @@ interface BatchInsertion {
 /**
  * Returns the statement that writes a batch, unless it has already been written. It does all of this at once: it stores
  * in `usage_writers` that the batch is written, adds the rows to `usage_batches` and to the list of unsettled usage,
- * and deletes the reservations of the exports in the batch. `kinds` are the request kinds that the batch refers to by
- * id: what many requests have in common, such as the endpoint and the status.
+ * and deletes the reservations of the exports in the batch.
+ *
+ * The batch refers to its request kinds (`rows.kinds`) by the ids of the stored kinds (`kinds`, in SQL the table `sent`
+ * from `makeReadKindsSql`). `has_kinds` says whether the database still has each of them, with the same id. All changes
+ * depend on `numbered`, which has one row if the batch is to be written: `recorded` and `unsettled` join it, and
+ * `given_back` tests whether it has a row.
  *
  * The result has one row: whether the batch is written now (`is_written`). It is false if the database has lost a
- * request kind. There is no row if the database has lost this process's row in `usage_writers`.
+ * request kind. There is no row if the database has lost this process's row in `usage_writers`. After a failover,
+ * another process may have the same number there, but its `id_suffix` differs.
  */
 const makeWriteBatchSql = (sql: SqlClient.SqlClient, { batch, kinds, packedSql, writer }: BatchInsertion) => {
   const { last, rows } = batch
@@ -265,7 +270,7 @@ export const makeUsageWriter = Effect.gen(function* () {
   /** Assigns the next sequence numbers to these rows. */
   const makeBatch = (rows: UsageColumns): UsageBatch => {
     const after = sequence
-    sequence += countWindows(rows)
+    sequence += countUsageWindows(rows)
     return { rows, after, last: sequence }
   }
 

@@ -1,6 +1,6 @@
 /** Checks whether a key may be used from a client's address (D2, API keys). */
 import { LRUCache } from "lru-cache"
-import { AddressSet } from "../AddressSet.ts"
+import { IpAddressSet } from "../IpAddressSet.ts"
 import { toCanonicalAddress } from "../../contract/rules/IpNetworks.ts"
 import type { AllowedNetworks, CurrentAccount } from "../../contract/Authentication.ts"
 
@@ -8,7 +8,7 @@ import type { AllowedNetworks, CurrentAccount } from "../../contract/Authenticat
 const maxCompiledNetworks = 20_000
 
 const compileNetworks = (networks: ReadonlyArray<string>): AllowedNetworks => {
-  const addresses = new AddressSet(networks)
+  const addresses = new IpAddressSet(networks)
   return { size: networks.length, includes: (address) => addresses.has(address) }
 }
 

@@ -7,7 +7,7 @@ import { IpNetwork, NetAddress } from "effect/net"
 import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../../postgres/metrics/MonotonicTime.ts"
 import type { ApiRequest } from "../../contract/rules/ApiRequest.ts"
-import { RateLimitExceeded, Refusal } from "../../contract/AccountErrors.ts"
+import { ErrorWithHeaders, RateLimitExceeded } from "../../contract/AccountErrors.ts"
 
 /** Maximum number of wrong API keys per client address and minute. */
 export const WrongKeysLimitConfig = Config.schema(
@@ -93,7 +93,7 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     if (millisLeft <= 0) Object.assign(current, { wrongKeys: 0, endsAt: newEnd() })
     if (current.wrongKeys < limit) return
     const headers = { "retry-after": String(Math.ceil(millisLeft / 1000)) }
-    return yield* new Refusal({ error: tooManyWrongKeys, headers })
+    return yield* new ErrorWithHeaders({ error: tooManyWrongKeys, headers })
   })
 
   /** Fails with 429 if the sender is blocked. */

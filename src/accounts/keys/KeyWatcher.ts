@@ -4,7 +4,7 @@
  */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
-import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { logDefectAsInternalError } from "../../contract/rules/QueryValidation.ts"
 import type { CurrentAccount } from "../../contract/Authentication.ts"
 import { makeAccountsByKeyReader } from "./KeyLookup.ts"
 

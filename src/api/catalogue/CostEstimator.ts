@@ -3,13 +3,13 @@
  * estimate, so that it is not counted, charged or recorded.
  */
 import { Effect, Option, Schema } from "effect"
-import { findAccessError } from "../../accounts/Admission.ts"
+import { findAccessError } from "../../accounts/RequestAdmission.ts"
 import { computeDataCost } from "../../accounts/billing/Pricing.ts"
 import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 import { estimatePath } from "../../contract/Authentication.ts"
 import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import type { FinishedResponse, PlainResponse, Total } from "../../contract/rules/EndpointResult.ts"
-import { makeFieldError } from "../../contract/rules/Errors.ts"
+import { makeFieldError } from "../../contract/rules/ApiErrors.ts"
 import { TickerListParameter } from "../../contract/rules/Tickers.ts"
 import { CostEstimates } from "../../contract/endpoints/catalogue.ts"
 import { findEndpoint, formatEndpointSuggestion } from "./Endpoints.ts"

@@ -11,7 +11,7 @@ import {
   ThirdPartyTextColumns,
 } from "../../contract/rules/EndpointAnnotations.ts"
 import { type Deprecation, documentationPath, getEndpointDeprecation } from "../../contract/rules/Deprecation.ts"
-import { findNearestName, formatSuggestion } from "../../contract/rules/Suggestions.ts"
+import { findNearestName, formatSuggestion } from "../../contract/rules/NameSuggestions.ts"
 import { ResultUnit } from "../../contract/rules/Paging.ts"
 import type { CatalogueEndpointRow } from "../../contract/endpoints/catalogue.ts"
 

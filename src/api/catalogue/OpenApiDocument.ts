@@ -10,7 +10,7 @@ import { estimatePath } from "../../contract/Authentication.ts"
 import { Api } from "../../contract/Api.ts"
 import { listContentTypes } from "../../contract/rows/ListFormats.ts"
 import { FreeEndpointHasEtag, HasCompanyRows } from "../../contract/rules/EndpointAnnotations.ts"
-import { BadRequest, MethodNotAllowed } from "../../contract/rules/Errors.ts"
+import { BadRequest, MethodNotAllowed } from "../../contract/rules/ApiErrors.ts"
 import { documentationPath } from "../../contract/rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../../contract/rules/ResponseHeaders.ts"
 import { type CatalogueEndpoint, catalogueEndpoints, declaredEndpoints } from "./Endpoints.ts"
@@ -93,9 +93,11 @@ const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
  * Returns an OpenAPI parameter object with the type and limits of the parameter's decoded value. `parameter` is the
  * object that Effect generated; its schema describes the text in the URL. `decoded` is the JSON Schema of the value
  * after decoding. There are three cases:
- * - The text has no description of its own: the decoded schema replaces the text's schema.
+ * - The text has no description of its own. Then it is only how the URL spells the value, such as a number, so the
+ *   decoded schema replaces the text's schema.
  * - The value is a list whose items come from a fixed set: an array, comma-separated in the URL.
- * - Anything else: the text's schema, with limits from the decoded value unless the text has a `format`.
+ * - Anything else: the text's schema, with limits from the decoded value. A text with a `format`, such as `date`, needs
+ *   no other limits.
  */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")

@@ -3,7 +3,7 @@
  * rows are events of one or two types.
  */
 import { type SqlClient, Statement } from "effect/sql"
-import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
+import type { ListStatementParameter } from "../../query/lists/FilterConditions.ts"
 import type { PageClauses } from "../../query/lists/DeepPages.ts"
 import type { ListClauses } from "../../query/lists/ListDefinition.ts"
 import { buildDateRangeCondition, buildDateRangeConditionForOtherOrder } from "../../query/lists/SymbolPeriodClauses.ts"
@@ -297,7 +297,8 @@ const makeTradingSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource
 
 /**
  * The source of changes to a company's float. An event is a float report whose float differs from that of the previous
- * report. The source therefore reads all of the company's reports up to `date_to`, even those before `date_from`.
+ * report. The source therefore reads all of the company's reports up to `date_to`, even those before `date_from`. An
+ * event's `key` requests all reports for its day.
  */
 const makeFloatChangeSource = (sql: SqlClient.SqlClient): EventSource => {
   const { isInPeriod, isNotAfter, isNotBefore } = makeDateConditions(sql)
@@ -308,10 +309,11 @@ const makeFloatChangeSource = (sql: SqlClient.SqlClient): EventSource => {
     types: ["float_change"],
     build: (query, { areGaps, orderUpToPage }) => {
       // Reports in different gaps between the company's periods are not compared, because they may belong to different
-      // companies.
+      // companies. `position` then starts again with each gap, but it is not used, because events in gaps are only
+      // counted.
       const comparedReports = areGaps ? sql`partition by symbol, starts` : sql.literal("")
       // `report` contains the reports. `compared` adds the previous report's float: `lead`, because the order is newest
-      // first. `starts` is the same for all events, because the numbers in `position` cover the reports of all periods.
+      // first. `starts` is the same for all events, because `position` numbers the reports of all periods together.
       return sql`
         select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as event_time,
           'YYYY-MM-DD' as time_format, 'float_change' as type,

@@ -6,7 +6,7 @@ import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
 import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
-import { NoParameters } from "../../contract/rules/Filters.ts"
+import { NoParameters } from "../../contract/rules/FilterParameters.ts"
 import {
   AccountResponse,
   AccountRow,

@@ -1,7 +1,7 @@
 /** Handles `GET /v1/changes` and `GET /v1/changes/stream`. */
 import { Effect, Equivalence, Scope, Stream } from "effect"
-import { Refusal } from "../../contract/AccountErrors.ts"
-import { findAccessError } from "../../accounts/Admission.ts"
+import { ErrorWithHeaders } from "../../contract/AccountErrors.ts"
+import { findAccessError } from "../../accounts/RequestAdmission.ts"
 import { type AdmittedRequest, makeHandler } from "../../query/EndpointHandler.ts"
 import { canKeyUseAddress } from "../../accounts/keys/AllowedNetworks.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authentication.ts"
@@ -11,7 +11,7 @@ import { makeStorablePage } from "../../query/lists/QueryCache.ts"
 import type { EventStreamResult, PlainResponse } from "../../contract/rules/EndpointResult.ts"
 import { getHeader } from "../../contract/rules/ApiRequest.ts"
 import { type AnnotatedEndpoint, getEndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"
-import { makeFieldError } from "../../contract/rules/Errors.ts"
+import { makeFieldError } from "../../contract/rules/ApiErrors.ts"
 import { eventStreamContentType } from "../../contract/rules/EventStreamFormat.ts"
 import {
   type ChangeFeedDataset,
@@ -168,7 +168,7 @@ export const changesHandlers = Effect.gen(function* () {
       Scope.Scope,
       scope(),
     ).pipe(
-      Effect.catchTag("TooManyStreams", (error) => new Refusal({ error, headers: { "retry-after": "30" } })),
+      Effect.catchTag("TooManyStreams", (error) => new ErrorWithHeaders({ error, headers: { "retry-after": "30" } })),
     )
     return makeEventStream(body)
   })

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { makePublicHandler } from "../../query/EndpointHandler.ts"
 import { CorrectionCountReader } from "../../query/history/CorrectionCounts.ts"
 import { makeStaticPage } from "../StaticPages.ts"
-import { NoParameters } from "../../contract/rules/Filters.ts"
+import { NoParameters } from "../../contract/rules/FilterParameters.ts"
 
 /** Handler for the counts of corrected rows. Any cache may store the response for a minute. */
 export const correctionsHandlers = Effect.map(CorrectionCountReader, ({ read }) => ({

@@ -7,7 +7,7 @@ import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
 import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { getDateInNewYork } from "../../contract/rules/Dates.ts"
 import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
-import { NoParameters } from "../../contract/rules/Filters.ts"
+import { NoParameters } from "../../contract/rules/FilterParameters.ts"
 import { AccountOverview, OverviewResponse } from "../../contract/endpoints/overview.ts"
 
 /**

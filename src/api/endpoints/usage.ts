@@ -3,7 +3,7 @@ import { Effect, flow, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { ListClauses, ListQueryShape } from "../../query/lists/ListDefinition.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../query/lists/ListEndpoints.ts"
-import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/Conditions.ts"
+import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/FilterConditions.ts"
 import {
   DailyUsageQuery,
   DailyUsageRow,

@@ -3,7 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
 import * as Column from "../rows/Columns.ts"
-import { listErrors } from "../rules/Errors.ts"
+import { listErrors } from "../rules/ApiErrors.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { extendedHoursFields, ExtendedHoursStatsQuery } from "./premarket-stats.ts"
 

@@ -7,7 +7,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
-import * as Filter from "../rules/Filters.ts"
+import * as Filter from "../rules/FilterParameters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "../ChangelogEntry.ts"
 

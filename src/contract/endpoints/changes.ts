@@ -10,8 +10,8 @@ import {
   IsEndlessStream,
 } from "../rules/EndpointAnnotations.ts"
 import { makeCursorParameter, makeCursorReader } from "../rules/Cursors.ts"
-import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import * as Filter from "../rules/Filters.ts"
+import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../rules/ApiErrors.ts"
+import * as Filter from "../rules/FilterParameters.ts"
 import { makeLimitParameterForCursors, ResultCount } from "../rules/Paging.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
 import { eventStreamContentType } from "../rules/EventStreamFormat.ts"

@@ -6,8 +6,8 @@
 import { Context, DateTime, Duration, Option, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { CalendarDate, getDateInNewYork } from "./Dates.ts"
-import { EndpointRemoved } from "./Errors.ts"
-import type { ResponseLink } from "./Links.ts"
+import { EndpointRemoved } from "./ApiErrors.ts"
+import type { ResponseLink } from "./LinkHeader.ts"
 
 /** The deprecation of an endpoint or of the API version. */
 export interface Deprecation {

@@ -26,7 +26,7 @@ export interface VersionDependency {
  * Returns whether every version is known and is still the one that the response was built from. Only then may the
  * stored response be sent again.
  */
-export const areUnchanged = (dependencies: ReadonlyArray<VersionDependency>) =>
+export const areDependenciesUnchanged = (dependencies: ReadonlyArray<VersionDependency>) =>
   dependencies.every(({ getVersion, version }) => version !== undefined && getVersion() === version)
 
 /** A response with a complete body. If the client already has a body with the same `ETag`, a 304 is sent instead. */

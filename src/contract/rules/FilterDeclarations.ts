@@ -1,6 +1,6 @@
 /**
  * Declares how query parameters filter rows. Each parameter has a schema annotation named `filter`, which
- * `query/lists/Conditions.ts` compiles to SQL.
+ * `query/lists/FilterConditions.ts` compiles to SQL.
  */
 import { Schema, SchemaAST } from "effect"
 

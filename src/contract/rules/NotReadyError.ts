@@ -1,6 +1,6 @@
 /** The error response of `GET /health/ready` (§7.2, errors). */
 import { Schema } from "effect"
-import { describeError, makeErrorFieldsWithDetails } from "./Errors.ts"
+import { describeError, makeErrorFieldsWithDetails } from "./ApiErrors.ts"
 
 /** The states of the subsystems that affect readiness or that operators should know about. */
 export const ReadinessParts = Schema.Struct({

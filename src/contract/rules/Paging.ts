@@ -2,7 +2,7 @@
 import { Context, Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { type ListFormat, listFormats } from "../rows/ListFormats.ts"
 import { countRowsToRead, type CursorReader, makeCursorParameter } from "./Cursors.ts"
-import { redactApiKeys } from "./Errors.ts"
+import { redactApiKeys } from "./ApiErrors.ts"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
 /**

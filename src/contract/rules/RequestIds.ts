@@ -1,5 +1,5 @@
 /** Generates and validates request ids (D12). */
-import { redactApiKeys } from "./Errors.ts"
+import { redactApiKeys } from "./ApiErrors.ts"
 
 /** Returns the first part of the ids of a millisecond: the time as twelve hexadecimal digits, and the UUID version. */
 const makePrefix = (now: number) => {

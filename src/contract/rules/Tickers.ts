@@ -1,6 +1,6 @@
 /** Ticker parameters (§7.3; D5 and D6, ticker lists). */
 import { Array, Effect, Predicate, Schema, SchemaAST, SchemaIssue, SchemaTransformation } from "effect"
-import { redactApiKeys } from "./Errors.ts"
+import { redactApiKeys } from "./ApiErrors.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 /** The format of tickers in requests, data files and tables. */

@@ -69,7 +69,7 @@ export const makeFolderError = (folder: string) => (error: PlatformError.Platfor
  * Explains why standard output cannot be written, and what the user can do. `isServing` is true if the process is the
  * service, which continues without standard output.
  */
-export const describeOutputError = (error: NodeJS.ErrnoException, isServing: boolean) => {
+export const describeOutputError = (error: NodeJS.ErrnoException, { isServing }: { readonly isServing: boolean }) => {
   const verb = isDiskFull(error) ? "Free some space, or redirect" : "Redirect"
   return `Standard output cannot be written: ${formatFileErrorReason(error)}. ${
     isServing

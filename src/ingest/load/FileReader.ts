@@ -9,7 +9,7 @@ import type { RowCells } from "../../contract/Datasets.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 
 /** The reason why a cell, a header column or a whole row is rejected. */
 export interface CellProblem {

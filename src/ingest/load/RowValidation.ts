@@ -1,6 +1,6 @@
 /** Validates the rows of a file against the dataset's schema, and reports errors by line and column (D31, load). */
 import { Array as Arr, Data, Option, Result, Schema } from "effect"
-import { findNearestName } from "../../contract/rules/Suggestions.ts"
+import { findNearestName } from "../../contract/rules/NameSuggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
 import type { LoadableDataset, RowCells } from "../../contract/Datasets.ts"
 import {
@@ -285,8 +285,8 @@ const findHeaderProblems = (
 }
 
 /**
- * Returns a function that converts an error of the schema in one column to a problem that quotes the row's cell. The
- * schema's reason for a wrong type fits only an empty cell, so it is replaced if the cell is not empty.
+ * Returns a function that converts a schema error in one column to a problem that quotes the row's cell. The schema's
+ * message for a value of the wrong type is worded for an empty cell, so any other cell gets another message.
  */
 const toCellProblem =
   (dataset: LoadableDataset, cells: RowCells) => ({ name, reason }: FieldErrorReason): CellProblem => {

@@ -9,7 +9,7 @@ import {
   UnreadableLoadFile,
 } from "../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../load/RowValidation.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import {

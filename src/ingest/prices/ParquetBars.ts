@@ -13,7 +13,7 @@ import {
 } from "hyparquet"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { UnreadableLoadFile } from "../load/FileReader.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { type BarRows, isPriceColumn, listUsedColumns } from "./BarFormats.ts"
 
 /**

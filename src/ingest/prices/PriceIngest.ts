@@ -3,11 +3,11 @@ import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
-import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
+import { BeforeLoadCommit, loadComputedRows } from "../load/DatasetLoad.ts"
 import type { IncompleteSymbol } from "../load/MarketCaps.ts"
 import { acquireTableLoadLocks, type ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { type FileSpellings, makeFileSpellings } from "../load/SymbolSpellings.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { BarFileRefused, makeSkippedBars, readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,
@@ -25,7 +25,7 @@ import {
   storeBars,
   storeBarSpellings,
   sumBars,
-} from "./PeriodSql.ts"
+} from "./PricePeriodSql.ts"
 import {
   computedRows,
   computeVolumes,

@@ -2,7 +2,7 @@
  * SQL that computes the rows of each price dataset from `price_periods`, for the sessions (one symbol on one day) in
  * the table `touched`. `docs/operations/ingest-prices.md` defines each column.
  *
- * `PeriodSql.ts` and `SecurityPeriods.ts` have created the tables that the statements read: `touched`, `removed`,
+ * `PricePeriodSql.ts` and `SecurityPeriods.ts` have created the tables that the statements read: `touched`, `removed`,
  * `recomputed` and `stale`, `symbol_periods` (which security used which symbol when) and `splits`.
  *
  * Most statements compare a session with earlier sessions of the same security, which may have traded under other
@@ -10,7 +10,7 @@
  * under the alias `any_period`.
  */
 import { Record } from "effect"
-import type { ComputedRows } from "../load/Load.ts"
+import type { ComputedRows } from "../load/DatasetLoad.ts"
 import {
   dependentDays,
   makeCloseMinuteSql,
@@ -18,7 +18,7 @@ import {
   maxDaysWithoutBar,
   runStatements,
   yearDays,
-} from "./PeriodSql.ts"
+} from "./PricePeriodSql.ts"
 import { makePeriodCondition } from "./SecurityPeriods.ts"
 
 /** The minimum gap, up or down, for a session to be included in `gap_stats`, in percent. */

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeIncompleteSymbols } from "../load/MarketCaps.ts"
-import { dependentDays, maxSplitDistance, runStatements, yearDays } from "./PeriodSql.ts"
+import { dependentDays, maxSplitDistance, runStatements, yearDays } from "./PricePeriodSql.ts"
 
 /**
  * Adds sessions to `touched` whose prices were adjusted for a split that, according to the file, is another company's.
@@ -279,7 +279,8 @@ export const findNewestCloses = Effect.flatMap(todayInChicago, (today) =>
  * columns `dataset`, `ticker`, `market_cap` and `reason`. Values that cannot be computed, because the close or the
  * number of shares is unknown, are normally left out, so that the rows keep their old values. They are null for the
  * symbols in `recomputed` and `revalued`, whose ticker changes or splits were corrected, because the old values may
- * belong to another company. A value without a number of shares in its row was not computed, so it stays without bars. Must run after `daily_prices` has been filled, because it reads the closes there.
+ * belong to another company. A value without a number of shares in its row was not computed, so it stays without bars.
+ * Must run after `daily_prices` has been filled, because it reads the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(

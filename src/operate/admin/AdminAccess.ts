@@ -1,7 +1,7 @@
 /** Access control for the admin API: how requests are authenticated, and which scope each endpoint requires. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import { InternalError, ValidationError } from "../../contract/rules/Errors.ts"
+import { InternalError, ValidationError } from "../../contract/rules/ApiErrors.ts"
 import { makeRequestId } from "../../contract/rules/RequestIds.ts"
 import {
   type AdminScope,

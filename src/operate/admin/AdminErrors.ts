@@ -1,6 +1,6 @@
-/** The errors of the admin API. Errors that the public API also returns are in `contract/rules/Errors.ts`. */
+/** The errors of the admin API. Errors that the public API also returns are in `contract/rules/ApiErrors.ts`. */
 import { Schema } from "effect"
-import { describeError, makeErrorFields, makeErrorFieldsWithDetails } from "../../contract/rules/Errors.ts"
+import { describeError, makeErrorFields, makeErrorFieldsWithDetails } from "../../contract/rules/ApiErrors.ts"
 
 /** The permission levels of admins, lowest first. Each scope includes all lower ones. */
 export const adminScopes = ["read", "support", "admin"] as const

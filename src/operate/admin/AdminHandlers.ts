@@ -22,7 +22,7 @@ import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 import * as Announcements from "../../outbox/mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../../outbox/mail/MailSettings.ts"
 import { computeEtag, matchesIfMatch } from "../../query/rows/Etag.ts"
-import { makeFieldError, NotFound } from "../../contract/rules/Errors.ts"
+import { makeFieldError, NotFound } from "../../contract/rules/ApiErrors.ts"
 import * as Webhooks from "../../outbox/webhooks/WebhookEndpoints.ts"
 import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
 import {

@@ -15,8 +15,8 @@ import {
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { withActor } from "../../postgres/SessionActor.ts"
 import { describeSqlError } from "../../postgres/FailureText.ts"
-import { type InternalError, makeFieldError, redactApiKeys } from "../../contract/rules/Errors.ts"
-import { logDefectAsInternalError, makeValidationError } from "../../contract/rules/Validation.ts"
+import { type InternalError, makeFieldError, redactApiKeys } from "../../contract/rules/ApiErrors.ts"
+import { logDefectAsInternalError, makeValidationError } from "../../contract/rules/QueryValidation.ts"
 import { makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
 import {
   AdminAccess,
@@ -272,7 +272,7 @@ const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
  * Logs a refused request, for the alert that fires on many refusals. `what` contains the reason, and the admin if
  * known.
  */
-export const logRefusal = (what: string) =>
+export const logRefusedRequest = (what: string) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, remoteAddress, url }) => {
     const path = redactApiKeys(url.split("?", 1)[0] ?? "")
     const address = Option.getOrElse(remoteAddress, () => "unknown")
@@ -301,7 +301,7 @@ const identifyAdmin = Effect.fnUntraced(function* (token: Redacted.Redacted) {
   const found = yield* findAdminToken(token)
   if (found !== undefined) return found
   const message = "The admin token is unknown, revoked or expired."
-  yield* logRefusal(message)
+  yield* logRefusedRequest(message)
   return yield* makeInvalidToken(message)
 })
 
@@ -310,7 +310,7 @@ const requireScope = Effect.fnUntraced(function* (
   required_scope: AdminScope,
 ) {
   if (isScopeSufficient(scope, required_scope)) return
-  yield* logRefusal(`${name} has the scope ${scope}, and needs ${required_scope}.`)
+  yield* logRefusedRequest(`${name} has the scope ${scope}, and needs ${required_scope}.`)
   return yield* new InsufficientScope({
     error: {
       message: `This endpoint requires the scope ${required_scope}; the token has ${scope}.`,

@@ -7,8 +7,8 @@ import { computeDataCost } from "../../accounts/billing/Pricing.ts"
 import { formatUsd } from "../../accounts/billing/Usd.ts"
 import { findRequests, FoundRequest, type UsageSearch } from "../../accounts/billing/UsageSearch.ts"
 import { findEndpoint } from "../../api/catalogue/Endpoints.ts"
-import { findResponseTimestamps } from "../../query/history/ResponseStates.ts"
-import { getParameterNames } from "../../contract/rules/Validation.ts"
+import { findResponseTimestamps } from "../../query/history/ResponseReproduction.ts"
+import { getParameterNames } from "../../contract/rules/QueryValidation.ts"
 import { errorCodeReference } from "../../site/ReferenceTables.ts"
 
 /** A recorded request with its explanations. */

@@ -5,7 +5,7 @@
 import { Data, Effect, FileSystem, PlatformError, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
 import { describeReadError } from "../../ingest/load/FileErrors.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { SequenceValue, TableDigest } from "./TableDigests.ts"
 
 /** The name of the subfolder that contains the dump. */

@@ -12,10 +12,10 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { listMigrationScripts } from "../../postgres/migrations/MigrationScripts.ts"
 import { migrationLockId, migrationsTableName, runMigrations } from "../../postgres/migrations/Migrations.ts"
 import { renewRolePrivileges } from "../../postgres/migrations/ServiceRole.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
+import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./PostgresClientPrograms.ts"
 import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyBackupFiles } from "./Manifest.ts"
-import { findDifferences } from "./TableDigests.ts"
+import { findDatabaseDifferences } from "./TableDigests.ts"
 
 /** The backup cannot be restored here. Nothing was changed. The message tells the operator why, and how to proceed. */
 export class RestoreRefused extends Data.TaggedError("RestoreRefused")<{ readonly message: string }> {}
@@ -241,7 +241,7 @@ const restoreDump = Effect.fnUntraced(
     yield* restore(otherContents)
     const isOfMigrations = ({ table }: Manifest["tables"][number]) => table === `public.${migrationsTableName}`
     const compare = Effect.fnUntraced(function* (recorded: Pick<Manifest, "sequences" | "tables">) {
-      const differences = yield* sql.withTransaction(findDifferences(recorded))
+      const differences = yield* sql.withTransaction(findDatabaseDifferences(recorded))
       if (differences.length > 0) return yield* failWithDifferences("The restored database", differences)
     })
     const { sequences, tables } = manifest
@@ -441,7 +441,7 @@ export const checkRecoveredDatabase = Effect.fnUntraced(function* (folder: strin
   const { database } = yield* readServer
   const differences = yield* sql.withTransaction(Effect.andThen(
     sql`set transaction isolation level repeatable read read only`,
-    findDifferences(manifest),
+    findDatabaseDifferences(manifest),
   ))
   if (differences.length > 0) return yield* failWithDifferences(`The database ${database}`, differences)
   return manifest

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 
 /** The row count and digest of a table. */
 export const TableDigest = Schema.Struct({
@@ -103,7 +103,7 @@ export const readSequences = Effect.gen(function* () {
  * Compares the database with the recorded tables and sequences, and returns a description of each difference, such as
  * `public.news has 5 rows, but 7 were recorded`. Objects that were not recorded are ignored. Must run in a transaction.
  */
-export const findDifferences = Effect.fnUntraced(
+export const findDatabaseDifferences = Effect.fnUntraced(
   function* (recorded: {
     readonly tables: ReadonlyArray<TableDigest>
     readonly sequences: ReadonlyArray<SequenceValue>

@@ -11,7 +11,7 @@ import { setBudget } from "../../accounts/billing/Budgets.ts"
 import { formatUsd, PositiveUsdAmount, UsdAmount } from "../../accounts/billing/Usd.ts"
 import { EmailAddress } from "../../contract/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { tiers } from "../../contract/rules/EndpointAnnotations.ts"
 import {
@@ -23,7 +23,7 @@ import {
   withExamples,
   withPipeableExamples,
 } from "./CommandParts.ts"
-import { askOnTerminal } from "./terminal/Confirmation.ts"
+import { confirmOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
@@ -258,7 +258,7 @@ const eraseCommand = Command.make(
     const { account_id, contact_email } = yield* Accounts.findAccount(name)
     if (state.erased_at === null) {
       yield* Console.log(formatErasure(state, contact_email))
-      if (!yes && !(yield* askOnTerminal(`Erase ${name}? This cannot be undone.`))) {
+      if (!yes && !(yield* confirmOnTerminal(`Erase ${name}? This cannot be undone.`))) {
         return yield* new CommandFailed({ message: `Nothing was changed. To erase ${name}, add --yes.` })
       }
     }

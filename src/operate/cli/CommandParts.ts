@@ -2,8 +2,8 @@
 import { Data, Effect, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { silentTickerlineCommand, tickerlineCommand } from "../../postgres/ProjectCommands.js"
-import { redactApiKeys } from "../../contract/rules/Errors.ts"
-import { formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
+import { redactApiKeys } from "../../contract/rules/ApiErrors.ts"
+import { formatNameSuggestion } from "../../contract/rules/NameSuggestions.ts"
 
 /** The command cannot do what was requested. The message tells the user why, and how to proceed. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}

@@ -11,12 +11,12 @@ import {
   type LoadResult,
   type LoadTask,
   type RowRemoval,
-} from "../../ingest/load/Load.ts"
+} from "../../ingest/load/DatasetLoad.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
 import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withPipeableExamples } from "./CommandParts.ts"
 import { withDemoKeyRevocation } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
-import { askOnTerminal } from "./terminal/Confirmation.ts"
+import { confirmOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 
@@ -105,7 +105,7 @@ interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "c
 }
 
 const askToRemove = (removal: RowRemoval) =>
-  askOnTerminal(`Loading the file would remove ${formatRemoval(removal)} of ${removal.table}. Continue?`)
+  confirmOnTerminal(`Loading the file would remove ${formatRemoval(removal)} of ${removal.table}. Continue?`)
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
 

@@ -9,7 +9,7 @@ import { makeApiKeyHasher } from "../../accounts/keys/ApiKeyFormat.ts"
 import { createApiKey } from "../../accounts/keys/ApiKeyManagement.ts"
 import { EmbeddedHomeDirectory } from "../../postgres/ConnectionLayers.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
-import { BeforeLoadCommit } from "../../ingest/load/Load.ts"
+import { BeforeLoadCommit } from "../../ingest/load/DatasetLoad.ts"
 
 const demoAccount: NewAccount = { name: "demo", tier: "ultimate", email: null, prepaid: false }
 const demoKeyName = "demo"

@@ -11,7 +11,7 @@ import { TickerlineHomeConfig } from "../../postgres/embedded/EmbeddedPostgres.t
 import { diskFullAdvice } from "../../postgres/embedded/ChildProcess.ts"
 import { isConnectionLost, isDiskFull } from "../../postgres/SqlState.ts"
 import { describeSqlError, hideValuesOfCause } from "../../postgres/FailureText.ts"
-import { findNearestName, formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
+import { findNearestName, formatNameSuggestion } from "../../contract/rules/NameSuggestions.ts"
 import { describeOutputError, describeReadError, formatFileErrorReason } from "../../ingest/load/FileErrors.ts"
 import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
 import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
@@ -155,13 +155,15 @@ export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Ca
   const error = Cause.squash(cause)
   // Usage errors are reported by Effect's command-line library.
   if (CliError.isCliError(error) || isReportedOutputError(error) || Cause.hasInterruptsOnly(cause)) return
-  // If PostgreSQL stops, the rollback fails with a defect, which hides the original error. The environment is to blame
-  // then, so only the lost connection is reported, as an error.
+  // The environment is to blame for a lost connection and for a full disk of the database, so these are reported as
+  // errors even if Effect has recorded them as defects. If PostgreSQL stops, for example, the rollback fails with a
+  // defect, which hides the original error.
   const sqlError = findSqlError(error)
   const hasLostConnection = cause.reasons.some((reason) => Cause.isDieReason(reason) && isConnectionLost(reason.defect))
   const isDefect = Cause.hasDies(cause) && !hasLostConnection && !isConnectionLost(sqlError) && !isDiskFull(sqlError)
+  // On Deno, a failed `console.log` is a defect, too. Again, the environment is to blame.
   const description = isDefect
-    ? isConsoleError(error) ? describeOutputError(error, false) : undefined
+    ? isConsoleError(error) ? describeOutputError(error, { isServing: false }) : undefined
     : yield* describeError(error)
   const { paint } = yield* stderrCapabilities
   yield* Console.error(

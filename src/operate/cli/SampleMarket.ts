@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 import { CommandFailed, makeBooleanFlag } from "./CommandParts.ts"
-import { askOnTerminal } from "./terminal/Confirmation.ts"
+import { confirmOnTerminal } from "./terminal/Confirmation.ts"
 
 /**
  * Returns whether the database contains rows of the sample market. They are recognized by their CIKs, which begin with
@@ -34,7 +34,7 @@ export const allowSampleDataFlag = makeBooleanFlag(
  */
 export const confirmMixingWithSamples = Effect.fnUntraced(function* (isAccepted: boolean) {
   if (isAccepted || !(yield* hasSampleMarket)) return
-  if (yield* askOnTerminal(`${description} Continue?`)) return
+  if (yield* confirmOnTerminal(`${description} Continue?`)) return
   return yield* new CommandFailed({ message: `${description} ${advice}. To mix them, add --yes.` })
 })
 

@@ -23,7 +23,7 @@ import { LogFormatConfig } from "./Logging.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../../postgres/metrics/MetricsSettings.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 import * as Prometheus from "../../postgres/metrics/PrometheusServer.ts"
-import { getPagePath } from "../../site/Page.ts"
+import { getPagePath } from "../../site/SitePage.ts"
 import { documentationPath } from "../../contract/rules/Deprecation.ts"
 import * as Server from "../../Server.ts"
 import {

@@ -3,7 +3,7 @@
  * (docs/decisions/0042-one-table-of-settings.md).
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
-import { PostgresProgramsConfig } from "../backups/ClientPrograms.ts"
+import { PostgresProgramsConfig } from "../backups/PostgresClientPrograms.ts"
 import { UsageBufferSizeConfig } from "../../accounts/billing/UsageMetering.ts"
 import {
   AdminDatabaseUrlConfig,
@@ -62,7 +62,7 @@ import {
 import { MaxResultTokensConfig } from "../../site/mcp/ResultSize.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../../postgres/metrics/MetricsSettings.ts"
 import { OtlpEndpointConfig } from "../../postgres/metrics/Tracing.ts"
-import { findNearestName } from "../../contract/rules/Suggestions.ts"
+import { findNearestName } from "../../contract/rules/NameSuggestions.ts"
 import { AllowedHostsConfig, WebhooksConfig } from "../../outbox/webhooks/WebhookSettings.ts"
 import { SecretFileError, toFileVariable } from "./SecretFiles.ts"
 import { LogFormatConfig, LogLevelConfig } from "./Logging.ts"

@@ -9,7 +9,7 @@ import { listRecentChanges, undoLoad, type UndoPreview } from "../../ingest/load
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { CommandFailed, makeBooleanFlag, makeFlag, withExamples } from "./CommandParts.ts"
 import { datasetFlag } from "./DatasetCommands.ts"
-import { askOnTerminal } from "./terminal/Confirmation.ts"
+import { confirmOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 
@@ -56,7 +56,7 @@ export const undoLoadCommand = Command.make(
     const confirm = (preview: UndoPreview) =>
       Effect.andThen(
         Console.log(formatPreview(preview)),
-        yes ? Effect.succeed(true) : askOnTerminal(`Change ${preview.table}?`),
+        yes ? Effect.succeed(true) : confirmOnTerminal(`Change ${preview.table}?`),
       ).pipe(Effect.provideContext(terminal))
     let isCommitted = false
     const onCommit = Effect.sync(() => {

@@ -10,9 +10,9 @@ import { compressedBodyRefusal, isCompressed } from "../../api/Compression.ts"
 import { type ProtocolError, protocolErrorMessages, type ProtocolRejection } from "../../api/ProtocolErrors.ts"
 import { isDecodableUrl } from "../../api/RequestTarget.ts"
 import { undecodableUrlMessage } from "../../api/UnroutedResponses.ts"
-import { BadRequest, InternalError, NotFound, redactApiKeys } from "../../contract/rules/Errors.ts"
+import { BadRequest, InternalError, NotFound, redactApiKeys } from "../../contract/rules/ApiErrors.ts"
 import { resolveRequestId } from "../../contract/rules/RequestIds.ts"
-import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { logDefectAsInternalError } from "../../contract/rules/QueryValidation.ts"
 
 /**
  * Returns the error message for an unknown path. For a HEAD request, the message mentions GET, so that the

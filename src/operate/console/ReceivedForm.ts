@@ -1,7 +1,7 @@
 /** Reads submitted forms, and refuses forms from other sites (docs/operations/console.md). */
 import { Data, Effect } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
-import { logRefusal } from "../admin/AdminRequests.ts"
+import { logRefusedRequest } from "../admin/AdminRequests.ts"
 
 /** The form submission was refused for a reason unrelated to its values. */
 export class FormRequestRefused extends Data.TaggedError("FormRequestRefused")<{
@@ -30,7 +30,7 @@ export const isSameOrigin = (headers: Headers.Headers, adminOrigin: string) => {
 export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (!isSameOrigin(request.headers, adminOrigin)) {
-    yield* logRefusal("another site has sent the form.")
+    yield* logRefusedRequest("another site has sent the form.")
     return yield* new FormRequestRefused({
       status: 403,
       message:

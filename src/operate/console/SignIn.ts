@@ -6,7 +6,7 @@ import { type Digest, SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { SqlClient, type SqlError } from "effect/sql"
 import { AdminRequestId } from "../admin/AdminAccess.ts"
-import { logRefusal, withDatabaseErrors } from "../admin/AdminRequests.ts"
+import { logRefusedRequest, withDatabaseErrors } from "../admin/AdminRequests.ts"
 import { AdminOriginConfig } from "../admin/AdminSettings.ts"
 import {
   acceptInvitation,
@@ -17,7 +17,7 @@ import {
   SignInRefused,
 } from "../admin/AdminTokens.ts"
 import { withActor } from "../../postgres/SessionActor.ts"
-import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { logDefectAsInternalError } from "../../contract/rules/QueryValidation.ts"
 import { sessionCookie } from "./ConsoleApi.ts"
 import { makePageUrl, renderConsolePage } from "./ConsolePage.ts"
 import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePaths.ts"
@@ -174,7 +174,7 @@ const makeSignInSteps = Effect.gen(function* () {
         FormRequestRefused: (refused) => showError(to, refused.status)(refused),
         ProviderUnavailable: showError(to, 502),
         SignInRefused: (refused) =>
-          Effect.andThen(logRefusal(`sign-in: ${refused.message}`), showError(to, 403)(refused)),
+          Effect.andThen(logRefusedRequest(`sign-in: ${refused.message}`), showError(to, 403)(refused)),
       }),
       Effect.catchDefect((defect) =>
         Effect.gen(function* () {

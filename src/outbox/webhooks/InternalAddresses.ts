@@ -1,12 +1,12 @@
 /** Defines the addresses to which webhooks are not sent by default (SECURITY.md). */
 import { isIP } from "node:net"
-import { AddressSet } from "../../accounts/AddressSet.ts"
+import { IpAddressSet } from "../../accounts/IpAddressSet.ts"
 
 /**
  * All addresses that do not belong to a single host on the public Internet, according to IANA's special-purpose address
  * registries. This includes the metadata services of cloud providers (169.254.169.254, fd00:ec2::254).
  */
-const internalAddresses = new AddressSet([
+const internalAddresses = new IpAddressSet([
   "0.0.0.0/8", // This network, unspecified
   "10.0.0.0/8", // Private
   "100.64.0.0/10", // Carrier-grade NAT

@@ -18,7 +18,7 @@ const batchSize = 1_000
  * ago, messages that have been waiting for a disabled endpoint for that long, and the oldest finished messages of
  * endpoints that have more than `maxFinishedMessages`.
  */
-export const deleteOldMessages = Effect.gen(function* () {
+export const deleteOldWebhookMessages = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // One statement deletes at most `batchSize` messages. If it deletes fewer, none are left.
   let deleted = batchSize
@@ -54,7 +54,7 @@ export const deleteOldMessages = Effect.gen(function* () {
  * Queues an event about each active key that expires within a week. Each expiry is reported only once, because the
  * event key contains the key id and the expiry.
  */
-export const queueExpiringKeys = Effect.gen(function* () {
+export const queueKeyExpiryEvents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     select enqueue_key_event('key.expiring', api_keys, null,
@@ -72,6 +72,7 @@ export const webhookRetentionJob = {
   prepare: () =>
     Effect.map(
       WebhooksConfig,
-      (setting) => setting === "on" ? Option.some(Effect.andThen(queueExpiringKeys, deleteOldMessages)) : Option.none(),
+      (setting) =>
+        setting === "on" ? Option.some(Effect.andThen(queueKeyExpiryEvents, deleteOldWebhookMessages)) : Option.none(),
     ),
 } satisfies Job<Config.ConfigError, SqlClient.SqlClient>

@@ -1,6 +1,6 @@
 /** Webhook settings: whether this process sends webhooks, and which internal addresses may receive them. */
 import { Config, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { AddressSet } from "../../accounts/AddressSet.ts"
+import { IpAddressSet } from "../../accounts/IpAddressSet.ts"
 
 /** Whether this process may send webhooks. */
 export const WebhooksConfig = Config.schema(Schema.Literals(["on", "off"]), "WEBHOOKS").pipe(Config.withDefault("off"))
@@ -9,7 +9,7 @@ export const WebhooksConfig = Config.schema(Schema.Literals(["on", "off"]), "WEB
 export interface AllowedHosts {
   /** Host names, in lower case. */
   readonly names: ReadonlySet<string>
-  readonly addresses: AddressSet
+  readonly addresses: IpAddressSet
 }
 
 const hostNamePattern = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$/
@@ -17,7 +17,7 @@ const hostNamePattern = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([
 /** Parses a list of host names, addresses and networks. If any entries are invalid, returns the first of them. */
 const parseAllowedHosts = (text: string): AllowedHosts | { readonly invalid: string } => {
   const names = new Set<string>()
-  const addresses = new AddressSet()
+  const addresses = new IpAddressSet()
   for (const entry of text.split(",").map((entry) => entry.trim().toLowerCase())) {
     if (addresses.add(entry)) continue
     // In a URL, a host name whose last label contains no letters would be interpreted as an IPv4 address.
@@ -27,7 +27,7 @@ const parseAllowedHosts = (text: string): AllowedHosts | { readonly invalid: str
   return { names, addresses }
 }
 
-const noAllowedHosts: AllowedHosts = { names: new Set(), addresses: new AddressSet() }
+const noAllowedHosts: AllowedHosts = { names: new Set(), addresses: new IpAddressSet() }
 
 /**
  * The setting that lists the receivers permitted by the operator although they are internal: host names, addresses, and

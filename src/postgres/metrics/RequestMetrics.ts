@@ -4,7 +4,7 @@
  * time series.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
-import { redactApiKeys } from "../../contract/rules/Errors.ts"
+import { redactApiKeys } from "../../contract/rules/ApiErrors.ts"
 import { makeCounter } from "./CallbackMetrics.ts"
 
 /** The data recorded about a request when its response is ready. */

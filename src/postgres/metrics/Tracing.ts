@@ -7,7 +7,7 @@ import { Config, ConfigProvider, Context, Effect, Exit, Layer, References, Trace
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 import packageJson from "../../../package.json" with { type: "json" }
-import { redactApiKeys } from "../../contract/rules/Errors.ts"
+import { redactApiKeys } from "../../contract/rules/ApiErrors.ts"
 import { hideValuesOfCause } from "../FailureText.ts"
 
 /** Span attributes in which Effect's AI toolkits store the arguments of a tool call. */

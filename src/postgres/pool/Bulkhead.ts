@@ -47,7 +47,7 @@ const getDefaultShare = (permits: number) => permits === 1 ? 1 : permits - Math.
 const maxIdlePartitions = 100
 
 /** A group of effects that share a limit, such as all reads for one endpoint. */
-export class Partition<Permit extends object, E> extends ListItem<Partition<Permit, E>> {
+export class BulkheadPartition<Permit extends object, E> extends ListItem<BulkheadPartition<Permit, E>> {
   readonly maxPermits: number
   /** Maximum time to wait for a permit, in milliseconds. */
   readonly timeoutMillis: number
@@ -69,7 +69,7 @@ export class Partition<Permit extends object, E> extends ListItem<Partition<Perm
 /** A caller's request for a permit. The caller holds a permit, waits for one, or does neither. */
 class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
   /** Undefined until the caller takes or waits for a permit. */
-  partition: Partition<Permit, E> | undefined
+  partition: BulkheadPartition<Permit, E> | undefined
   permit: Permit | undefined
   /** When the wait times out, in monotonic milliseconds. */
   deadline = Infinity
@@ -104,12 +104,12 @@ class Bulkhead<Permit extends object, E> {
   readonly #onTimeout: (isPartitionFull: boolean) => E
   readonly #onRelease: (permit: Permit) => boolean
   readonly #now: () => number
-  readonly #partitions = new Map<string, Partition<Permit, E>>()
+  readonly #partitions = new Map<string, BulkheadPartition<Permit, E>>()
   /**
    * A queue of partitions that may take the next permit. The permit goes to the first waiter of the first partition. A
    * partition at its limit is not in the queue, because it must wait for one of its own permits.
    */
-  readonly #turns = new LinkedList<Partition<Permit, E>>()
+  readonly #turns = new LinkedList<BulkheadPartition<Permit, E>>()
   #waiterCount = 0
   #wakeTimer: (() => void) | undefined
 
@@ -128,11 +128,11 @@ class Bulkhead<Permit extends object, E> {
   readonly waiterCount = () => this.#waiterCount
 
   /** Creates a partition that may hold all permits and whose callers wait without a time limit. */
-  readonly makeUnlimitedPartition = () => new Partition<Permit, E>(this.#size, Infinity)
+  readonly makeUnlimitedPartition = () => new BulkheadPartition<Permit, E>(this.#size, Infinity)
 
   /** Runs an effect while holding one of the partition's permits. */
   readonly use = <A, Failure, R>(
-    partition: string | Partition<Permit, E>,
+    partition: string | BulkheadPartition<Permit, E>,
     run: (permit: Permit) => Effect.Effect<A, Failure, R>,
   ): Effect.Effect<A, E | Failure, R> =>
     Effect.suspend(() => {
@@ -156,7 +156,7 @@ class Bulkhead<Permit extends object, E> {
       this.use(partition, () => effect)
 
   /** Takes a permit and holds it until the scope closes. */
-  readonly acquireScoped = (partition: string | Partition<Permit, E>) =>
+  readonly acquireScoped = (partition: string | BulkheadPartition<Permit, E>) =>
     Effect.suspend(() => {
       const claim = new Claim<Permit, E>()
       const end = Effect.sync(() => this.#end(claim))
@@ -180,12 +180,12 @@ class Bulkhead<Permit extends object, E> {
         if (permitsInUse === 0 && waiters.first === undefined) this.#partitions.delete(idle)
       }
     }
-    const partition = new Partition<Permit, E>(this.#maxPerPartition, this.#timeoutMillis)
+    const partition = new BulkheadPartition<Permit, E>(this.#maxPerPartition, this.#timeoutMillis)
     this.#partitions.set(name, partition)
     return partition
   }
 
-  #give(claim: Claim<Permit, E>, partition: Partition<Permit, E>, permit: Permit) {
+  #give(claim: Claim<Permit, E>, partition: BulkheadPartition<Permit, E>, permit: Permit) {
     claim.permit = permit
     partition.permitsInUse += 1
   }
@@ -195,7 +195,7 @@ class Bulkhead<Permit extends object, E> {
    * partition in between. A new caller never overtakes a waiting one: while a permit is free, only callers in full
    * partitions wait.
    */
-  #begin(claim: Claim<Permit, E>, name: string | Partition<Permit, E>) {
+  #begin(claim: Claim<Permit, E>, name: string | BulkheadPartition<Permit, E>) {
     const partition = typeof name === "string" ? this.#findPartition(name) : name
     claim.partition = partition
     const permit = partition.isFull() ? undefined : this.#free.pop()
@@ -205,7 +205,7 @@ class Bulkhead<Permit extends object, E> {
   }
 
   /** Adds a caller to its partition's queue, or fails the claim immediately if the caller may not wait. */
-  #wait(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
+  #wait(claim: Claim<Permit, E>, partition: BulkheadPartition<Permit, E>) {
     if (this.#isFullRefused && partition.permitsInUse + partition.waiterCount >= partition.maxPermits) {
       return claim.settle(Effect.fail(this.#onTimeout(true)))
     }
@@ -222,7 +222,7 @@ class Bulkhead<Permit extends object, E> {
     wake?.()
   }
 
-  #removeWaiter(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
+  #removeWaiter(claim: Claim<Permit, E>, partition: BulkheadPartition<Permit, E>) {
     partition.waiters.remove(claim)
     partition.waiterCount -= 1
     this.#waiterCount -= 1
@@ -230,7 +230,7 @@ class Bulkhead<Permit extends object, E> {
   }
 
   /** Adds a partition to the queue if it has a waiter that may take a permit, and removes it otherwise. */
-  #updateTurn(partition: Partition<Permit, E>) {
+  #updateTurn(partition: BulkheadPartition<Permit, E>) {
     const isWaiting = partition.waiters.first !== undefined && !partition.isFull()
     if (isWaiting === partition.isListed) return
     if (isWaiting) this.#turns.append(partition)

@@ -8,7 +8,11 @@ import type { SqlError } from "effect/sql"
 import type { Duplex } from "node:stream"
 import { forkUntraced } from "../metrics/BackgroundFibers.ts"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
-import { type DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/Errors.ts"
+import {
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  makeDataRefreshingError,
+} from "../../contract/rules/ApiErrors.ts"
 import { idleConnectionTimeout, makePoolTimeoutError, readTimeout } from "../ReadTimeoutsAndRetries.ts"
 import { makeBulkhead } from "./Bulkhead.ts"
 import { retryRejectedPassword } from "./PasswordRotation.ts"
@@ -59,7 +63,7 @@ export const makeConnectionOpener = (config: PoolConnectionConfig): OpenConnecti
 
 /** The use of a connection for a limited time. */
 interface LimitedUse {
-  /** When the time limit of the use expires, in monotonic milliseconds. */
+  /** When the limited time ends, in milliseconds on the monotonic clock. */
   readonly deadline: number
   isExpired: boolean
 }

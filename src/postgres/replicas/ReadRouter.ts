@@ -7,7 +7,7 @@ import { Config, Context, Effect, FiberHandle, Layer, Metric, Option, Redacted, 
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../metrics/CallbackMetrics.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/ApiErrors.ts"
 import { type DatabaseReadError, makeRetryCounter } from "../ReadTimeoutsAndRetries.ts"
 import { findUrlFile } from "../pool/PasswordRotation.ts"
 import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"

@@ -121,6 +121,8 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
     timeout: yield* poolTimeout,
   })
   const pollReplica = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+  // Polls whichever session it is given as that of a transaction (`checkSession`). Without one, it would poll the
+  // primary.
   const pollSession = makeServerPoll(sql)
 
   let state: ServerState | undefined

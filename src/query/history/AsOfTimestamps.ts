@@ -17,7 +17,7 @@ import {
   makeDataRefreshingError,
   makeFieldError,
   type ValidationError,
-} from "../../contract/rules/Errors.ts"
+} from "../../contract/rules/ApiErrors.ts"
 import type { TransactionLedgerState } from "../../postgres/versions/TransactionLedgerState.ts"
 
 /** A past timestamp, and which transactions had been committed by then. */

@@ -17,7 +17,7 @@ import {
   type DataRefreshing,
   makeDataRefreshingError,
   makeFieldError,
-} from "../../contract/rules/Errors.ts"
+} from "../../contract/rules/ApiErrors.ts"
 import {
   changeFeedDatasets,
   type ChangeFeedStart,

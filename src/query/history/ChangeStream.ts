@@ -38,13 +38,13 @@ import {
   type DatabasePoolTimeout,
   type DataRefreshing,
   type ValidationError,
-} from "../../contract/rules/Errors.ts"
+} from "../../contract/rules/ApiErrors.ts"
 import {
   formatServerSentEvent,
   formatSseHeartbeat,
   sseReconnectDelayField,
 } from "../../contract/rules/EventStreamFormat.ts"
-import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { logDefectAsInternalError } from "../../contract/rules/QueryValidation.ts"
 import { type ChangeFeedStart, formatChangeFeedCursor, parseChangeFeedStart } from "../../contract/endpoints/changes.ts"
 import {
   allChangesFilter,

@@ -110,7 +110,7 @@ const makeChangedRows = (
   const [currentTable, pastTable] = [sql.literal(`public."${table}"`), sql.literal(`history."${table}"`)]
   const values = sql.literal(selection)
   // `current_day` is the day for which the feed showed rows when the change was recorded: the last day that the feed
-  // had started by then (`DayStart.ts`). If `history.days` no longer has that row, the date of the change is used
+  // had started by then (`FeedDayStart.ts`). If `history.days` no longer has that row, the date of the change is used
   // instead.
   const currentDayJoin = sql.literal(`cross join lateral (
           select coalesce(
@@ -121,7 +121,7 @@ const makeChangedRows = (
         ) as current_day`)
   /**
    * Selects a version of the row, or null if endpoints did not show that version on the day of the change
-   * (`DayStart.ts`).
+   * (`FeedDayStart.ts`).
    */
   const version = condition === undefined
     ? values

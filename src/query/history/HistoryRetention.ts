@@ -5,7 +5,7 @@
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
-import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
+import { dropOldMonthlyPartitions, Retention } from "../../postgres/jobs/PartitionRetention.ts"
 
 /** How long the history is kept. `None` means forever. */
 export const HistoryRetentionConfig = Config.option(Config.schema(Retention, "HISTORY_RETENTION"))
@@ -14,7 +14,7 @@ const maintainHistory = Effect.fnUntraced(function* (retention: Option.Option<Du
   const sql = yield* SqlClient.SqlClient
   yield* sql`select history.start_month()`
   if (Option.isNone(retention)) return
-  const dropped = yield* dropOldMonths(sql`
+  const dropped = yield* dropOldMonthlyPartitions(sql`
     select to_char(month, 'YYYY-MM') as name
     from history.drop_before(now() - make_interval(secs => ${Duration.toSeconds(retention.value)}::float8)) as month
   `)

@@ -3,7 +3,7 @@
  * unknown CIK (D35).
  */
 import { Array } from "effect"
-import { AmbiguousTickerLineage, makeFieldError } from "../../contract/rules/Errors.ts"
+import { AmbiguousTickerLineage, makeFieldError } from "../../contract/rules/ApiErrors.ts"
 import type { LineageConflict, UnknownLineageCik } from "./LineageRules.ts"
 
 interface AmbiguousSymbol {

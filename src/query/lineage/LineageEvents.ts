@@ -16,7 +16,7 @@ import { TickerChangeIndex } from "./TickerChangeIndex.ts"
  * Maximum number of events to find. It limits the work for a symbol with millions of events. A component with more than
  * `maxLineageLinks` events is a conflict anyway.
  */
-export const maxEvents = 25_000
+export const maxLineageEvents = 25_000
 
 interface EventQuery {
   /** The requested symbols, without duplicates. */
@@ -34,7 +34,7 @@ const decodeEvents = decodePositionalRows(TickerChangeEvent)
  * Creates a function that reads all events in the connected components of some symbols from the table `ticker_changes`:
  * those of the symbols themselves, those of the symbols that these were changed from or to, and so on. An event is a
  * confirmed change from `old_ticker` to `new_ticker`, effective on or before the day `today`. The events are in no
- * particular order. At most `maxEvents` events are returned.
+ * particular order. At most `maxLineageEvents` events are returned.
  */
 export const makeLineageEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -65,13 +65,13 @@ export const makeLineageEventReader = Effect.gen(function* () {
           ) as neighbor
         )
         select link.*
-        from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
+        from (select ticker from symbols limit ${maxLineageEvents}) as reached, lateral (
           select old_ticker, new_ticker, effective_date, cik, nullif(company_name, '') as company_name
           from ticker_changes
           where old_ticker = reached.ticker and ${isEligible}
-          limit ${maxEvents}
+          limit ${maxLineageEvents}
         ) as link
-        limit ${maxEvents}
+        limit ${maxLineageEvents}
       `
     },
   })
@@ -94,7 +94,7 @@ export const makeLineageEventFinder = Effect.gen(function* () {
     const changes = getChanges(past?.timestamp)
     return changes === undefined
       ? readEvents({ tickers: [ticker], today }, read)
-      : Exit.succeed(changes.findComponent(ticker, today, maxEvents))
+      : Exit.succeed(changes.findComponent(ticker, today, maxLineageEvents))
   }
 })
 
@@ -128,17 +128,20 @@ export const makeLineageFinder = Effect.gen(function* () {
   const reader = yield* DatabaseReader
   return Effect.fnUntraced(function* ({ tickers, today }: EventQuery, past: PastSource | undefined) {
     const findIn = (changes: TickerChangeIndex) => (ticker: string) =>
-      Exit.succeed(changes.findComponent(ticker, today, maxEvents))
+      Exit.succeed(changes.findComponent(ticker, today, maxLineageEvents))
     const changes = getChanges(past?.timestamp)
     if (changes !== undefined) return yield* resolveSymbols(tickers, findIn(changes))
     const source = { partition: "lineage", from: past ?? "primary" } as const
     const read = (tickers: ReadonlyArray<string>) =>
       readEvents({ tickers, today }, (statement) => reader.read(statement, source))
     const all = yield* read(tickers)
+    // For a single symbol, another read would return the same. If events were cut off, its lineage is a conflict anyway
+    // (`maxLineageEvents`).
     if (tickers.length === 1) return yield* resolveSymbols(tickers, () => Exit.succeed(all))
-    // A component has at most one more symbol than it has events. Below this limit, all symbols were therefore reached.
-    const isComplete = all.length + tickers.length < maxEvents
-    // If the limit may have cut off events, each component is read again separately.
+    // The statement stops at `maxLineageEvents` events, and also at as many symbols. A component has at most one more
+    // symbol than it has events, so this sum is the largest possible number of symbols. If it is below the limit,
+    // nothing was cut off. Otherwise, each component is read again separately.
+    const isComplete = all.length + tickers.length < maxLineageEvents
     return yield* resolveSymbols(tickers, isComplete ? findIn(TickerChangeIndex.of(all)) : (ticker) => read([ticker]))
   })
 })

@@ -10,7 +10,7 @@ import type {
   DatabasePoolTimeout,
   DataRefreshing,
   ValidationError,
-} from "../../contract/rules/Errors.ts"
+} from "../../contract/rules/ApiErrors.ts"
 import {
   type CompanyLineage,
   type Lineage,

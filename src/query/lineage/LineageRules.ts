@@ -4,7 +4,7 @@
  * this file convert them to a chain.
  */
 import { Array, Data, Order, Result, Schema, Struct } from "effect"
-import { type ChangeEvent, LineageEvent, type LineageReason } from "../../contract/rules/Errors.ts"
+import { type ChangeEvent, LineageEvent, type LineageReason } from "../../contract/rules/ApiErrors.ts"
 
 /** A ticker change with only the columns that determine a lineage. */
 export const TickerChangeEvent = Schema.Struct(Struct.omit(LineageEvent.fields, ["reasons"]))

@@ -10,7 +10,7 @@ import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { DatabaseReader, type PastSource, type ReadSource } from "../../postgres/DatabaseReader.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/ApiErrors.ts"
 
 const StoredSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
 /** A requested symbol (`alias`) and a symbol under which its rows are stored (`ticker`). */

@@ -11,7 +11,7 @@ import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { DatabaseReader } from "../../postgres/DatabaseReader.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/ApiErrors.ts"
 import { hasSeparator, splitTickerListEntry, toSymbolKey } from "../../contract/rules/Tickers.ts"
 
 const decodeSpellings = decodePositionalRows(Schema.Struct({ key: Schema.String, spelling: Schema.String }))

@@ -4,7 +4,7 @@
  * index and reads only the page's own rows from the table, which is about a hundred times faster.
  */
 import type { SqlClient, Statement } from "effect/sql"
-import type { ListStatementParameter } from "./Conditions.ts"
+import type { ListStatementParameter } from "./FilterConditions.ts"
 import type { SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 
 /** The smallest offset of a deep page. For smaller offsets, looking up each row by its key costs more than it saves. */

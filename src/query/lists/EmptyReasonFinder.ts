@@ -5,10 +5,10 @@ import { compileStatement, makeArrayParameter, OID } from "../../postgres/Compil
 import type { StatementReader } from "../../postgres/DatabaseReader.ts"
 import { loadableDatasets } from "../../contract/Datasets.ts"
 import type { EmptyReason } from "../../contract/rules/EmptyListReasons.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/ApiErrors.ts"
 import { getFilterDeclaration, type QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import { PagingParameters } from "../../contract/rules/Paging.ts"
-import type { DecodedListQuery } from "./Conditions.ts"
+import type { DecodedListQuery } from "./FilterConditions.ts"
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 

@@ -12,8 +12,8 @@ import {
   type ExportObserver,
   type ExportResult,
 } from "../../contract/rules/EndpointResult.ts"
-import { redactApiKeys } from "../../contract/rules/Errors.ts"
-import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { redactApiKeys } from "../../contract/rules/ApiErrors.ts"
+import { logDefectAsInternalError } from "../../contract/rules/QueryValidation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
 import { makeExportWriter } from "./ExportWriter.ts"
 

@@ -12,8 +12,8 @@ import { ReadRouter } from "../../postgres/replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../../postgres/pool/ConnectionSettings.ts"
 import { retryRejectedPassword } from "../../postgres/pool/PasswordRotation.ts"
 import { isOutOfResources, isStatementTimeout } from "../../postgres/SqlState.ts"
-import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/Errors.ts"
-import type { Refusal } from "../../contract/AccountErrors.ts"
+import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/ApiErrors.ts"
+import type { ErrorWithHeaders } from "../../contract/AccountErrors.ts"
 import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.ts"
 import { type ExportSlots, makeExportSlots } from "./ExportSlots.ts"
@@ -89,7 +89,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
   /** Opens a cursor over all rows of the statement. The cursor closes when the scope closes. */
   readonly open: (
     options: CursorOptions,
-  ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout | Refusal, Scope.Scope>
+  ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout | ErrorWithHeaders, Scope.Scope>
 }>()("tickerline/query/ExportCursors") {
   static readonly layer = Layer.effect(
     ExportCursors,

@@ -4,7 +4,7 @@
  * (docs/decisions/0163-slow-exports-lose-their-place.md).
  */
 import { Config, Context, Duration, Effect, Metric, Schema, Scope } from "effect"
-import { Refusal } from "../../contract/AccountErrors.ts"
+import { ErrorWithHeaders } from "../../contract/AccountErrors.ts"
 import { makeBulkhead, makePermits } from "../../postgres/pool/Bulkhead.ts"
 import { poolTimeout } from "../../postgres/ReadTimeoutsAndRetries.ts"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
@@ -15,7 +15,7 @@ import {
   registerGauge,
 } from "../../postgres/metrics/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
-import { DatabasePoolTimeout, TooManyExports } from "../../contract/rules/Errors.ts"
+import { DatabasePoolTimeout, TooManyExports } from "../../contract/rules/ApiErrors.ts"
 
 /** Maximum number of concurrent exports in this process. */
 export const MaxConcurrentExportsConfig = Config.schema(
@@ -123,7 +123,7 @@ class MonitoredExport implements ReadingClient {
 
 /** The error for an account that already has the maximum number of exports in progress. */
 const makeAccountError = (maxPerAccount: number) =>
-  new Refusal({
+  new ErrorWithHeaders({
     error: new TooManyExports({
       error: {
         message: `The account already has ${maxPerAccount} exports in progress on this server. Wait until one has ` +

@@ -6,7 +6,7 @@ import type { ResultEncoder } from "../rows/ResultWriter.ts"
 import type { RowModels } from "../../contract/rows/RowModel.ts"
 import type { QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import type { PagingQuery } from "../../contract/rules/Paging.ts"
-import type { ListStatementParameter } from "./Conditions.ts"
+import type { ListStatementParameter } from "./FilterConditions.ts"
 import type { DeepPageOptions, PageClauses } from "./DeepPages.ts"
 import type { SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 
@@ -66,7 +66,7 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
   readonly comparesPeriods?: true
   /** Enumerated parameters whose values change the SQL built by `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
-  /** Builds the statement. Called once for each query shape. */
+  /** Builds the statement. Called once for each variant (`ListStatementVariant`). */
   readonly select: (query: ListQueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /**
    * The argument of SQL's `count` if results are groups of rows. `select` must return the columns that this expression

@@ -1,6 +1,6 @@
 /** Endpoints that return lists. Each one returns a page or an export, in the negotiated format (D8). */
 import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
-import { Refusal } from "../../contract/AccountErrors.ts"
+import { ErrorWithHeaders } from "../../contract/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../EndpointHandler.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import {
@@ -22,22 +22,22 @@ import {
   type DataRefreshing,
   makeFieldError,
   type ValidationError,
-} from "../../contract/rules/Errors.ts"
+} from "../../contract/rules/ApiErrors.ts"
 import { getSymbolsWithSelectedCiks, type LineageQuery } from "../../contract/rules/LineageParameters.ts"
 import type { QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import type { PagingQuery } from "../../contract/rules/Paging.ts"
 import { jsonExportErrorReason, parquetPageErrorReason } from "../../contract/rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../../contract/rules/ProvenanceParameter.ts"
 import { hasSeparator, splitTickerListEntry } from "../../contract/rules/Tickers.ts"
-import type { QueryCodec } from "../../contract/rules/Validation.ts"
+import type { QueryCodec } from "../../contract/rules/QueryValidation.ts"
 import { listFilterNames, symbolTableNames } from "./EmptyReasonFinder.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
 import type { ListDefinition } from "./ListDefinition.ts"
-import { type CompiledList, makeListCompiler } from "./ListQuery.ts"
+import { type CompiledList, makeListCompiler } from "./ListCompiler.ts"
 import { type PageAdditions, type PageSource, QueryCache } from "./QueryCache.ts"
 
-type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | Refusal | ValidationError
+type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ErrorWithHeaders | ValidationError
 
 /** A query with the values that were derived from the request, and what these values add to the response. */
 export interface ResolvedQuery<Query> extends PageAdditions {
@@ -78,7 +78,7 @@ const noStoredSymbols: FoundStoredSymbols = { found: [], dependencies: [] }
 
 /** Creates the error for a format that cannot be returned. The headers report whether the format was negotiated. */
 const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
-  Exit.fail(new Refusal({ error: makeFieldError(field, reason), headers }))
+  Exit.fail(new ErrorWithHeaders({ error: makeFieldError(field, reason), headers }))
 
 /** Creates the handlers for list endpoints. */
 export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {

@@ -1,14 +1,14 @@
-/** Builds the SQL of a list's statements (D8, D28). `ListQuery.ts` runs them. */
+/** Builds the SQL of a list's statements (D8, D28). `ListCompiler.ts` runs them. */
 import type { SqlClient, Statement } from "effect/sql"
 import { makeArrayParameter, OID, StatementParameter } from "../../postgres/CompiledStatement.ts"
 import type { ResultEncoder } from "../rows/ResultWriter.ts"
 import type { DecodedQuery } from "../../contract/rules/FilterDeclarations.ts"
 import { getPageRowRange, type PagingQuery, unlimitedRowCount } from "../../contract/rules/Paging.ts"
-import { compileFilters, type DecodedListQuery, type ListStatementParameter } from "./Conditions.ts"
+import { compileFilters, type DecodedListQuery, type ListStatementParameter } from "./FilterConditions.ts"
 import { makePageBuilder, type PageClauses } from "./DeepPages.ts"
 import { maxCountedOmittedRows } from "./FollowedPeriods.ts"
 import type { ListClauses, ListDefinition, ListQueryShape, PageOptions } from "./ListDefinition.ts"
-import type { ListStatementShape } from "./ListStatementShapes.ts"
+import type { ListStatementVariant } from "./ListStatementVariants.ts"
 import { makeSymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 
 // The SQL parameters for the range of rows on a page. `pageEnd` is the number of rows up to the end of the page.
@@ -75,14 +75,14 @@ const makeLimitPlannedForValues = (sql: SqlClient.SqlClient, rows: ListStatement
  * an SQL parameter, so that all limits share one statement. In every other statement the limit is a literal, because
  * with a parameter PostgreSQL would plan every execution separately.
  */
-const makePageClauses = (sql: SqlClient.SqlClient, shape: ListStatementShape): PageClauses => {
-  const { hasOffset, isDeep, purpose } = shape
+const makePageClauses = (sql: SqlClient.SqlClient, variant: ListStatementVariant): PageClauses => {
+  const { hasOffset, isDeep, purpose } = variant
   const empty = sql.literal("")
   const isPage = purpose === "page"
   const orderBy = (order: Statement.Fragment) => purpose === "count" ? empty : sql`order by ${order}`
-  const rowLimit = shape.limit === "parameter"
+  const rowLimit = variant.limit === "parameter"
     ? makeLimitPlannedForValues(sql, pageLimit)
-    : sql.literal(String(shape.limit))
+    : sql.literal(String(variant.limit))
   const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${pageOffset}` : empty}`
   // For lists that merge several subqueries: all rows up to the end of the page may come from one of them, so each
   // subquery must also return the rows that the offset skips after the merge.
@@ -113,11 +113,11 @@ export interface ListStatementOptions<Query extends PagingQuery, ShapedBy extend
 }
 
 /**
- * Creates a function that builds a list's statement for a query and the shape of that query. A page's rows have up to
- * three columns:
+ * Creates a function that builds a list's statement for a query, in the variant that the query needs. A page's rows
+ * have up to three columns:
  *
  * 1. the record of the response's columns
- * 2. if the shape has `countsOutside`: an array with the number of omitted results for each company
+ * 2. if the variant has `countsOutside`: an array with the number of omitted results for each company
  * 3. if the list has the parameter `after`: the row's position, as text
  *
  * An export's rows have only the first column. A count has one row, with the number of results. The purpose `outside`
@@ -185,12 +185,12 @@ export const makeListStatementBuilder = <Query extends PagingQuery, ShapedBy ext
   }
 
   /** Builds the statement that selects the rows of a page, of an export, or of a count. */
-  const buildShapedRows = (query: DecodedQuery, shape: ListStatementShape) => {
-    const page = makePageClauses(sql, shape)
+  const buildVariantRows = (query: DecodedQuery, variant: ListStatementVariant) => {
+    const page = makePageClauses(sql, variant)
     const columns = [
       recordColumn,
-      ...(shape.countsOutside ? [buildOutsideCounts(query)] : []),
-      ...(shape.purpose === "page" && position !== undefined ? [position] : []),
+      ...(variant.countsOutside ? [buildOutsideCounts(query)] : []),
+      ...(variant.purpose === "page" && position !== undefined ? [position] : []),
     ]
     return buildRows(query, {
       columns: sql.csv(columns),
@@ -204,10 +204,10 @@ export const makeListStatementBuilder = <Query extends PagingQuery, ShapedBy ext
     })
   }
 
-  return (query: DecodedQuery, shape: ListStatementShape) => {
-    const { isPlannedForValues, purpose } = shape
+  return (query: DecodedQuery, variant: ListStatementVariant) => {
+    const { isPlannedForValues, purpose } = variant
     if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`
-    const rows = buildShapedRows(query, shape)
+    const rows = buildVariantRows(query, variant)
     if (purpose !== "count") return rows
     const count = sql`select count(${countedExpression}) as total from (${rows}) as list`
     // A count has one row, so the limit has no effect other than how the statement is planned.

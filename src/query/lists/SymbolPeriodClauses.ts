@@ -8,7 +8,7 @@ import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { postgresTypeIds } from "../rows/FieldEncoders.ts"
 import type { RowDateColumn } from "../rows/RowEncoder.ts"
 import { printedOffset } from "../../contract/rules/Dates.ts"
-import type { ListStatementParameter } from "./Conditions.ts"
+import type { ListStatementParameter } from "./FilterConditions.ts"
 import type { FollowedSymbolPeriod } from "./FollowedPeriods.ts"
 
 /** SQL fragments for a statement that reads the rows of each period separately. */

@@ -139,11 +139,15 @@ interface CompiledColumn {
   readonly name: string
   /** The index of the column in the record. */
   readonly index: number
+  /** The OID of the PostgreSQL type that the field must have, or 0 if it may have any type. */
   readonly type: number
   /** The text before the value, such as `,"ticker":`. */
   readonly prefix: EncodedWords
   readonly isNullable: boolean
-  /** A field with fewer bytes than this counts as missing. */
+  /**
+   * A field with fewer bytes than this counts as missing: it is written as null, or is invalid if the column is not
+   * nullable. The size of a null field is -1.
+   */
   readonly minSize: number
   readonly write: FieldWriter
   readonly encodeWithSchemas: SchemaFieldEncoder
@@ -164,12 +168,11 @@ const compileColumn = (model: RowModel, name: string, index: number, prefix: str
   return {
     name,
     index,
-    // 0 means any type.
     type: json === undefined ? 0 : encoder?.type ?? 0,
     prefix: encodeAsWords(prefix),
     isNullable: json === undefined || isNullableSchema(select.ast),
-    // A column that the model does not have counts as missing in every row (`maxSize`). Without an encoder, the schema
-    // encodes every value, including null, whose size is -1.
+    // No field has `maxSize` bytes, so a column that the model does not have counts as missing in every row. With -1,
+    // no field counts as missing: without an encoder, the schema encodes every value, including null.
     minSize: json === undefined ? maxSize : encoder === undefined ? -1 : getMinFieldSize(select),
     write: encoder?.write ?? (() => unsupportedFieldResult),
     encodeWithSchemas: makeSchemaFieldEncoder(select, json ?? Schema.Null),

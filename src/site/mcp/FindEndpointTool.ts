@@ -8,7 +8,7 @@ import { NonNegativeInt } from "../../contract/rules/NonNegativeInt.ts"
 import { makeSearch } from "../browser/search-matching.js"
 import { makeEndpointSearchEntry } from "../EndpointSearch.ts"
 import { findQueryableEndpoint, getQueryableEndpoints, type McpEndpointDescription } from "./EndpointDetails.ts"
-import { McpCaller } from "./McpCaller.ts"
+import { McpRequestContext } from "./McpRequestContext.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 
 const maxMatches = 8
@@ -110,7 +110,7 @@ export const makeFindEndpointToolHandler = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (sent: unknown) {
     const { search: text = "" } = yield* decode(sent)
-    const { account } = yield* McpCaller
+    const { account } = yield* McpRequestContext
     const matches = text.trim() === "" ? getQueryableEndpoints() : search(text)
     const results = matches.map((details, index) => describe(details, account, text.trim() !== "" && index === 0))
     const message = `Nothing matches.${

@@ -1,6 +1,6 @@
 /** Calls the API on behalf of the MCP tools, within the same process. See docs/decisions/0112-mcp-server.md. */
 import { Clock, Effect } from "effect"
-import { McpCaller } from "./McpCaller.ts"
+import { McpRequestContext } from "./McpRequestContext.ts"
 import { MaxResultTokensConfig } from "./ResultSize.ts"
 import { failWithApiError } from "./ToolErrors.ts"
 
@@ -15,7 +15,7 @@ export const makeInternalApiClient = Effect.map(
   Effect.all([Clock.Clock, MaxResultTokensConfig]),
   ([clock, maxTokens]) =>
     Effect.fnUntraced(function* (path: string, parameters: URLSearchParams) {
-      const { rateLimitHeaders, request, run } = yield* McpCaller
+      const { rateLimitHeaders, request, run } = yield* McpRequestContext
       const query = parameters.toString()
       const { body, headers, status } = yield* run({
         ...request,

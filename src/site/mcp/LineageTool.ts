@@ -3,7 +3,7 @@
  * `/v1/ticker-changes`.
  */
 import { Effect, Schema } from "effect"
-import { ChangeEvent } from "../../contract/rules/Errors.ts"
+import { ChangeEvent } from "../../contract/rules/ApiErrors.ts"
 import { makeInternalApiClient } from "./InternalApiClient.ts"
 import { fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"

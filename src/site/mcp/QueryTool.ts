@@ -8,15 +8,15 @@ import { formatTime } from "../../contract/rules/Dates.ts"
 import { quoteCsvCell } from "../../query/rows/CsvCells.ts"
 import { asOfNow } from "../../contract/rules/AsOfParameter.ts"
 import { describeEmptyReason, parseEmptyReasonHeader } from "../../contract/rules/EmptyListReasons.ts"
-import { findLink, readLinkParameters } from "../../contract/rules/Links.ts"
+import { findLink, readLinkParameters } from "../../contract/rules/LinkHeader.ts"
 import { describeRange, maxPage } from "../../contract/rules/Paging.ts"
-import { formatTextList } from "../../contract/rules/TextLists.ts"
+import { formatTextList } from "../../contract/rules/CommaSeparatedLists.ts"
 import { getTextAt } from "../browser/json-values.js"
 import { makeInternalApiClient } from "./InternalApiClient.ts"
 import { findQueryableEndpoint, maxRowsPerCall, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { estimateTokens, fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
-import type { McpCaller } from "./McpCaller.ts"
+import type { McpRequestContext } from "./McpRequestContext.ts"
 import { failWithInvalidArgument, failWithToolError, type McpToolError } from "./ToolErrors.ts"
 
 const ParameterValue = Schema.Union([
@@ -189,7 +189,7 @@ const beginRows = Effect.fnUntraced(function* (
   details: McpEndpointDescription,
   format: RowsRequest["format"],
   sent: Readonly<Record<string, string>>,
-): Effect.fn.Return<RowsRequest, McpToolError, McpCaller> {
+): Effect.fn.Return<RowsRequest, McpToolError, McpRequestContext> {
   const { paging, path: endpoint } = details
   if (sent["format"] !== undefined) {
     const reason = "is an argument of the tool: send csv or json outside of parameters"

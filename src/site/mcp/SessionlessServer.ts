@@ -11,7 +11,7 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
 /** The protocol version to assume if a message does not state one. Clients may omit it after the initialization. */
-export const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
+export const defaultProtocolVersion = McpProtocol.v2025_06_18.protocolVersion
 
 /**
  * Returns the version in the header `MCP-Protocol-Version`, or undefined if that version is not supported. If the
@@ -19,7 +19,7 @@ export const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
  */
 export const findInitializedProtocolVersion = (header: string | undefined) =>
   header === undefined
-    ? oldestVersion
+    ? defaultProtocolVersion
     : protocols.map(({ protocolVersion }) => protocolVersion).find((version) => version === header)
 
 /** A JSON-RPC request. */
@@ -57,7 +57,7 @@ export const announceCapabilities = (result: unknown): unknown =>
  * The MCP methods that this server supports: those of the announced capabilities (tools and resources), and those that
  * are part of the protocol itself.
  */
-export const servedMethods: ReadonlySet<string> = new Set([
+export const supportedMcpMethods: ReadonlySet<string> = new Set([
   "initialize",
   "ping",
   "server/discover",

@@ -2,9 +2,9 @@
 import { Effect, Schema } from "effect"
 import type { JsonSchema } from "effect"
 import { Tool } from "effect/ai"
-import { formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
+import { formatNameSuggestion } from "../../contract/rules/NameSuggestions.ts"
 import { makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
-import { McpCaller } from "./McpCaller.ts"
+import { McpRequestContext } from "./McpRequestContext.ts"
 import { failWithToolError, McpToolError } from "./ToolErrors.ts"
 
 const unknownArgumentReason = "is not an argument of this tool"
@@ -34,7 +34,7 @@ export const makeReadOnlyMcpTool = <const Name extends string, Success extends S
   },
 ) =>
   Tool.dynamic(name, { description, parameters: toJsonSchema(schema), success, failure: McpToolError })
-    .addDependency(McpCaller)
+    .addDependency(McpRequestContext)
     .annotate(Tool.Title, title)
     .annotate(Tool.Readonly, true)
     .annotate(Tool.Destructive, false)
@@ -47,7 +47,7 @@ export const makeReadOnlyMcpTool = <const Name extends string, Success extends S
  */
 export const makeToolArgumentsDecoder = <A, I>(
   schema: Schema.Codec<A, I> & { readonly fields: Schema.Struct.Fields },
-): (sent: unknown) => Effect.Effect<A, McpToolError, McpCaller> => {
+): (sent: unknown) => Effect.Effect<A, McpToolError, McpRequestContext> => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error", errors: "all" })
   const names = Object.keys(schema.fields)
   return (sent) =>

@@ -1,6 +1,6 @@
 /** The errors of MCP tools. They consist of an API error and advice on what the language model should do next. */
 import { Effect, Option, Schema } from "effect"
-import { McpCaller } from "./McpCaller.ts"
+import { McpRequestContext } from "./McpRequestContext.ts"
 import { shortenToMaxTokens } from "./ResultSize.ts"
 
 /**
@@ -62,8 +62,8 @@ export const makeToolError = (request_id: string, error: McpToolError["error"], 
 export const failWithToolError = (
   error: McpToolError["error"],
   retryAfter?: string,
-): Effect.Effect<never, McpToolError, McpCaller> =>
-  Effect.flatMap(McpCaller, ({ request }) => Effect.fail(makeToolError(request.id, error, retryAfter)))
+): Effect.Effect<never, McpToolError, McpRequestContext> =>
+  Effect.flatMap(McpRequestContext, ({ request }) => Effect.fail(makeToolError(request.id, error, retryAfter)))
 
 /**
  * Fails with a `validation_error` for a single argument. The message consists of the argument name and the reason:

@@ -21,8 +21,8 @@ import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts
 const thresholds = [75, 90, 100]
 
 /**
- * Reads three months in New York time: last month, this month and next month. Each has its first day and the times of
- * its first and last possible usage.
+ * Returns last month, this month and next month in New York time, each with its first day and the times of its first
+ * and last possible usage.
  */
 const readMonths = Effect.flatMap(
   SqlClient.SqlClient,

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Struct } from "effect"
 import { UsageColumns } from "../../../src/accounts/billing/UsageColumns.ts"
-import { countWindows, type EncodedUsage, encodeUsage } from "../../../src/accounts/billing/UsageEncoding.ts"
+import { countUsageWindows, type EncodedUsage, encodeUsage } from "../../../src/accounts/billing/UsageEncoding.ts"
 import { isSameKind, type UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
 import { makeRequestId, requestIdSuffix } from "../../../src/contract/rules/RequestIds.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
@@ -121,7 +121,7 @@ it("packs exactly the records that were added, whatever the columns contained be
       const kinds = columns.kinds.map((kind) => JSON.stringify(kind))
       assert.strictEqual(new Set(kinds).size, kinds.length, message)
       assert.isTrue(columns.kinds.every((kind) => records.some((record) => isSameKind(record, kind))), message)
-      assert.strictEqual(countWindows(columns), windows.size, message)
+      assert.strictEqual(countUsageWindows(columns), windows.size, message)
       assert.deepStrictEqual(Array.from(encodeUsage(columns, sequence, kindIds)), rows, `${message}, packed again`)
       assert.deepStrictEqual(
         Array.from(columns.reservations.values()),

@@ -11,7 +11,7 @@ import {
   todayInNewYork,
 } from "../../../src/contract/rules/Dates.ts"
 import { checkParameterCombinations } from "../../../src/contract/rules/ParameterCombinations.ts"
-import * as Filter from "../../../src/contract/rules/Filters.ts"
+import * as Filter from "../../../src/contract/rules/FilterParameters.ts"
 
 const isDay = Schema.is(CalendarDate)
 

@@ -14,7 +14,7 @@ import {
   type Deprecation,
   makeDeprecationAnnotations,
 } from "../../../src/contract/rules/Deprecation.ts"
-import { NotFound } from "../../../src/contract/rules/Errors.ts"
+import { NotFound } from "../../../src/contract/rules/ApiErrors.ts"
 import * as Service from "../../support/Service.ts"
 import { serveApi } from "../../support/SmallApis.ts"
 

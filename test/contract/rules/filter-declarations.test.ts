@@ -10,9 +10,9 @@ import { BillingMiddleware } from "../../../src/contract/Authorization.ts"
 import { Api } from "../../../src/contract/Api.ts"
 import * as Datasets from "../../../src/contract/Datasets.ts"
 import { getTablesReadByEndpoint, TablesReadByEndpoint } from "../../../src/contract/rules/EndpointAnnotations.ts"
-import * as Filter from "../../../src/contract/rules/Filters.ts"
+import * as Filter from "../../../src/contract/rules/FilterParameters.ts"
 import { PagingParameters } from "../../../src/contract/rules/Paging.ts"
-import { compileFilters } from "../../../src/query/lists/Conditions.ts"
+import { compileFilters } from "../../../src/query/lists/FilterConditions.ts"
 import {
   buildUrl,
   type DocumentedEndpoint,

@@ -1,7 +1,7 @@
 /** Tests the suggestions for misspelled names (D4). */
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
-import { findNearestName, formatNameSuggestion } from "../../../src/contract/rules/Suggestions.ts"
+import { findNearestName, formatNameSuggestion } from "../../../src/contract/rules/NameSuggestions.ts"
 
 const names = ["ticker", "limit", "page", "date_from", "DATABASE_URL"]
 

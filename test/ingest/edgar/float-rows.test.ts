@@ -6,7 +6,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../../src/contract/Datasets.ts"
-import { decodeCompanyFacts, listSources } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { decodeCompanyFacts, listFactSources } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { listCountDoubts, makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
 import { formatDoubtKey, type OperatorDecisions } from "../../../src/ingest/edgar/read/Doubt.ts"
@@ -287,7 +287,7 @@ describe("A share count", () => {
 
   const decideOn = (end: string, read: number, value: string | null): OperatorDecisions => {
     const fact = decode(makeText([report(end, read)])).counts[0]
-    const url = fact === undefined ? "" : listSources(ciks.apple, fact)[0]
+    const url = fact === undefined ? "" : listFactSources(ciks.apple, fact)[0]
     const key = formatDoubtKey({ table: "historical_float_pro", column: "outstanding_shares", url, read: String(read) })
     return new Map([[key, { isConfirmed: false, value }]])
   }
@@ -643,7 +643,7 @@ describe("A public float", () => {
     const reasonsWith = (decisions?: OperatorDecisions) =>
       assessCounts({ facts, filings: [], decisions }).floats.map(({ reasons }) => reasons)
     assert.deepStrictEqual(reasonsWith(), [["has the date 2030-06-30, which is after the filing"]])
-    const url = listSources(ciks.apple, float)[0]
+    const url = listFactSources(ciks.apple, float)[0]
     const key = formatDoubtKey({ table: "historical_float_pro", column: "reported_date", url, read: float.end })
     assert.deepStrictEqual(reasonsWith(new Map([[key, { isConfirmed: false, value: null }]])), [[]])
   })

@@ -9,7 +9,7 @@ import { makeScreenerRows } from "../../../src/ingest/edgar/read/ScreenerRows.ts
 import { inferTickerChanges } from "../../../src/ingest/edgar/read/TickerList.ts"
 import type { RowCells } from "../../../src/contract/Datasets.ts"
 import { makeRowCollector } from "../../../src/ingest/edgar/store/RowCollector.ts"
-import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import * as Service from "../../support/Service.ts"
 import { ciks, factsOf, filingsOf, issuerOf, submissionsOf, tickerListCopies, today } from "./Recordings.ts"
 

@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { buildInstanceUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
-import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/read/XbrlCover.ts"
+import { decodeCoverCounts, xbrlInstanceLimits } from "../../../src/ingest/edgar/read/XbrlCover.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
-import { listSources, makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { listFactSources, makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { formatDoubtKey, type OperatorDecisions } from "../../../src/ingest/edgar/read/Doubt.ts"
 import type { KnownSplit } from "../../../src/ingest/edgar/read/CountSplits.ts"
 import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
@@ -363,7 +363,7 @@ describe("The cover of an instance", () => {
     /** Builds an operator's decision that sets the sum of a report to `value`. */
     const decide = (index: number, value: string, isConfirmed: boolean): OperatorDecisions => {
       const fact = facts.counts[index] ?? assert.fail()
-      const url = listSources(cik, fact)[0]
+      const url = listFactSources(cik, fact)[0]
       const doubt = { table: "historical_float_pro", column: "outstanding_shares", url, read: String(fact.val) }
       return new Map([[formatDoubtKey(doubt), { isConfirmed, value }]])
     }
@@ -615,7 +615,7 @@ describe("The cover of an instance", () => {
       /has more than 1000 facts/,
     ],
     ["contexts with the same id", plain.replace(`id="n-1"`, `id="n-0"`), /has two contexts with the same id/],
-    ["too many characters", " ".repeat(instanceLimits.characters + 1), /has more than 50000000 characters/],
+    ["too many characters", " ".repeat(xbrlInstanceLimits.characters + 1), /has more than 50000000 characters/],
   ]
 
   it.each(hostile)("is refused if it has %s", (_, text, reason) => {

@@ -4,7 +4,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
-import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import * as Service from "../../support/Service.ts"
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("A confirmed load", (it) => {

@@ -10,7 +10,7 @@ import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { describeDatasetFormat } from "../../../src/ingest/load/DatasetDescription.ts"
 import { findDatasetFiles } from "../../../src/ingest/load/FolderScan.ts"
-import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import * as Service from "../../support/Service.ts"
 
 const TestLayer = Layer.unwrap(

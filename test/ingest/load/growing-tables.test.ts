@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
-import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 

@@ -24,7 +24,7 @@ import { gzipSync, zstdCompressSync } from "node:zlib"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { describeDatasetFormat } from "../../../src/ingest/load/DatasetDescription.ts"
-import { batchSize, loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { insertBatchSize, loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import { maxReportedBadRows } from "../../../src/ingest/load/RowValidation.ts"
 import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import { commandFile, compileCacheFolder, projectRoot } from "../../support/Processes.ts"
@@ -230,7 +230,7 @@ const startUnfinishedLoad = Effect.gen(function* () {
   yield* seed
   const before = yield* readTableState("intraday_runners")
   const writer = yield* beginTransaction(sql`lock table intraday_runners in row exclusive mode`)
-  const file = yield* writeTestFile("new.csv", toCsv(makeSessions(3 * batchSize, "2")))
+  const file = yield* writeTestFile("new.csv", toCsv(makeSessions(3 * insertBatchSize, "2")))
   const loading = yield* startCommand(["load", "intraday-runners", file, "--yes"])
   const isLoading = Effect.map(
     sql`
@@ -699,7 +699,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("leaves the table unchanged if a bad row follows thousands of good ones, even with --append (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const goodRows = batchSize + 100
+        const goodRows = insertBatchSize + 100
         const rows = [...makeChanges(goodRows, "G"), { ...changeRow, status: "wrong" }]
         const columns = Object.keys(changeRow)
         for (const append of [false, true]) {
@@ -1119,7 +1119,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("finds repeated and corrected rows across batches (D22)", () =>
       Effect.gen(function* () {
-        const [distinctRows, repeatedRows, correctedRows] = [batchSize + 200, 60, 40]
+        const [distinctRows, repeatedRows, correctedRows] = [insertBatchSize + 200, 60, 40]
         const rows = makeChanges(distinctRows, "A")
         const later = rows.slice(0, repeatedRows + correctedRows)
           .map((row, index) => index < repeatedRows ? row : { ...row, status: "reverted" })
@@ -1406,14 +1406,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* seed
         const before = yield* readTableState("ticker_changes")
-        const allRows = 5 * batchSize
+        const allRows = 5 * insertBatchSize
         const file = yield* writeTestFile("new.csv", toCsv(makeChanges(allRows, "A")))
         for (const append of [false, true]) {
           const progress = yield* Ref.make(0)
           const loading = yield* Effect.forkChild(
             loadDatasetFile({ dataset: "ticker_changes", file, append }, progress),
           )
-          yield* waitUntil("the first batch", Effect.map(Ref.get(progress), (inserted) => inserted >= batchSize))
+          yield* waitUntil("the first batch", Effect.map(Ref.get(progress), (inserted) => inserted >= insertBatchSize))
           const exit = yield* Effect.andThen(Fiber.interrupt(loading), Fiber.await(loading))
           assert.isTrue(Exit.isFailure(exit))
           assert.isBelow(yield* Ref.get(progress), allRows)
@@ -1523,7 +1523,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       const listening: Console.Console = Object.assign(Object.create(console), {
         error: (...words: ReadonlyArray<unknown>) => messages.push(words.join(" ")),
       })
-      const [firstSize, secondSize] = [batchSize + 1_000, batchSize + 500]
+      const [firstSize, secondSize] = [insertBatchSize + 1_000, insertBatchSize + 500]
       const files = [
         yield* writeTestFile("a.csv", toCsv(makeChanges(firstSize, "A"))),
         yield* writeTestFile("b.csv", toCsv(makeChanges(secondSize, "B"))),

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { batchSize, loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { insertBatchSize, loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import { tickerChangeStatuses } from "../../../src/contract/endpoints/ticker-changes.ts"
 import { makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
@@ -162,7 +162,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Tic
         for (const seed of seeds) {
           const choose = makeRandomChooser(seed)
           const existing = readFile(chooseChanges(choose, 4)).stored
-          const rows = [...chooseChanges(choose, 8), ...makeOtherChanges(batchSize), ...chooseChanges(choose, 25)]
+          const rows = [...chooseChanges(choose, 8), ...makeOtherChanges(insertBatchSize), ...chooseChanges(choose, 25)]
           const file = readFile(rows)
           const expected = merge(existing, file.stored, way.append)
           yield* store(existing.values())

@@ -9,7 +9,7 @@ import { Array as Arr, Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { tomorrowInNewYork } from "../../../src/contract/rules/Dates.ts"
-import { loadDatasetFile, type LoadTask } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile, type LoadTask } from "../../../src/ingest/load/DatasetLoad.ts"
 import { maxReportedBadRows } from "../../../src/ingest/load/RowValidation.ts"
 import * as Service from "../../support/Service.ts"
 

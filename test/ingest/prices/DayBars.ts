@@ -5,7 +5,7 @@
  * yield* emptyTables
  * yield* storeChange("OLD", "NEW", "2026-06-02")
  * yield* ingestBars(["OLD", "2026-06-01", 10], ["NEW", "2026-06-02", 11])
- * // Now gap_stats has a gap of 10 % for NEW.
+ * // Now gap_stats has a gap of 10% for NEW.
  * ```
  *
  * The effects require the database of `Service.migratedDatabaseLayer` and the file system of `NodeServices.layer`.

@@ -332,7 +332,7 @@ const regularColumns = (session: Session, regular: Period, previous: bigint) => 
 const lastMinuteOf = (session: Session) => Math.max(...partsOf(session).map(({ lastMinute }) => lastMinute))
 
 /**
- * Returns the row of `gap_stats` if the session opens at least 3 % above or below the previous close. Otherwise returns
+ * Returns the row of `gap_stats` if the session opens at least 3% above or below the previous close. Otherwise returns
  * no row.
  */
 const gapRow = (market: OracleMarket, session: Session): ReadonlyArray<OracleRow> => {

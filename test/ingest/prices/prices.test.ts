@@ -197,7 +197,7 @@ const makeFlatBar = (ticker: string, date: string, time: string, dollars: number
 const makeFlatDay = (ticker: string, date: string, dollars: number) =>
   ["09:30", "15:59"].map((time) => makeFlatBar(ticker, date, time, dollars))
 
-/** Two trading days. The second opens 10 % higher than the first. */
+/** Two trading days. The second opens 10% higher than the first. */
 const twoDays = [
   makeFlatBar("AAA", "2026-06-01", "09:30", 10),
   makeFlatBar("AAA", "2026-06-01", "15:59", 10),

@@ -134,7 +134,7 @@ const closeBefore = (security: Security, day: number, session: number) => {
 }
 
 /**
- * Returns the expected rows of `gap_stats`, which are the sessions that open at least 3 % above or below the previous
+ * Returns the expected rows of `gap_stats`, which are the sessions that open at least 3% above or below the previous
  * close.
  */
 const gapsOf = (security: Security) =>

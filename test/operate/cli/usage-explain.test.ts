@@ -7,7 +7,7 @@ import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
 import { declaredEndpoints } from "../../../src/api/catalogue/Endpoints.ts"
-import { getParameterNames } from "../../../src/contract/rules/Validation.ts"
+import { getParameterNames } from "../../../src/contract/rules/QueryValidation.ts"
 import { listRecentChanges } from "../../../src/ingest/load/UndoLoad.ts"
 import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
 import {

@@ -14,10 +14,10 @@ import { ChangeFeedReader } from "../../../src/query/history/ChangeFeed.ts"
 import { queueAnnouncements } from "../../../src/outbox/mail/Announcements.ts"
 import type { Tier } from "../../../src/contract/rules/EndpointAnnotations.ts"
 import { queueDatasetEvents } from "../../../src/outbox/webhooks/DatasetEvents.ts"
-import { makeDnsResolver, makeWebhookDelivery } from "../../../src/outbox/webhooks/WebhookDelivery.ts"
+import { makeDnsResolver, makeWebhookDelivery } from "../../../src/outbox/webhooks/HttpDelivery.ts"
 import * as Endpoints from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
-import { deleteOldMessages, queueExpiringKeys } from "../../../src/outbox/webhooks/WebhookRetention.ts"
-import { makeWebhookSender, retryDelays } from "../../../src/outbox/webhooks/WebhookSender.ts"
+import { deleteOldWebhookMessages, queueKeyExpiryEvents } from "../../../src/outbox/webhooks/WebhookRetention.ts"
+import { makeWebhookSender, retryDelays } from "../../../src/outbox/webhooks/WebhookSenderJob.ts"
 import { maxConcurrentDeliveries } from "../../../src/outbox/webhooks/DeliveryScheduler.ts"
 import { AllowedHostsConfig } from "../../../src/outbox/webhooks/WebhookSettings.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
@@ -394,7 +394,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
         from unnest(array['delivered', 'dead', 'pending']) as status,
           unnest(array[interval '29 days', interval '31 days']) as age
       `
-      yield* deleteOldMessages
+      yield* deleteOldWebhookMessages
       assert.strictEqual((yield* statuses).split(",").toSorted().join(), "dead,delivered,pending")
     }))
 })
@@ -409,8 +409,8 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       yield* Keys.createApiKey({ account, name: "first", expires: soon, endpoints: null, networks: null })
       const [key] = yield* sql<{ readonly key_id: bigint }>`select key_id from api_keys where name = 'first'`
       const keyId = Number(key?.key_id)
-      yield* queueExpiringKeys
-      yield* queueExpiringKeys
+      yield* queueKeyExpiryEvents
+      yield* queueKeyExpiryEvents
       yield* Keys.disableApiKey(keyId)
       yield* Keys.disableApiKey(keyId)
       yield* Keys.enableApiKey(keyId)

@@ -11,7 +11,7 @@ import { checkConstraints } from "../../../src/operate/cli/doctor/SchemaChecks.t
 import { type LoadableDataset, loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { describeColumns, describeDatasetFormat } from "../../../src/ingest/load/DatasetDescription.ts"
 import { type LoadableColumn, readLoadableColumns } from "../../../src/ingest/load/LoadingTable.ts"
-import { loadDatasetFile, makeTableValidator } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile, makeTableValidator } from "../../../src/ingest/load/DatasetLoad.ts"
 import { readFileRows } from "../../../src/ingest/load/FileReader.ts"
 import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 import { fillTable } from "../../support/GeneratedRows.ts"
@@ -224,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
           and least::numeric < 0
         order by 1
       `
-      // A relative change of a price or volume cannot be below -100 %.
+      // A relative change of a price or volume cannot be below -100%.
       const isChange = (name: string) => /\.(gain_|percentage_gain$|avg_gap$|.*change_|gap_perc|open_to_)/.test(name)
       assert.deepStrictEqual(
         columns.filter(({ domain }) => domain === "change").map(({ column }) => column),

@@ -14,14 +14,14 @@ import * as ServiceRole from "../../../src/postgres/migrations/ServiceRole.ts"
 import { ChangeFeedReader } from "../../../src/query/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../../src/query/history/CorrectionCounts.ts"
 import { makeJobLeaseStatements } from "../../../src/postgres/jobs/JobLease.ts"
-import { makeEmailOutboxStatements } from "../../../src/outbox/mail/EmailSender.ts"
+import { makeEmailOutboxStatements } from "../../../src/outbox/mail/EmailSenderJob.ts"
 import { queueNotice } from "../../../src/outbox/mail/Notices.ts"
 import * as Server from "../../../src/Server.ts"
 import { queueDatasetEvents } from "../../../src/outbox/webhooks/DatasetEvents.ts"
-import type { DeliveryResult } from "../../../src/outbox/webhooks/WebhookDelivery.ts"
+import type { DeliveryResult } from "../../../src/outbox/webhooks/HttpDelivery.ts"
 import { createWebhookEndpoint } from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
-import { deleteOldMessages, queueExpiringKeys } from "../../../src/outbox/webhooks/WebhookRetention.ts"
-import { makeWebhookSender } from "../../../src/outbox/webhooks/WebhookSender.ts"
+import { deleteOldWebhookMessages, queueKeyExpiryEvents } from "../../../src/outbox/webhooks/WebhookRetention.ts"
+import { makeWebhookSender } from "../../../src/outbox/webhooks/WebhookSenderJob.ts"
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
@@ -410,7 +410,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       yield* sql`update api_keys set expires_at = now() + interval '1 day'`
       yield* Effect.gen(function* () {
         const serving = yield* SqlClient.SqlClient
-        yield* queueExpiringKeys
+        yield* queueKeyExpiryEvents
         yield* queueDatasetEvents("")
         let attempts = 0
         // The first attempt succeeds. The second is rejected with a response that disables the endpoint.
@@ -427,7 +427,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
           schedule: Schedule.spaced("20 millis"),
         })
         yield* sql`update webhook_messages set finished_at = '2000-01-01' where status = 'delivered'`
-        yield* deleteOldMessages
+        yield* deleteOldWebhookMessages
       }).pipe(
         Effect.provide(ChangeFeedReader.layer.pipe(Layer.provide(DatabaseReader.layer))),
         Effect.provideContext(yield* ServingConnections),

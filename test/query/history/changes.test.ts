@@ -7,7 +7,7 @@ import { Context, Deferred, Effect, Fiber, FileSystem, Layer, Ref, Schema } from
 import { SqlClient } from "effect/sql"
 import type { CurrentAccount } from "../../../src/contract/Authentication.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
-import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { loadDatasetFile } from "../../../src/ingest/load/DatasetLoad.ts"
 import { readLoadableColumns } from "../../../src/ingest/load/LoadingTable.ts"
 import { RequiredTier } from "../../../src/contract/rules/EndpointAnnotations.ts"
 import { changeFeedDatasets, changeKinds, requiredEndpointsByDataset } from "../../../src/contract/endpoints/changes.ts"

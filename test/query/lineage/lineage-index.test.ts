@@ -7,7 +7,7 @@ import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { DatabaseReader } from "../../../src/postgres/DatabaseReader.ts"
 import { makeTickerChangeReader } from "../../../src/query/lineage/LineageIndex.ts"
-import { makeLineageEventReader, maxEvents } from "../../../src/query/lineage/LineageEvents.ts"
+import { makeLineageEventReader, maxLineageEvents } from "../../../src/query/lineage/LineageEvents.ts"
 import { resolveLineageOfEvents, type TickerChangeEvent } from "../../../src/query/lineage/LineageRules.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import { skipHistory } from "../../support/GeneratedRows.ts"
@@ -105,7 +105,7 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
         for (const ticker of [...tickers, "NONE", "A", "LONGEST-SYMBOLS", "LONGEST-SYMBOLSAA"]) {
           for (const date of [today, "2012-01-01", "2024-06-02", "9999-12-31"]) {
             const expected = yield* readEvents({ ticker, today: date })
-            const found = changes.findComponent(ticker, date, maxEvents)
+            const found = changes.findComponent(ticker, date, maxLineageEvents)
             assert.deepStrictEqual(sort(found), sort(expected), `seed ${seed}, ${ticker} on ${date}`)
             assert.deepStrictEqual(resolveLineageOfEvents(found), resolveLineageOfEvents(expected))
           }
@@ -122,16 +122,16 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
         "ticker_changes",
         sql`
         insert into ticker_changes (old_ticker, new_ticker, effective_date, status)
-        select 'HUB', 'S' || n, '2020-01-01', 'confirmed' from generate_series(1, ${maxEvents}::int + 100) as n
+        select 'HUB', 'S' || n, '2020-01-01', 'confirmed' from generate_series(1, ${maxLineageEvents}::int + 100) as n
       `,
       )
       const changes = yield* yield* makeTickerChangeReader(maxBytes)
       const readEvents = yield* makeEventReader
       for (const ticker of ["HUB", "S7"]) {
-        assert.lengthOf(changes?.findComponent(ticker, today, maxEvents) ?? [], maxEvents)
-        assert.lengthOf(yield* readEvents({ ticker, today }), maxEvents)
+        assert.lengthOf(changes?.findComponent(ticker, today, maxLineageEvents) ?? [], maxLineageEvents)
+        assert.lengthOf(yield* readEvents({ ticker, today }), maxLineageEvents)
       }
-      assert.lengthOf(changes?.findComponent("HUB", "2019-12-31", maxEvents) ?? [], 0)
+      assert.lengthOf(changes?.findComponent("HUB", "2019-12-31", maxLineageEvents) ?? [], 0)
       yield* sql`delete from ticker_changes`
     }))
 

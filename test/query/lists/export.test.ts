@@ -9,7 +9,7 @@ import { valueAt } from "../../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../../src/query/lists/ExportCursors.ts"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { MaxExportPause } from "../../../src/query/lists/ExportSlots.ts"
-import { makeDataRefreshingError } from "../../../src/contract/rules/Errors.ts"
+import { makeDataRefreshingError } from "../../../src/contract/rules/ApiErrors.ts"
 import { openEventStream, waitForCondition } from "../../support/EventStreams.ts"
 import { projectRoot } from "../../support/Processes.ts"
 import * as ListDownloads from "../../support/ListDownloads.ts"
@@ -492,6 +492,6 @@ it("no code creates the error data_refreshing with a message other than the spec
   const creators = globSync("src/**/*.ts", { cwd: projectRoot }).filter((file) =>
     readFileSync(join(projectRoot, file), "utf8").includes("new DataRefreshing(")
   )
-  assert.deepStrictEqual(creators, ["src/contract/rules/Errors.ts"])
+  assert.deepStrictEqual(creators, ["src/contract/rules/ApiErrors.ts"])
   assert.match(makeDataRefreshingError().error.message, /being refreshed\. Retry in a few seconds\.$/)
 })

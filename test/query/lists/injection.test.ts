@@ -14,7 +14,7 @@ import {
   valueAt,
 } from "../../support/DocumentedEndpoints.ts"
 import type { DocumentedParameter } from "../../support/DocumentedEndpoints.ts"
-import { formatTextList } from "../../../src/contract/rules/TextLists.ts"
+import { formatTextList } from "../../../src/contract/rules/CommaSeparatedLists.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import { assertFoundMoreThan } from "../../support/ScanAssertions.ts"
 import * as Service from "../../support/Service.ts"

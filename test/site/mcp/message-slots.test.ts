@@ -1,14 +1,14 @@
 /** Tests the limit on the number of MCP messages in progress per account (SECURITY.md). */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { makeMessageSlotLimiter, maxMessagesPerAccount } from "../../../src/site/mcp/MessageSlots.ts"
+import { makeAccountMessageLimiter, maxMessagesPerAccount } from "../../../src/site/mcp/AccountMessageLimiter.ts"
 
 /** The maximum number of messages from one account that are handled concurrently. */
 const maxRunning = 8
 
 it.effect("handles at most 8 messages of an account at once, holds 64, and delays no other account (SECURITY.md)", () =>
   Effect.gen(function* () {
-    const withSlot = makeMessageSlotLimiter()
+    const withSlot = makeAccountMessageLimiter()
     const end = yield* Deferred.make<void>()
     let running = 0
     let maxSeen = 0

@@ -6,7 +6,7 @@ import { Clock, Effect, FileSystem, Path, Result } from "effect"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
 import { maxDocumentMegabytes } from "./EdgarClient.ts"
-import { bulkArchiveUrls, findCik } from "./EdgarUrls.ts"
+import { bulkArchiveUrls, findCikInUrl } from "./EdgarUrls.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { IngestRefused } from "../schedule/IngestOptions.ts"
 import { readCompaniesWithFilingsAfter } from "../store/IngestState.ts"
@@ -106,7 +106,7 @@ export const openBulkArchives = Effect.fnUntraced(
       day,
       read: Effect.fnUntraced(function* (url) {
         // No company has an empty CIK.
-        const name = outdated.has(findCik(url) ?? "") ? undefined : findArchive(url)
+        const name = outdated.has(findCikInUrl(url) ?? "") ? undefined : findArchive(url)
         const archive = name === undefined ? undefined : archives[name]
         if (archive === undefined) return undefined
         const entry = url.slice(url.lastIndexOf("/") + 1)

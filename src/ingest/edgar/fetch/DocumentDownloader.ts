@@ -1,6 +1,6 @@
 /** Downloads the documents that a run of the ingest needs, and ends the run if the SEC appears to be down. */
 import { Effect, Result } from "effect"
-import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../../postgres/metrics/OperationProgress.ts"
 import type { DocumentArchives } from "./BulkArchives.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient, type EdgarResponse } from "./EdgarClient.ts"

@@ -6,7 +6,7 @@ import { Config, Context, Data, Duration, Effect, Layer, Option, Result, Schedul
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
-import { describeCertificateError } from "../../../postgres/metrics/ConnectionErrors.ts"
+import { describeCertificateError } from "../../../postgres/metrics/CertificateErrors.ts"
 import { isEmailAddress } from "../../../contract/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"

@@ -83,7 +83,7 @@ export const isInstanceUrl = (url: string) => /_htm\.xml(#|$)/.test(url)
  * Returns the CIK in the URL of a company's document, or null if the URL contains none, as for the ticker list and the
  * daily indexes.
  */
-export const findCik = (url: string) => {
+export const findCikInUrl = (url: string) => {
   const [, cik] = /CIK(\d{10})/.exec(url) ?? /\/edgar\/data\/(\d{1,10})\//.exec(url) ?? []
   return cik?.padStart(10, "0") ?? null
 }

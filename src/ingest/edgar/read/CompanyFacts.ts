@@ -83,7 +83,7 @@ export interface UnreadableCount extends Pick<CompanyFact, "accn" | "filed" | "f
 }
 
 /** Returns the URLs of the document elements that contain the fact. */
-export const listSources = (
+export const listFactSources = (
   cik: string,
   { instance, path }: CompanyFact,
 ): readonly [string, ...Array<string>] => {
@@ -182,7 +182,7 @@ const selectConflicting = (cik: string, groups: FactGroups): ReadonlyArray<Unrea
       end: fact.end > fact.filed ? null : fact.end,
       filed: fact.filed,
       form: fact.form,
-      url: listSources(cik, fact)[0],
+      url: listFactSources(cik, fact)[0],
       read: describeStated(values.map(String)),
       reason: `is stated as ${values.join(" and as ")}`,
     }]

@@ -2,7 +2,7 @@
 import { countDays } from "../../../contract/rules/Dates.ts"
 import { byFactDate, type ClassShares, type CompanyFact } from "./CompanyFacts.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
-import { isInThousandsOf, isSimilar, maxCountRatio } from "./CountRatios.ts"
+import { areWithinRatio, isInThousandsOf, maxCountRatio } from "./CountRatios.ts"
 import { findOwnSymbol } from "./Issuer.ts"
 import { type DecidedSplits, findSplitFactor, noDecidedSplits, restateCount } from "./CountSplits.ts"
 
@@ -13,10 +13,11 @@ import { type DecidedSplits, findSplitFactor, noDecidedSplits, restateCount } fr
 export const maxRatioInFiling = 3
 
 /**
- * As `maxRatioInFiling`, if the cover page states classes, because a wrong or forgotten class changes the sum only a
- * little.
+ * The largest factor between the sum of the classes on a cover page and another count, such as that of the balance
+ * sheet in the same filing. It is less than `maxRatioInFiling`, because a wrong or forgotten class changes the sum only
+ * a little.
  */
-export const maxRatioOfSum = 1.25
+export const maxClassSumRatio = 1.25
 
 /** The largest number of days between the dates of a cover page and of a balance sheet that are compared closely. */
 const maxDaysInFiling = 100
@@ -37,11 +38,11 @@ const hasClassInThousandsOf = (small: CompanyFact, large: CompanyFact) =>
  * shares may be converted into those of another class.
  */
 export const hasClassError = (a: CompanyFact, b: CompanyFact) =>
-  isSimilar(a.val, b.val, maxCountRatio) &&
+  areWithinRatio(a.val, b.val, maxCountRatio) &&
   Array.from(a.instance?.shares ?? []).some(([name, { shares }]) => {
     const other = b.instance?.shares?.get(name)?.shares ?? shares
     const difference = shares - other
-    return !isSimilar(shares, other, maxCountRatio) &&
+    return !areWithinRatio(shares, other, maxCountRatio) &&
       (a.val - b.val) * Math.sign(difference) >= Math.abs(difference) / 2
   })
 
@@ -108,7 +109,7 @@ const findMissingClass = (
     const isForgotten = hasCommonName
       ? after?.has(name) === false &&
         (isListed ? part < minMissingPart || isMissing(minMissingPartOfListed) : isMissingInSum)
-      : isListed && isMissingInSum && sums.some((sum) => isSimilar(later.val, sum * (1 - part), maxRatioOfSum))
+      : isListed && isMissingInSum && sums.some((sum) => areWithinRatio(later.val, sum * (1 - part), maxClassSumRatio))
     return isForgotten ? [{ ...one, shares: (sums[0] ?? earlier.val) * part, isListed }] : []
   }).toSorted((one, other) => other.shares - one.shares)[0]
 }
@@ -141,7 +142,7 @@ export const makeCountComparison = (
     restateFor(a, b).some((val) => {
       const restated = changeCount(a, val)
       return !hasClassInThousandsOf(restated, b) && !hasClassInThousandsOf(b, restated) &&
-        !hasClassError(restated, b) && isSimilar(val, b.val, a.val === b.val ? 1 : ratio)
+        !hasClassError(restated, b) && areWithinRatio(val, b.val, a.val === b.val ? 1 : ratio)
     })
   /** Returns whether the first count appears to be in thousands or millions of shares while the second one is not. */
   const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
@@ -156,7 +157,7 @@ export const makeCountComparison = (
       findSplitFactor(splits, balance.end, cover.filed) !== undefined
     // A wrong or forgotten class changes the sum only a little, so a sum of named classes must agree more closely.
     const names = Array.from(cover.instance?.shares?.keys() ?? [])
-    const ratio = names.some((name) => name !== "") ? maxRatioOfSum : maxRatioInFiling
+    const ratio = names.some((name) => name !== "") ? maxClassSumRatio : maxRatioInFiling
     return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
   }
   return {

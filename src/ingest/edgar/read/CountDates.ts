@@ -3,7 +3,7 @@
  * not (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { countDays } from "../../../contract/rules/Dates.ts"
-import { type CompanyFact, listSources } from "./CompanyFacts.ts"
+import { type CompanyFact, listFactSources } from "./CompanyFacts.ts"
 import type { DoubtKey, OperatorDecision } from "./Doubt.ts"
 
 /**
@@ -29,7 +29,7 @@ export const isAmendment = ({ form }: Pick<CompanyFact, "form">) => form.endsWit
  * plausible. Cover page counts (`isCover`) are checked more strictly, because they are as of a day shortly before the
  * filing. `period` is the last day of the period that the report covers, if known.
  */
-export const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, period: string | undefined) => {
+export const findCountDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, period: string | undefined) => {
   if (end > filed) return "is after the filing"
   if (countDays(end, filed) > maxFactAge) return "is years before the filing"
   if (!isCover) return undefined
@@ -60,9 +60,9 @@ export const settleFactDate = (
   findDecision: (key: Omit<DoubtKey, "table">) => OperatorDecision | undefined,
   cik: string,
 ): CompanyFact => {
-  const reason = findDateDoubt(fact, isCover, period)
+  const reason = findCountDateDoubt(fact, isCover, period)
   if (reason === undefined) return fact
-  const decision = findDecision({ url: listSources(cik, fact)[0], column: "reported_date", read: fact.end })
+  const decision = findDecision({ url: listFactSources(cik, fact)[0], column: "reported_date", read: fact.end })
   if (decision !== undefined && decision.value !== null) return { ...fact, end: decision.value }
   const dateForSorting = isAmendment(fact) && period !== undefined ? period : fact.filed
   const isDeclaredUnknown = decision !== undefined

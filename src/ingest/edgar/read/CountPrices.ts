@@ -3,7 +3,7 @@ import { countDays } from "../../../contract/rules/Dates.ts"
 import type { CompanyFact } from "./CompanyFacts.ts"
 import { makeCountComparison } from "./CountComparison.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
-import { formatNumber, isSimilar, maxRatio, roundingUnits } from "./CountRatios.ts"
+import { areWithinRatio, formatNumber, maxRatio, roundingUnits } from "./CountRatios.ts"
 import { findSplitFactor, restateCount } from "./CountSplits.ts"
 
 /** Few companies have more shares than this. A count that is larger is not stated in thousands. */
@@ -142,7 +142,7 @@ export const findDoubtedPrices = (
   /** A public float has only one other statement to compare it with: the previous float. */
   const getSupportOfFloat = (float: CompanyFact) => {
     const previous = findPreviousFact(float, floats)
-    return previous === undefined ? 0 : isSimilar(float.val, previous.val) ? 1 : -1
+    return previous === undefined ? 0 : areWithinRatio(float.val, previous.val) ? 1 : -1
   }
   for (const [float, pricedWithFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {
     const best = pricedWithFloat.toSorted((one, other) => other.support - one.support)[0]

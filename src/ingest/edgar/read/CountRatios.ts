@@ -10,7 +10,7 @@ export const maxRatio = 10
 export const maxCountRatio = 8
 
 /** Returns whether the values differ by at most the factor `ratio`. */
-export const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
+export const areWithinRatio = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
 
 /** Filings state numbers of shares in these units by mistake, or round them to these units. */
 export const roundingUnits = [1_000, 1_000_000]
@@ -26,7 +26,7 @@ export const isInThousandsOf = (small: number, large: number) =>
  * Returns whether the values could be the same number, one of them rounded to thousands or millions. For example,
  * 25,123,000 is a rounded 25,123,456.
  */
-export const isRounded = (a: number, b: number) =>
+export const differOnlyByRounding = (a: number, b: number) =>
   roundingUnits.some((unit) => Math.abs(a - b) < unit && [a, b].some((one) => one % unit === 0 && one >= unit * 1_000))
 
 export const formatNumber = (value: number) => String(Number(value.toPrecision(5)))

@@ -1,6 +1,6 @@
 /** Compares all share counts of a company with each other over time, to find errors and the newest reliable count. */
 import type { CompanyFact } from "./CompanyFacts.ts"
-import { type CountComparison, maxRatioInFiling, maxRatioOfSum } from "./CountComparison.ts"
+import { type CountComparison, maxClassSumRatio, maxRatioInFiling } from "./CountComparison.ts"
 
 /**
  * Largest factor between a count and the previous reliable count that the balance sheet in the same filing can confirm
@@ -63,8 +63,8 @@ interface SeriesEvidence {
 }
 
 /**
- * How many consecutive reports, without a balance sheet that contradicts them, show that the number of shares has become
- * like an error that an operator once corrected.
+ * How many consecutive reports, without a balance sheet that contradicts them, show that the number of shares has
+ * become like an error that an operator once corrected.
  */
 const minReportsLikeError = 3
 
@@ -224,7 +224,7 @@ export const compareCountSeries = (
 
   /** A count may have become like a corrected error over the years. It is then similar to the last reliable one. */
   const isErrorAgain = (fact: CompanyFact, previous: CompanyFact) =>
-    findKnownError(fact) !== undefined && !differsInUnit(fact, previous) && !isAlike(fact, previous, maxRatioOfSum)
+    findKnownError(fact) !== undefined && !differsInUnit(fact, previous) && !isAlike(fact, previous, maxClassSumRatio)
 
   /**
    * Handles a count that seems to repeat a corrected error: marks it and, unless it is a copy of the corrected number,
@@ -241,7 +241,7 @@ export const compareCountSeries = (
     suggestUnitError = false
     const isUncontradicted = (fact: CompanyFact) => {
       const balance = balances.get(fact.accn)
-      return balance === undefined || isAlike(fact, balance, maxRatioOfSum)
+      return balance === undefined || isAlike(fact, balance, maxClassSumRatio)
     }
     if (candidates.filter((candidate) => isUncontradicted(candidate.newest)).length < minReportsLikeError) return
     for (const fact of candidates.flatMap(({ facts }) => facts)) {

@@ -6,7 +6,7 @@
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { countDays } from "../../../contract/rules/Dates.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
-import { type CompanyFact, type CompanyFacts, listSources, type UnreadableCount } from "./CompanyFacts.ts"
+import { type CompanyFact, type CompanyFacts, listFactSources, type UnreadableCount } from "./CompanyFacts.ts"
 import type { Doubt } from "./Doubt.ts"
 import { buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
 import { findOwnSymbol, getTickerOn, hasClassSymbols, type Issuer } from "./Issuer.ts"
@@ -259,9 +259,9 @@ const makeHistoricalRows = (
         ].join(" "),
         last_updated: `${filed} 00:00:00`,
         source: [
-          ...(count === undefined ? [] : listSources(issuer.cik, count.fact)),
+          ...(count === undefined ? [] : listFactSources(issuer.cik, count.fact)),
           ...causes.map(({ url }) => url),
-          ...(floatOfRow === undefined ? [] : listSources(issuer.cik, floatOfRow.fact)),
+          ...(floatOfRow === undefined ? [] : listFactSources(issuer.cik, floatOfRow.fact)),
         ],
       }
     })
@@ -281,7 +281,7 @@ export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: Co
     const listDoubts = (column: string, { fact, isLeftOut, reasons }: AssessedFact): ReadonlyArray<Doubt> =>
       reasons.length === 0 ? [] : [{
         table,
-        url: listSources(cik, fact)[0],
+        url: listFactSources(cik, fact)[0],
         column,
         read: String(fact.val),
         confirmable: String(fact.val),
@@ -295,7 +295,7 @@ export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: Co
           ...listDoubts("outstanding_shares", count),
           ...(date?.reason == null ? [] : [{
             table,
-            url: listSources(cik, count.fact)[0],
+            url: listFactSources(cik, count.fact)[0],
             column: "reported_date",
             read: date.stated,
             confirmable: date.stated,
@@ -334,7 +334,7 @@ export const makeCurrentCount = (
     reported_date: getReportedDate(count),
     filed_at: count.filed,
     document_url: buildFilingIndexUrl(cik, count.accn),
-    source: listSources(cik, count),
+    source: listFactSources(cik, count),
   }
 }
 

@@ -7,19 +7,19 @@ import { describeStated } from "./Doubt.ts"
 import { contradictsEarlierDays, findLastLines, findPositions, type HoldingLine } from "./HolderPositions.ts"
 import { readNatureOfOwnership } from "./NatureOfOwnership.ts"
 import {
-  findDoubts,
-  getValues,
+  findHolderDoubts,
+  getReadingValues,
   type HolderProblem,
   makeReading,
-  makeUnknown,
+  makeUnknownReading,
   type OwnershipHolders,
   type Reading,
-  readRequired,
-  readStated,
+  readRequiredElement,
   readStatedDate,
+  readStatedElement,
   unknownHolding,
 } from "./OwnershipHolders.ts"
-import { doubtUnlessZero } from "./ReportingPersons.ts"
+import { doubtSharesUnlessZero } from "./ReportingPersons.ts"
 import { findYearDoubt } from "./DatePlausibility.ts"
 import * as Xml from "./XmlValues.ts"
 import {
@@ -61,7 +61,7 @@ const findValue = (parent: XmlElement | undefined, name: string) =>
 
 /** Reads a number of securities, in units of 10⁻⁸ (numbers may have fractions). */
 const readAmount = (parent: XmlElement | undefined, name: string) =>
-  readStated(findValue(parent, name), (element) => Xml.readDecimalElement(element, name))
+  readStatedElement(findValue(parent, name), (element) => Xml.readDecimalElement(element, name))
 
 const readFootnotes = (element: XmlElement | undefined) =>
   element === undefined
@@ -200,7 +200,7 @@ const readTable = (
   const table = findOnlyChildElement(root, `${kind}Table`)
   const lines = table?.children.filter(({ name }) => name === `${kind}Transaction` || name === `${kind}Holding`) ?? []
   return lines.length > maxLines
-    ? makeUnknown({ read: `${lines.length} lines`, reason: `has more than ${maxLines} lines in a table` })
+    ? makeUnknownReading({ read: `${lines.length} lines`, reason: `has more than ${maxLines} lines in a table` })
     : makeReading(lines.map((line) => readLine(line, line.name === `${kind}Holding`, context)))
 }
 
@@ -213,11 +213,11 @@ type GetAmount = (line: HoldingLine) => bigint | null
  */
 const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<bigint> => {
   const last = findLastLines(position)
-  if (last.length === 0) return makeUnknown({ read: "", reason: "is less than a transaction added" })
+  if (last.length === 0) return makeUnknownReading({ read: "", reason: "is less than a transaction added" })
   const [amount = null, ...others] = new Set(last.map(getAmount))
-  if (others.length > 0) return makeUnknown({ read: "", reason: "has transactions whose order is unclear" })
+  if (others.length > 0) return makeUnknownReading({ read: "", reason: "has transactions whose order is unclear" })
   if (contradictsEarlierDays(position)) {
-    return makeUnknown({ read: "", reason: "does not fit the amounts of the days before" })
+    return makeUnknownReading({ read: "", reason: "does not fit the amounts of the days before" })
   }
   const problem = amount === null ? last.find(({ problem }) => problem !== undefined)?.problem : undefined
   return { value: amount, problem }
@@ -242,7 +242,7 @@ const describeAmounts = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount
  * problem, if a form does not state the amount of a position at all.
  */
 const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<string> => {
-  const doubt = (reason: string) => makeUnknown({ read: describeAmounts(lines, getAmount), reason })
+  const doubt = (reason: string) => makeUnknownReading({ read: describeAmounts(lines, getAmount), reason })
   const positions = findPositions(lines)
   if (positions === null) return doubt("has lines that may be of one position or of several")
   const amounts = positions.map((position) => findAmount(position, getAmount))
@@ -281,7 +281,7 @@ const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArr
     const ofKind = lines.filter(({ title }) => classifySharesByTitle(title) === kind)
     // If no line is about preferred shares, the column remains empty instead of doubtful.
     if (!mayLackShares || (kind === "preferred" && ofKind.length === 0)) return sumPositions(ofKind, getHeld)
-    return makeUnknown({
+    return makeUnknownReading({
       read: describeAmounts([...ofKind, ...unrecognized], getHeld),
       reason: "may lack shares of a security whose title is not recognized",
     })
@@ -310,11 +310,11 @@ const readOwner = (element: XmlElement) => {
   const relationship = findOnlyChildElement(element, "reportingOwnerRelationship")
   const isChecked = (flag: string) => Xml.readCheckBoxElement(findOnlyChildElement(relationship, flag))
   const readings = {
-    owner_name: readRequired(findOnlyChildElement(identity, "rptOwnerName"), Xml.readNameElement),
-    owner_cik: readRequired(findOnlyChildElement(identity, "rptOwnerCik"), Xml.readCikElement),
-    title: readStated(findOnlyChildElement(relationship, "officerTitle"), Xml.readNameElement),
+    owner_name: readRequiredElement(findOnlyChildElement(identity, "rptOwnerName"), Xml.readNameElement),
+    owner_cik: readRequiredElement(findOnlyChildElement(identity, "rptOwnerCik"), Xml.readCikElement),
+    title: readStatedElement(findOnlyChildElement(relationship, "officerTitle"), Xml.readNameElement),
   }
-  const { title, ...named } = getValues(readings)
+  const { title, ...named } = getReadingValues(readings)
   return {
     readings,
     cells: {
@@ -346,7 +346,7 @@ const comparePeriod = (
   const [firstDay] = lines.flatMap(({ date }) => date ?? []).toSorted()
   if (period.value === null || firstDay === undefined) return period
   const reason = findYearDoubt(period.value, { firstDay, filingDate, event: "the first transaction" })
-  return reason === undefined ? period : makeUnknown({ read: period.value, confirmable: period.value, reason })
+  return reason === undefined ? period : makeUnknownReading({ read: period.value, confirmable: period.value, reason })
 }
 
 /** Combines the problems of several dates. An operator can confirm the stated date only if there is just one. */
@@ -431,9 +431,9 @@ export const decodeOwnershipForm = (
     // without transactions does not show everything that the owner holds.
     const isPartial = isAmendment && tooLong === undefined && !ownsNothing && lines.every(({ isHolding }) => isHolding)
     const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) => {
-      if (tooLong !== undefined) return makeUnknown(tooLong)
+      if (tooLong !== undefined) return makeUnknownReading(tooLong)
       if (ownsNothing) return makeReading("0")
-      if (saysNothing) return doubtUnlessZero(sum, "is in a form that says that nothing is held")
+      if (saysNothing) return doubtSharesUnlessZero(sum, "is in a form that says that nothing is held")
       return isAmendment && !isPartial ? markAmendedAmount(sum) : sum
     })
 
@@ -449,11 +449,11 @@ export const decodeOwnershipForm = (
       rows: owners.map(({ cells }, index) => ({
         ...unknownHolding,
         ...cells,
-        ...(index === 0 && getValues(amounts)),
-        ...getValues(event),
+        ...(index === 0 && getReadingValues(amounts)),
+        ...getReadingValues(event),
       })),
       isPartial,
-      doubts: findDoubts(
+      doubts: findHolderDoubts(
         owners.map(({ readings }, index) => ({ ...readings, ...(index === 0 && amounts) })),
         { ...reported, ...event },
       ),

@@ -72,29 +72,29 @@ export const unknownHolding = {
 export const makeReading = <A>(value: A | null): Reading<A> => ({ value, problem: undefined })
 
 /** Returns an unknown value, with the reason why it is unknown. */
-export const makeUnknown = (problem: HolderProblem): Reading<never> => ({ value: null, problem })
+export const makeUnknownReading = (problem: HolderProblem): Reading<never> => ({ value: null, problem })
 
 /**
  * Reads an element's value with `read`. The value is null if the element is absent or empty. If it cannot be read, it
  * is null as well, and the result contains the reason.
  */
-export const readStated = <A>(
+export const readStatedElement = <A>(
   element: XmlElement | undefined,
   read: (element: XmlElement | undefined) => Result.Result<A | null, string>,
 ): Reading<A> =>
   Result.match(read(element), {
     onSuccess: makeReading,
-    onFailure: (reason) => makeUnknown({ read: describeStated([readElementText(element) ?? ""]), reason }),
+    onFailure: (reason) => makeUnknownReading({ read: describeStated([readElementText(element) ?? ""]), reason }),
   })
 
 /**
  * Reads the value of an element that every document must have. If the value is missing or cannot be read, it is null,
  * and the result contains the reason.
  */
-export const readRequired: typeof readStated = (element, read) => {
-  const stated = readStated(element, read)
+export const readRequiredElement: typeof readStatedElement = (element, read) => {
+  const stated = readStatedElement(element, read)
   const isMissing = stated.value === null && stated.problem === undefined
-  return isMissing ? makeUnknown({ read: "", reason: "is missing" }) : stated
+  return isMissing ? makeUnknownReading({ read: "", reason: "is missing" }) : stated
 }
 
 /**
@@ -106,15 +106,15 @@ export const readStatedDate = (
   filingDate: string,
   { firstDay = null, name = element?.name }: { readonly firstDay?: string | null; readonly name?: string } = {},
 ): Reading<string> => {
-  const stated = readStated(element, (element) => readDateElement(element, name))
+  const stated = readStatedElement(element, (element) => readDateElement(element, name))
   const reason = stated.value === null ? undefined : findDateDoubt(stated.value, filingDate, firstDay)
   return stated.value === null || reason === undefined
     ? stated
-    : makeUnknown({ read: stated.value, confirmable: stated.value, reason })
+    : makeUnknownReading({ read: stated.value, confirmable: stated.value, reason })
 }
 
 /** Returns the values of several columns without their problems. */
-export const getValues = <Name extends string, A>(readings: Record.ReadonlyRecord<Name, Reading<A>>) =>
+export const getReadingValues = <Name extends string, A>(readings: Record.ReadonlyRecord<Name, Reading<A>>) =>
   Record.map(readings, ({ value }) => value)
 
 interface Readings {
@@ -125,7 +125,7 @@ interface Readings {
  * Returns the doubts about the columns of each holder. `holders` contains the readings of each holder's columns, and
  * `filing` those of the columns that all holders have in common, whose doubts apply to every holder.
  */
-export const findDoubts = (holders: ReadonlyArray<Readings>, filing: Readings): ReadonlyArray<HolderDoubt> =>
+export const findHolderDoubts = (holders: ReadonlyArray<Readings>, filing: Readings): ReadonlyArray<HolderDoubt> =>
   holders.flatMap((readings, holder) =>
     Object.entries({ ...filing, ...readings }).flatMap(([column, { problem }]) =>
       problem === undefined ? [] : [{ holder, column, ...problem }]

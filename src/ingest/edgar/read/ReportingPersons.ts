@@ -3,7 +3,7 @@
  * (docs/decisions/0100-ownership-from-filings.md). Marking a value makes it unknown, so that the row does not contain
  * it.
  */
-import { type HolderProblem, makeUnknown, type Reading } from "./OwnershipHolders.ts"
+import { type HolderProblem, makeUnknownReading, type Reading } from "./OwnershipHolders.ts"
 import { formatDecimal, formatPercentageAsFraction, unitsPerPercent } from "./XmlValues.ts"
 
 /** The statements on a reporting person's cover page about shares of the class. Numbers of shares are whole. */
@@ -30,14 +30,14 @@ const doubt = <A>(
   reading: Reading<A>,
   describe: (value: A) => Required<Omit<HolderProblem, "reason">>,
   reason: string,
-) => reading.value === null ? reading : makeUnknown({ ...describe(reading.value), reason })
+) => reading.value === null ? reading : makeUnknownReading({ ...describe(reading.value), reason })
 
 /** Marks a stated number of shares as doubtful, which makes it unknown. */
 export const doubtShares = (reading: Reading<string>, reason: string) =>
   doubt(reading, (shares) => ({ read: shares, confirmable: shares }), reason)
 
 /** Marks a stated number of shares as doubtful, unless it is zero. */
-export const doubtUnlessZero = (reading: Reading<string>, reason: string) =>
+export const doubtSharesUnlessZero = (reading: Reading<string>, reason: string) =>
   reading.value === "0" ? reading : doubtShares(reading, reason)
 
 const describePercentage = (percentage: bigint) => ({
@@ -108,8 +108,8 @@ const compareWithPowers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArr
     return {
       ...person,
       amount: doubtShares(person.amount, "is far more than the shares that all persons can vote or sell"),
-      soleVotes: doubtUnlessZero(person.soleVotes, reason),
-      sharedVotes: doubtUnlessZero(person.sharedVotes, reason),
+      soleVotes: doubtSharesUnlessZero(person.soleVotes, reason),
+      sharedVotes: doubtSharesUnlessZero(person.sharedVotes, reason),
     }
   })
 }

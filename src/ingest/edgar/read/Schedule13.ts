@@ -4,14 +4,14 @@
  */
 import { Array, Result } from "effect"
 import {
-  findDoubts,
-  getValues,
+  findHolderDoubts,
+  getReadingValues,
   makeReading,
   type OwnershipHolders,
   type Reading,
-  readRequired,
-  readStated,
+  readRequiredElement,
   readStatedDate,
+  readStatedElement,
   unknownHolding,
 } from "./OwnershipHolders.ts"
 import { doubtContradictions, doubtShares, type ReportingPerson } from "./ReportingPersons.ts"
@@ -50,7 +50,7 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
 
 /** Reads a number of shares as a whole number. Fractions are dropped. */
 const readWholeShares = (parent: XmlElement, name: string) =>
-  readStated(
+  readStatedElement(
     findOnlyChildElement(parent, name),
     (element) => Result.flatMap(Xml.readDecimalElement(element), Xml.formatWholeShares),
   )
@@ -64,7 +64,7 @@ const readPerson = (names: ElementNames) => (element: XmlElement): ReportingPers
     soleVotes: readWholeShares(power, "soleVotingPower"),
     sharedVotes: readWholeShares(power, "sharedVotingPower"),
     dispositive: ["soleDispositivePower", "sharedDispositivePower"].map((name) => readWholeShares(power, name).value),
-    percentage: readStated(findOnlyChildElement(element, names.percentage), Xml.readPercentageElement),
+    percentage: readStatedElement(findOnlyChildElement(element, names.percentage), Xml.readPercentageElement),
     isAmountPartial: readElementText(findOnlyChildElement(element, names.isAmountPartial)) === "Y",
   }
 }
@@ -105,10 +105,10 @@ const makeColumns = (
 ) => {
   const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
   const text = {
-    owner_name: readRequired(findOnlyChildElement(element, "reportingPersonName"), Xml.readNameElement),
+    owner_name: readRequiredElement(findOnlyChildElement(element, "reportingPersonName"), Xml.readNameElement),
     owner_cik: hasNoCik
       ? makeReading<string>(null)
-      : readStated(findOnlyChildElement(element, "reportingPersonCIK"), Xml.readCikElement),
+      : readStatedElement(findOnlyChildElement(element, "reportingPersonCIK"), Xml.readCikElement),
     common_shares_amount: readAmountOfKind(amount, sharesKind, "common"),
     preferred_shares_amount: readAmountOfKind(amount, sharesKind, "preferred"),
     sole_voting_shares: soleVotes,
@@ -118,7 +118,7 @@ const makeColumns = (
     readings: { ...text, percent_of_class: percentage },
     cells: {
       ...unknownHolding,
-      ...getValues(text),
+      ...getReadingValues(text),
       owner_type: findOwnerType(percentage.value),
       percent_of_class: Xml.formatPercentageAsFraction(percentage.value),
     },
@@ -157,8 +157,8 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
       // later day.
       reportedDate: null,
       element: names.person,
-      rows: columns.map(({ cells }) => ({ ...cells, ...getValues(event) })),
+      rows: columns.map(({ cells }) => ({ ...cells, ...getReadingValues(event) })),
       isPartial: false,
-      doubts: findDoubts(columns.map(({ readings }) => readings), event),
+      doubts: findHolderDoubts(columns.map(({ readings }) => readings), event),
     }
   })

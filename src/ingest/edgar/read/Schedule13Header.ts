@@ -4,7 +4,13 @@
  * never read.
  */
 import { Result } from "effect"
-import { findDoubts, getValues, type OwnershipHolders, readRequired, unknownHolding } from "./OwnershipHolders.ts"
+import {
+  findHolderDoubts,
+  getReadingValues,
+  type OwnershipHolders,
+  readRequiredElement,
+  unknownHolding,
+} from "./OwnershipHolders.ts"
 import { readCikElement, readNameElement } from "./XmlValues.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement, xmlLimits } from "./XmlDocument.ts"
 
@@ -59,10 +65,10 @@ const findCompanyData = (company: XmlElement | undefined) =>
 const readFiler = (element: XmlElement) => {
   const data = findCompanyData(element)
   const readings = {
-    owner_name: readRequired(findOnlyChildElement(data, "CONFORMED-NAME"), readNameElement),
-    owner_cik: readRequired(findOnlyChildElement(data, "CIK"), readCikElement),
+    owner_name: readRequiredElement(findOnlyChildElement(data, "CONFORMED-NAME"), readNameElement),
+    owner_cik: readRequiredElement(findOnlyChildElement(data, "CIK"), readCikElement),
   }
-  return { readings, cells: { ...unknownHolding, ...getValues(readings), owner_type: "five_percent_owner" } }
+  return { readings, cells: { ...unknownHolding, ...getReadingValues(readings), owner_type: "five_percent_owner" } }
 }
 
 /**
@@ -80,6 +86,6 @@ export const decodeSchedule13Header = (root: XmlElement): Result.Result<Ownershi
     element: Result.succeed("FILED-BY"),
     rows: Result.succeed(filers.map(({ cells }) => cells)),
     isPartial: Result.succeed(false),
-    doubts: Result.succeed(findDoubts(filers.map(({ readings }) => readings), {})),
+    doubts: Result.succeed(findHolderDoubts(filers.map(({ readings }) => readings), {})),
   })
 }

@@ -4,15 +4,21 @@
  */
 import { Schema } from "effect"
 import { countDays } from "../../../contract/rules/Dates.ts"
-import { byFactDate, type CompanyFact, isPeriodicReport, listSources, type UnreadableCount } from "./CompanyFacts.ts"
+import {
+  byFactDate,
+  type CompanyFact,
+  isPeriodicReport,
+  listFactSources,
+  type UnreadableCount,
+} from "./CompanyFacts.ts"
 import {
   type CountComparison,
   hasClassError,
   makeCountComparison,
+  maxClassSumRatio,
   maxRatioInFiling,
-  maxRatioOfSum,
 } from "./CountComparison.ts"
-import { findDateDoubt, isAmendment, maxFactAge, settleFactDate } from "./CountDates.ts"
+import { findCountDateDoubt, isAmendment, maxFactAge, settleFactDate } from "./CountDates.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
 import {
   type DoubtedPrices,
@@ -23,7 +29,7 @@ import {
   greatestPrice,
   type PriceDoubt,
 } from "./CountPrices.ts"
-import { formatNumber, isRounded, isSimilar, maxCountRatio } from "./CountRatios.ts"
+import { areWithinRatio, differOnlyByRounding, formatNumber, maxCountRatio } from "./CountRatios.ts"
 import { compareCountSeries, type CountDoubts } from "./CountSeries.ts"
 import { type CountedSplit, findCountedSplits, findDecidedSplits } from "./CountSplits.ts"
 import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts"
@@ -87,7 +93,7 @@ const formatJump = (ratio: string, { end, val }: CompanyFact, restated = val) =>
 const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
   const known = [fact.val]
   for (const { end, val } of facts) {
-    if (end === fact.end && !known.some((one) => one === val || isRounded(one, val))) known.push(val)
+    if (end === fact.end && !known.some((one) => one === val || differOnlyByRounding(one, val))) known.push(val)
   }
   return known.slice(1).map((val) => `is ${val} in another filing for the same date`)
 }
@@ -133,7 +139,7 @@ const makeSuppliedCount = (
  */
 const findClasses = ({ end }: CompanyFact, val: number, counts: ReadonlyArray<CompanyFact>) => {
   const similar = counts.filter((other) =>
-    other.end < end && other.instance?.shares !== undefined && isSimilar(other.val, val, maxRatioInFiling)
+    other.end < end && other.instance?.shares !== undefined && areWithinRatio(other.val, val, maxRatioInFiling)
   )
   const distance = (other: CompanyFact) => Math.abs(Math.log(other.val / val))
   return similar.toReversed().toSorted((one, other) => distance(one) - distance(other))[0]?.instance?.shares
@@ -154,7 +160,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
   /** Replaces a value with the operator's value, if an operator has decided about it. */
   const decide = (fact: CompanyFact, column: string) => {
     const read = String(fact.val)
-    const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
+    const decision = findDecision({ url: listFactSources(cik, fact)[0], column, read })
     if (decision === undefined) return fact
     const val = Number(decision.value ?? fact.val)
     // The numbers of shares per class, of which the value is the sum, do not fit a value that the operator has changed.
@@ -192,7 +198,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
   const settle = (list: ReadonlyArray<CompanyFact>, isCover: boolean, column: string) =>
     Array.from(Map.groupBy(list, ({ accn }) => accn).entries()).flatMap(([accession, stated]) => {
       const period = findPeriod(accession)
-      const certain = stated.filter((fact) => findDateDoubt(fact, isCover, period) === undefined)
+      const certain = stated.filter((fact) => findCountDateDoubt(fact, isCover, period) === undefined)
       // A wrong date matters little if the same filing also states a count with a plausible date.
       return certain.length > 0
         ? stated.filter(({ end, filed }) => end <= filed && countDays(end, filed) <= maxFactAge)
@@ -232,7 +238,7 @@ const describeJump = (fact: CompanyFact, other: CompanyFact, comparison: CountCo
   }
   const restated = comparison.restateFor(other, fact)
   // A newer balance sheet may count only one of the classes (see `judgeNewerBalances`).
-  return fact.val !== other.val && restated.some((val) => isSimilar(val, fact.val, maxCountRatio))
+  return fact.val !== other.val && restated.some((val) => areWithinRatio(val, fact.val, maxCountRatio))
     ? `differs from ${other.val} on ${other.end}, perhaps by a class of shares`
     : formatJump("eight", other, restated[0])
 }
@@ -284,7 +290,7 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
   const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
   const price = ofFloats.get(fact)
   return [
-    ...(previous === undefined || isSimilar(fact.val, previous.val) ? [] : [formatJump("ten", previous)]),
+    ...(previous === undefined || areWithinRatio(fact.val, previous.val) ? [] : [formatJump("ten", previous)]),
     ...(price === undefined ? [] : [formatPriceDoubt(`${price.count.val} shares of ${price.count.end}`, price.doubt)]),
     ...listOthers(fact, floats),
     ...(same === undefined ? [] : [`was also reported for ${same.end}`]),
@@ -316,9 +322,9 @@ const judgeNewerBalances = (
   const last = others.at(-1)
   if (last === undefined) return undefined
   // The balance sheet states nearly the number of one of the classes on the cover page, and not their sum.
-  const isOfOneClass = !isSimilar(last.val, cover.val, maxRatioOfRepetitions) &&
+  const isOfOneClass = !areWithinRatio(last.val, cover.val, maxRatioOfRepetitions) &&
     Array.from(cover.instance?.shares?.values() ?? []).some(({ shares }) =>
-      isSimilar(last.val, shares, maxRatioOfRepetitions)
+      areWithinRatio(last.val, shares, maxRatioOfRepetitions)
     )
   if (isAlike(last, cover) && !isOfOneClass) return last
   // The last balance sheet differs from the cover page, so another report must confirm it.
@@ -434,8 +440,8 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     const isSum = [fact, right].every(({ instance }) => instance?.hasClasses === true)
     const expected = comparison.restateFor(right, fact)
     const ratio = isSum ? maxRatioOfRepeatedSums : maxRatioOfRepetitions
-    return expected.every((val) => !isSimilar(fact.val, val, maxRatioOfSum)) &&
-      expected.some((val) => isSimilar(fact.val, error * val / right.val, ratio))
+    return expected.every((val) => !areWithinRatio(fact.val, val, maxClassSumRatio)) &&
+      expected.some((val) => areWithinRatio(fact.val, error * val / right.val, ratio))
   }
   const findKnownError = (fact: CompanyFact) => {
     if (isDecided(fact)) return undefined

@@ -145,7 +145,7 @@ const [minDays, minCopies] = [7, 3]
  * Returns whether consecutive copies of the list from these days are sufficient evidence that a symbol has been added
  * or removed. `days` is sorted.
  */
-export const areEnoughCopyDays = (days: ReadonlyArray<string>) => {
+export const isTickerListChangeProven = (days: ReadonlyArray<string>) => {
   const [first, last] = [days[0], days.at(-1)]
   return first !== undefined && last !== undefined && days.length >= minCopies && countDays(first, last) >= minDays
 }
@@ -157,15 +157,16 @@ export const areEnoughCopyDays = (days: ReadonlyArray<string>) => {
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
 
 /**
- * Finds the first consecutive copies that contain the symbol and are enough evidence for it (`areEnoughCopyDays`).
- * Returns their first and last day and their number, or undefined if there are not enough yet.
+ * Finds the first consecutive copies that contain the symbol and are enough evidence for it
+ * (`isTickerListChangeProven`). Returns their first and last day and their number, or undefined if there are not enough
+ * yet.
  */
 const findLastingRun = (history: TickerHistory, ticker: string) => {
   let days: ReadonlyArray<string> = []
   for (const { day, tickers } of history) {
     days = tickers.has(ticker) ? [...days, day] : []
     const [first] = days
-    if (first !== undefined && areEnoughCopyDays(days)) {
+    if (first !== undefined && isTickerListChangeProven(days)) {
       return { first, last: day, count: days.length }
     }
   }

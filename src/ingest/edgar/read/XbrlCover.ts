@@ -5,7 +5,7 @@
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
-import { findCik } from "../fetch/EdgarUrls.ts"
+import { findCikInUrl } from "../fetch/EdgarUrls.ts"
 import { describeStated } from "./Doubt.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { chooseMembers } from "./ShareClasses.ts"
@@ -41,9 +41,10 @@ export const CoverCounts = Schema.Struct({
 export type CoverCounts = typeof CoverCounts.Type
 
 /**
- * Size limits. The largest instances have about 20 million characters. Text longer than `factCharacters` is truncated.
+ * Size limits of an XBRL instance. The largest instances have about 20 million characters. Text longer than
+ * `factCharacters` is truncated.
  */
-export const instanceLimits = { characters: 50_000_000, facts: 1_000, factCharacters: 1_000 }
+export const xbrlInstanceLimits = { characters: 50_000_000, facts: 1_000, factCharacters: 1_000 }
 
 const instanceNamespace = "http://www.xbrl.org/2003/instance"
 
@@ -134,7 +135,7 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
     reading = undefined
   }
   const addText = (part: string) => {
-    if (reading !== undefined) reading.text = (reading.text + part).slice(0, instanceLimits.factCharacters)
+    if (reading !== undefined) reading.text = (reading.text + part).slice(0, xbrlInstanceLimits.factCharacters)
   }
   const onOpen: XmlHandlers["onOpen"] = ({ attributes, local, uri }, depth) => {
     if (depth === 1 && (local !== "xbrl" || uri !== instanceNamespace)) {
@@ -153,8 +154,8 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
     } else if (depth === 2 && coverElements.has(local) && isDeiNamespace(uri)) {
       fact = { name: local, context: attributes["contextRef"]?.value ?? "", text: "" }
       facts.push(fact)
-      if (facts.length > instanceLimits.facts) {
-        throw new XmlRejected({ message: `has more than ${instanceLimits.facts} facts` })
+      if (facts.length > xbrlInstanceLimits.facts) {
+        throw new XmlRejected({ message: `has more than ${xbrlInstanceLimits.facts} facts` })
       }
       reading = { depth, axis: "", name: local, text: "" }
     }
@@ -163,7 +164,7 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
     if (reading?.depth === depth) finish(reading)
     if (depth === 2) context = undefined
   }
-  const scanned = scanXml(text, instanceLimits.characters, { onOpen, onClose, onText: addText })
+  const scanned = scanXml(text, xbrlInstanceLimits.characters, { onOpen, onClose, onText: addText })
   return Result.map(scanned, () => ({ contexts, facts }))
 }
 
@@ -416,6 +417,6 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
  */
 export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>
   Result.mapBoth(readCoverFacts(text), {
-    onSuccess: (cover) => selectCounts(cover, findCik(url) ?? ""),
+    onSuccess: (cover) => selectCounts(cover, findCikInUrl(url) ?? ""),
     onFailure: (reason) => new DocumentRejected({ url, reason }),
   })

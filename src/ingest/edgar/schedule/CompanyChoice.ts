@@ -4,7 +4,7 @@
  */
 import { Effect, Predicate, Result } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
-import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
+import { formatNameSuggestion } from "../../../contract/rules/NameSuggestions.ts"
 import { type DailyIndexFiling, decodeDailyIndex } from "../fetch/DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "../fetch/DocumentDownloader.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"

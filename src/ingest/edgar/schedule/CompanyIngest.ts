@@ -55,7 +55,7 @@ import {
   subtractDays,
 } from "../store/PendingFilings.ts"
 import type { CompanyRegistrationEnds } from "../store/RegistrationEnds.ts"
-import { readFeeSources, type RegistrationFees } from "../store/RegistrationFees.ts"
+import { readFeeExhibitUrls, type RegistrationFees } from "../store/RegistrationFees.ts"
 import { listRegistrationEnds, makeRegistrationRows } from "../read/RegistrationRows.ts"
 import { findDepositaryReceiptRegistration, makeScreenerRows } from "../read/ScreenerRows.ts"
 import { type AssessedCompany, readKnownPrices, readStoredCounts } from "../store/StoredCounts.ts"
@@ -793,7 +793,7 @@ const addRegistrations = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, outdated, submissions: { filings } }: FilingsRead) {
     const { isFresh, issuer, visit } = context
     if (!outdated.registrations || !hasAllPages) return
-    const feeSources = isFresh ? new Map() : yield* readFeeSources(issuer.cik)
+    const feeSources = isFresh ? new Map() : yield* readFeeExhibitUrls(issuer.cik)
     visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork, feeSources))
     visit.registrationEnds.push({ cik: issuer.cik, ends: listRegistrationEnds(issuer, filings) })
   },

@@ -6,7 +6,7 @@ import { Cause, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, Scop
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { repeatInBackground } from "../../../postgres/metrics/BackgroundFibers.ts"
-import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../../postgres/metrics/OperationProgress.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
 import { planCompanyVisits } from "./CompanyChoice.ts"
@@ -14,7 +14,7 @@ import { CompanyVisit, type CompanyVisitOptions, readDeferredForm, visitCompany 
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
 import { type IngestOptions, IngestRefused, type ResolvedIngestOptions, resolveIngestOptions } from "./IngestOptions.ts"
-import { findCik } from "../fetch/EdgarUrls.ts"
+import { findCikInUrl } from "../fetch/EdgarUrls.ts"
 import { readDecisions } from "../store/Doubts.ts"
 import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
 import * as State from "../store/IngestState.ts"
@@ -312,7 +312,7 @@ const lockFullIngest = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOp
 
 /** Removes the suspicious values from the report that an operator has decided about during the run. */
 const dropDecidedDoubts = Effect.fnUntraced(function* ({ doubts }: IngestReport) {
-  const ciks = new Set(Array.from(doubts.values()).flatMap(({ url }) => findCik(url) ?? []))
+  const ciks = new Set(Array.from(doubts.values()).flatMap(({ url }) => findCikInUrl(url) ?? []))
   for (const key of (yield* readDecisions(Array.from(ciks))).keys()) doubts.delete(key)
 })
 

@@ -8,7 +8,7 @@ import { requireDataset, type RowCells } from "../../../contract/Datasets.ts"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
-import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
+import { buildCompanyFactsUrl, findCikInUrl } from "../fetch/EdgarUrls.ts"
 import { type Doubt, formatDoubtKey, type OperatorDecision, type OperatorDecisions } from "../read/Doubt.ts"
 import { findOwnerType, unknownKindReason } from "../read/Schedule13.ts"
 import { readFraction } from "../read/XmlValues.ts"
@@ -213,10 +213,10 @@ export const saveDoubts = Effect.fnUntraced(function* (
   const foundDoubts = JSON.stringify(
     Array.from(new Map(doubts.map((doubt) => [formatDoubtKey(doubt), doubt])).values(), (doubt) => ({
       ...doubt,
-      cik: findCik(doubt.url),
+      cik: findCikInUrl(doubt.url),
     })),
   )
-  const ciks = Array.from(new Set(readUrls.flatMap((url) => findCik(url) ?? [])))
+  const ciks = Array.from(new Set(readUrls.flatMap((url) => findCikInUrl(url) ?? [])))
   // Delete the open doubts about the documents that were not found again.
   yield* sql`
     delete from edgar_doubts as known

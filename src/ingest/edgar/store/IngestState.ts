@@ -68,7 +68,7 @@ export const queryCiks = <E, R>(
   )
 
 /** An SQL expression for the current time of `Clock`. Tests can control this time, unlike `now()`. */
-export const currentTime = Effect.gen(function* () {
+export const currentTimeSql = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
   return sql`to_timestamp(${now / 1000}::float8)`
@@ -78,7 +78,7 @@ export const currentTime = Effect.gen(function* () {
 export const recordIngestRunStart = Effect.fnUntraced(
   function* ({ datasets, scheduled, since, tickers }: NewIngestRun) {
     const sql = yield* SqlClient.SqlClient
-    const now = yield* currentTime
+    const now = yield* currentTimeSql
     const [run] = yield* decodeIds(sql`
     insert into edgar_runs (scheduled, tickers, datasets, since, started_at)
     values (${scheduled}, ${tickers}::text[], ${datasets}::text[], ${since}::text::date, ${now})
@@ -108,7 +108,7 @@ export const recordIngestRunHeartbeat = Effect.fnUntraced(function* (runId: numb
 export const recordIngestRunEnd = Effect.fnUntraced(
   function* (runId: number, status: IngestRunStatus, error: string | null) {
     const sql = yield* SqlClient.SqlClient
-    const now = yield* currentTime
+    const now = yield* currentTimeSql
     yield* sql`
       update edgar_runs set status = ${status}, finished_at = ${now}, error = ${error}
       where run_id = ${runId}::float8
@@ -335,7 +335,10 @@ export const readScheduledIngestMetrics = Effect.gen(function* () {
   `)
 })
 
-/** Marks a running scheduled run as failed if its process could not do so, for example because it was killed. */
+/**
+ * Marks the scheduled run that is still recorded as running as failed. Its process could not do so, for example because
+ * it was killed.
+ */
 export const failRunningScheduledRun = Effect.fnUntraced(function* (error: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`

@@ -8,9 +8,9 @@ import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { doublingSchedule, getRetryDelay } from "../../../postgres/jobs/RetryDelay.ts"
-import { currentTime, queryCiks } from "./IngestState.ts"
+import { currentTimeSql, queryCiks } from "./IngestState.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
-import { findCik } from "../fetch/EdgarUrls.ts"
+import { findCikInUrl } from "../fetch/EdgarUrls.ts"
 import type { IngestedDataset } from "../schedule/IngestedDatasets.ts"
 
 /**
@@ -176,7 +176,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
     const { dataset, kind, rejection: { reason, url } } = failed
     return Effect.map(
       countAttempt(failed, storedByKey.get(formatKey({ url, dataset })), now),
-      (attempt) => ({ url, dataset, cik: findCik(url), reason, kind, ...attempt }),
+      (attempt) => ({ url, dataset, cik: findCikInUrl(url), reason, kind, ...attempt }),
     )
   })
   // A single statement cannot update a row twice.
@@ -204,8 +204,8 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
  */
 const addDeferredWork = Effect.fnUntraced(function* (deferred: ReadonlyArray<DeferredDocument>) {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* currentTime
-  const rows = deferred.map((document) => ({ ...document, cik: findCik(document.url) }))
+  const now = yield* currentTimeSql
+  const rows = deferred.map((document) => ({ ...document, cik: findCikInUrl(document.url) }))
   yield* sql`
     insert into edgar_work (url, cik, kind, filing, next_try_at, parser_version)
     select url, cik, case when filing is null then 'instance' else 'form' end, filing, ${now}, ${parserVersion}::int
@@ -247,7 +247,7 @@ export const updateWork = Effect.fnUntraced(
  */
 export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignoresDelays: boolean) {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* currentTime
+  const now = yield* currentTimeSql
   return yield* decodeCompanyWork(sql`
     select url, dataset, kind,
       next_try_at is not null and (${ignoresDelays}::boolean or next_try_at <= ${now}) as "isDue"
@@ -257,7 +257,7 @@ export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignores
 
 /** Reads the CIKs of companies with a queue entry of one of these kinds that is due. */
 export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind.Type>) =>
-  Effect.flatMap(currentTime, (now) =>
+  Effect.flatMap(currentTimeSql, (now) =>
     queryCiks((sql) =>
       sql`
       select distinct cik from edgar_work
@@ -301,7 +301,7 @@ export const readDeferredForms = Effect.fnUntraced(
 /** Reads the URLs of due documents that do not belong to a company: daily indexes and the ticker list. */
 export const readDueWorkWithoutCompany = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* currentTime
+  const now = yield* currentTimeSql
   const rows = yield* decodeUrls(sql`select distinct url from edgar_work where cik is null and next_try_at <= ${now}`)
   return rows.map(({ url }) => url)
 })
@@ -310,7 +310,7 @@ export const readDueWorkWithoutCompany = Effect.gen(function* () {
 const requeueWork = Effect.fnUntraced(
   function* (makeCondition: (sql: SqlClient.SqlClient) => Statement.Fragment) {
     const sql = yield* SqlClient.SqlClient
-    const now = yield* currentTime
+    const now = yield* currentTimeSql
     yield* sql`update edgar_work set next_try_at = ${now}, attempts = 0 where ${makeCondition(sql)}`
   },
 )
@@ -336,10 +336,10 @@ export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
  */
 export const requeueDocument = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* currentTime
+  const now = yield* currentTimeSql
   yield* sql`
     insert into edgar_work (url, cik, kind, next_try_at, parser_version)
-    values (${url}, ${findCik(url) ?? null}, 'decided', ${now}, ${parserVersion}::int)
+    values (${url}, ${findCikInUrl(url) ?? null}, 'decided', ${now}, ${parserVersion}::int)
     on conflict (url, dataset) do update set next_try_at = excluded.next_try_at
   `
 })

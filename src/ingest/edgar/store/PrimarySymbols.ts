@@ -10,9 +10,9 @@ import { todayInChicago } from "../../../contract/rules/Dates.ts"
 import { queryCiks } from "./IngestState.ts"
 import type { Issuer } from "../read/Issuer.ts"
 import {
-  areEnoughCopyDays,
   groupTickersByIssuer,
   isDerivedSymbol,
+  isTickerListChangeProven,
   type ListedTicker,
   resolveContestedSymbols,
 } from "../read/TickerList.ts"
@@ -57,10 +57,10 @@ const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((tic
 /**
  * Returns whether an entry (a company or a symbol) that was last in the ticker list on `lastDay` has been removed
  * permanently. Entries are often missing for a day, so several later copies of the list without the entry are required
- * (`areEnoughCopyDays`). `copyDays` are the days of all stored copies.
+ * (`isTickerListChangeProven`). `copyDays` are the days of all stored copies.
  */
 const isRemovedFromList = (lastDay: string, copyDays: ReadonlyArray<string>) =>
-  areEnoughCopyDays(copyDays.filter((day) => day > lastDay))
+  isTickerListChangeProven(copyDays.filter((day) => day > lastDay))
 
 /**
  * Maximum number of days between a delisting notice (Form 25) and the company's removal from the ticker list for the

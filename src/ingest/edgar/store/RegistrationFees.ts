@@ -42,7 +42,7 @@ const decodeSources = decodeRows(Schema.Struct({ file_number: Schema.String, sou
  * Returns the source URLs of the amounts that `saveRegistrationFees` copies to a company's registrations, by file
  * number.
  */
-export const readFeeSources = Effect.fnUntraced(function* (cik: string) {
+export const readFeeExhibitUrls = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeSources(
     sql`select file_number, source from (${selectNewestFees(sql, [cik])}) as newest`,

@@ -5,7 +5,7 @@
 import { Clock, Duration, Effect, FileSystem, Path, Predicate, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import type { InvalidRows } from "../../load/RowValidation.ts"
-import { OperationProgress, ProgressState } from "../../../postgres/metrics/Progress.ts"
+import { OperationProgress, ProgressState } from "../../../postgres/metrics/OperationProgress.ts"
 import { type CompanyVisit, VisitResults } from "../schedule/CompanyIngest.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
@@ -31,7 +31,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "../read/Issuer.ts"
-import { deleteRowsOfOthers, saveAssessments } from "./StoredCounts.ts"
+import { deleteRowsOfOtherCompanies, saveAssessments } from "./StoredCounts.ts"
 import { saveRegistrationEnds } from "./RegistrationEnds.ts"
 import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
@@ -94,7 +94,7 @@ const loadRows = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const later = yield* findLaterDecisions(batch.usedDecisions)
         if (later.changes.length > 0) rows.change((table, cells) => changeRowCells(table, cells, later.changes))
-        const deletions = yield* deleteRowsOfOthers(batch.assessed, new Set(datasets))
+        const deletions = yield* deleteRowsOfOtherCompanies(batch.assessed, new Set(datasets))
         return [yield* rows.load, later.decisions, deletions] as const
       }),
     )

@@ -5,7 +5,7 @@
 import { Effect, FileSystem, Path, Result } from "effect"
 import { loadableDatasets, requireDataset, type RowCells } from "../../../contract/Datasets.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
-import { loadValidatedRows, makeTableValidator } from "../../load/Load.ts"
+import { loadValidatedRows, makeTableValidator } from "../../load/DatasetLoad.ts"
 import { acquireTableLoadLocks } from "../../load/LoadingTable.ts"
 import type { InvalidRows, LoadCellError, RowValidator } from "../../load/RowValidation.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"

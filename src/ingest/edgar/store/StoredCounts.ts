@@ -53,8 +53,8 @@ const maxInheritedDays = 400
  * If the symbol is new and has no count in `float_outstanding`, uses the count stored under the company's previous
  * symbol. The row may belong to another company that used the symbol before. Its count is used only if it is recent,
  * because unrelated companies reuse symbols, and only if the company has filed as its successor, or has given up the
- * symbol after the count was filed and the SEC's newest list no longer gives it to the other company. The row's `source`
- * URLs contain the CIK and thus identify the company.
+ * symbol after the count was filed and the SEC's newest list no longer gives it to the other company. The row's
+ * `source` URLs contain the CIK and thus identify the company.
  */
 export const readStoredCounts = Effect.fnUntraced(function* (
   { cik, periods = [], ticker }: Issuer,
@@ -145,7 +145,10 @@ interface KnownPrices {
    * missing.
    */
   readonly awaited: { readonly ticker: string; readonly day: string } | undefined
-  /** What was known about the security. If it changes, the counts must be assessed again. */
+  /**
+   * What was known about the security, whether or not the counts are checked against it. It is stored with the
+   * assessment (`saveAssessments`). If it changes, the counts must be assessed again.
+   */
   readonly known: {
     readonly splits: ReadonlyArray<KnownSplit>
     readonly isReceipt: boolean
@@ -224,6 +227,7 @@ export const readKnownPrices = Effect.fnUntraced(
     const newest = closes.find(({ day }) => day === days.toSorted().at(-1))
     const awaited = newest?.close === null ? { ticker: newest.ticker, day: newest.day } : undefined
     const sharesPerReceipt = isReceipt ? yield* readSharesPerReceipt(issuer, symbols) : null
+    // Contains the splits even for a receipt, because a new split requires a new assessment.
     const known = { splits, isReceipt, sharesPerReceipt }
     const ofShares: KnownPrices = { closes: pricePerShareByDay(closes, 1), splits, awaited, known }
     if (!isReceipt) return ofShares
@@ -270,7 +274,7 @@ const decodeOwnedRows = decodeRows(
  *
  * Returns a message for each symbol whose rows were deleted, because a vendor's row may state the CIK of a predecessor.
  */
-export const deleteRowsOfOthers = Effect.fnUntraced(function* (
+export const deleteRowsOfOtherCompanies = Effect.fnUntraced(function* (
   companies: ReadonlyArray<AssessedCompany>,
   datasets: ReadonlySet<string>,
 ) {
@@ -343,8 +347,9 @@ export const saveAssessments = Effect.fnUntraced(function* (companies: ReadonlyA
     outstanding,
     counted_splits: Object.fromEntries(countedSplits.map(({ day, isCounted }) => [day, isCounted])),
   }))
-  // Companies whose stored count stays (`outstanding` is undefined), together with the splits that it includes. In
-  // JSON, undefined would become null, which means that the count is unknown.
+  // Companies whose stored count, and the record of the splits that it includes, stay unchanged (`outstanding` is
+  // undefined). They need a list of their own, because undefined becomes null in JSON, and null means that the count is
+  // unknown.
   const kept = latest.flatMap(({ cik, outstanding }) => outstanding === undefined ? [cik] : [])
   yield* sql`
     insert into edgar_assessments as stored (cik, splits, is_receipt, ads_ratio, outstanding, counted_splits)

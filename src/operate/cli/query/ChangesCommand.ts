@@ -21,7 +21,7 @@ import {
   withPipeableExamples,
 } from "../CommandParts.ts"
 import { apiBaseUrl } from "../ServeSettings.ts"
-import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
+import { formatNameSuggestion } from "../../../contract/rules/NameSuggestions.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatCountWithNoun } from "../../../contract/rules/CountWithNoun.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"

@@ -5,7 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { catalogueEndpoints, findEndpoint } from "../../../api/catalogue/Endpoints.ts"
 import { encodeCsvCell } from "../../../query/rows/CsvCells.ts"
 import type { ExportFormat } from "../../../contract/rows/ListFormats.ts"
-import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
+import { formatNameSuggestion } from "../../../contract/rules/NameSuggestions.ts"
 import {
   CommandFailed,
   makeArgument,

@@ -4,15 +4,15 @@
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
 import type { NoAnswer } from "../../../client/ClientErrors.ts"
-import { describeCertificateError } from "../../../postgres/metrics/ConnectionErrors.ts"
-import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
+import { describeCertificateError } from "../../../postgres/metrics/CertificateErrors.ts"
+import { OperationProgress } from "../../../postgres/metrics/OperationProgress.ts"
 import { startCommand } from "../../../postgres/ProjectCommands.js"
 import { makeRequestSender } from "../../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../../postgres/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../../contract/rows/ListFormats.ts"
 import { describeReadError } from "../../../ingest/load/FileErrors.ts"
-import { readLinkParameters } from "../../../contract/rules/Links.ts"
+import { readLinkParameters } from "../../../contract/rules/LinkHeader.ts"
 import { CommandFailed } from "../CommandParts.ts"
 import {
   extractResponseRows,

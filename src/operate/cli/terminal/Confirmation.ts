@@ -7,7 +7,7 @@ import { whileProgressHidden } from "./ProgressDisplay.ts"
  * Asks a yes-or-no question. The default answer is no. Returns false without asking if there is no terminal, because
  * nobody could answer.
  */
-export const askOnTerminal = Effect.fnUntraced(function* (message: string) {
+export const confirmOnTerminal = Effect.fnUntraced(function* (message: string) {
   const { stdinIsTerminal, stdoutIsTerminal } = yield* Stdio.Stdio
   if (!(yield* stdinIsTerminal) || !(yield* stdoutIsTerminal)) return false
   return yield* whileProgressHidden(Prompt.run(Prompt.Confirm({ message, initial: false })))

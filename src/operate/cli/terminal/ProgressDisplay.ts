@@ -4,7 +4,7 @@
  */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
-import { OperationProgress, ProgressState } from "../../../postgres/metrics/Progress.ts"
+import { OperationProgress, ProgressState } from "../../../postgres/metrics/OperationProgress.ts"
 import { addProgressSample, formatProgressLine, formatProgressParts, type ProgressSample } from "./ProgressLine.ts"
 import { type OutputCapabilities, stderrCapabilities } from "./OutputCapabilities.ts"
 import { escapeTerminalLine } from "./TerminalText.ts"

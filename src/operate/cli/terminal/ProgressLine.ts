@@ -1,5 +1,5 @@
 /** Formats progress as a line of text: label, percentage, remaining time, count, and speed. */
-import type { ProgressState } from "../../../postgres/metrics/Progress.ts"
+import type { ProgressState } from "../../../postgres/metrics/OperationProgress.ts"
 import { getDisplayWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
 /** The progress at one point in time. Samples are used to compute the speed. */

@@ -1,7 +1,7 @@
 /** Tests that terminal output fits the terminal width and contains no control sequences. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import type { ProgressState } from "../../../../src/postgres/metrics/Progress.ts"
+import type { ProgressState } from "../../../../src/postgres/metrics/OperationProgress.ts"
 import {
   addProgressSample,
   formatProgressLine,

@@ -17,7 +17,7 @@ import {
   deliveryTimeout,
   makeDnsResolver,
   makeWebhookDelivery,
-} from "./WebhookDelivery.ts"
+} from "./HttpDelivery.ts"
 import { type DueEndpoint, makeDeliveryScheduler } from "./DeliveryScheduler.ts"
 import { signingSecretsSql } from "./WebhookEndpoints.ts"
 import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"

@@ -27,7 +27,7 @@ export interface MessageSlot {
  * to 8 of these run at a time; the others wait. Further messages are refused. A message holds its slot until it has
  * been answered, but runs only within the slot's `run`.
  */
-export const makeMessageSlotLimiter = () => {
+export const makeAccountMessageLimiter = () => {
   const accounts = new Map<number, AccountSlots>()
 
   const take = (account_id: number) => {

@@ -7,7 +7,7 @@ import { getQueryableEndpoints } from "./EndpointDetails.ts"
 import { makeEstimateToolHandler, mcpEstimateTool } from "./EstimateTool.ts"
 import { makeFindEndpointToolHandler, mcpFindEndpointTool } from "./FindEndpointTool.ts"
 import { makeLineageToolHandler, mcpLineageTool, tickerChangesEndpointPath } from "./LineageTool.ts"
-import { McpCaller } from "./McpCaller.ts"
+import { McpRequestContext } from "./McpRequestContext.ts"
 import { makeQueryToolHandler, mcpQueryTool } from "./QueryTool.ts"
 
 const tools = Toolkit.make(mcpFindEndpointTool, mcpQueryTool, mcpLineageTool, mcpEstimateTool)
@@ -33,7 +33,7 @@ const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
 }
 
 const offered = McpServer.visibility(({ target }) =>
-  Effect.map(McpCaller, ({ account }) => isOffered[target]?.(account) ?? true)
+  Effect.map(McpRequestContext, ({ account }) => isOffered[target]?.(account) ?? true)
 )
 
 const handlers = tools.toLayer(

@@ -7,7 +7,7 @@ import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { renderLineageFigure } from "./browser/lineage-figure.js"
 import { markup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import type { GuideBlockRenderers } from "./Markdown.ts"
-import { getPagePath } from "./Page.ts"
+import { getPagePath } from "./SitePage.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
 
 /**

@@ -3,11 +3,11 @@
  * message or that request is recorded as usage, but not both, so that the customer does not see the same call twice.
  */
 import { Effect } from "effect"
-import type { AdmissionRules, makeRequestAdmitter } from "../accounts/Admission.ts"
+import type { AdmissionRules, makeRequestAdmitter } from "../accounts/RequestAdmission.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import type { AdmittedRequest } from "../query/EndpointHandler.ts"
 import { costHeader } from "./ResponseBuilder.ts"
-import type { BilledResult } from "./ResponseRecorder.ts"
+import type { BilledResult } from "./MeteredResponseBuilder.ts"
 import { McpEndpoint, type McpMessage } from "./SiteRoutes.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
@@ -30,7 +30,7 @@ const makeUsageClaim = () => {
  * Builds the function that handles an MCP message. That function admits the request, handles the message, and returns
  * the response and how to record it. Called once, at startup.
  */
-export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeRequestAdmitter>) {
+export const makeMcpPipeline = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeRequestAdmitter>) {
   const mcp = yield* McpEndpoint
 
   /** Admits and handles a message. `run` runs the API request of a tool. */

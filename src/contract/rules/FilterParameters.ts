@@ -5,7 +5,7 @@
 import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { CalendarDate, CalendarMonth, calendarMonthMessage, NonFutureDate, type QueryNow } from "./Dates.ts"
 import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
-import { formatTextList, parseTextList } from "./TextLists.ts"
+import { formatTextList, parseTextList } from "./CommaSeparatedLists.ts"
 
 /** The error message for an unknown parameter (D4). The parameter name is put in front of it. */
 export const unknownParameterReason = "is not a parameter of this endpoint"

@@ -3,7 +3,7 @@
  * sent.
  */
 import { Effect, Stream } from "effect"
-import { makeCreditCheck } from "../accounts/Admission.ts"
+import { makeCreditCheck } from "../accounts/RequestAdmission.ts"
 import type { BilledExport } from "../accounts/billing/ExportBilling.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import type {
@@ -17,7 +17,7 @@ import { encodeError, type ErrorResult } from "./ErrorResponses.ts"
 import { costHeader, makeResponseBuilder } from "./ResponseBuilder.ts"
 import { makeUsageRecorder, type RecordOptions } from "./UsageRecorder.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
-import { type CachedResponse, finishCached } from "./ResponseCache.ts"
+import { type CachedResponse, finishCachedResponse } from "./ResponseCache.ts"
 import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
 /** The result of a request's steps, and the information needed to charge and record it. */
@@ -29,7 +29,7 @@ export interface BilledResult {
 }
 
 /** Builds the functions that finish and record responses. Called once, at startup. */
-export const makeResponseRecorder = Effect.gen(function* () {
+export const makeMeteredResponseBuilder = Effect.gen(function* () {
   const findCreditError = yield* makeCreditCheck
   const { finishPage, finishPlain } = yield* makeResponseBuilder
   const { record, recordMetrics } = yield* makeUsageRecorder
@@ -40,7 +40,7 @@ export const makeResponseRecorder = Effect.gen(function* () {
       case "Page":
         return finishPage(progress, result)
       case "Cached":
-        return finishCached(progress, result)
+        return finishCachedResponse(progress, result)
       case "Error":
         return finishError(progress, result)
       case "Plain":

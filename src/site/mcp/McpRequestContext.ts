@@ -3,8 +3,8 @@ import { Context } from "effect"
 import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 
 /** The account that sent the MCP message being handled, and the HTTP request that contained the message. */
-export class McpCaller extends Context.Service<
-  McpCaller,
+export class McpRequestContext extends Context.Service<
+  McpRequestContext,
   Pick<AdmittedRequest, "account" | "request" | "run"> & {
     /**
      * The rate limit headers of the MCP message. A message and the API request that its tool sends count as one
@@ -12,4 +12,4 @@ export class McpCaller extends Context.Service<
      */
     readonly rateLimitHeaders: Readonly<Record<string, string>>
   }
->()("tickerline/site/McpCaller") {}
+>()("tickerline/site/McpRequestContext") {}

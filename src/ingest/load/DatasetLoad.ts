@@ -7,7 +7,7 @@ import { Array, Context, Data, Effect, Ref, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { formatCountWithNoun } from "../../contract/rules/CountWithNoun.ts"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
-import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { OperationProgress } from "../../postgres/metrics/OperationProgress.ts"
 import { optInColumns } from "../../contract/rows/Columns.ts"
 import { getColumnNames } from "../../contract/rows/RowModel.ts"
 import { type LoadableDataset, requireDataset, type RowCells } from "../../contract/Datasets.ts"
@@ -29,7 +29,7 @@ import {
 import { type FileSpellings, makeFileSpellings, respellColumn } from "./SymbolSpellings.ts"
 
 /** The maximum number of rows per insert statement. Tests use it to create files that take several statements. */
-export const batchSize = 5_000
+export const insertBatchSize = 5_000
 
 /** A file to load, with the options of the command `load`. */
 export interface LoadTask {
@@ -280,7 +280,7 @@ const readBatches = Effect.fnUntraced(
       nullTexts: textsForNull,
     }
     const batches = readFileRows(task.file, listColumns, readerOptions).pipe(
-      Stream.grouped(batchSize),
+      Stream.grouped(insertBatchSize),
       Stream.map((rows): RowBatch => Array.separate(rows.map(validator.validateRow))),
       // The next batch is read and validated while PostgreSQL inserts this one.
       Stream.buffer({ capacity: 1 }),
@@ -292,7 +292,7 @@ const readBatches = Effect.fnUntraced(
 /** Splits rows in memory, which are already valid, into batches like those of `readBatches`. */
 const splitIntoBatches = ({ rows, validator }: ValidatedRows) => ({
   batches: Stream.fromIterable(
-    Array.chunksOf(rows.map((cells, index): ValidRow => ({ line: index + 1, cells })), batchSize),
+    Array.chunksOf(rows.map((cells, index): ValidRow => ({ line: index + 1, cells })), insertBatchSize),
   ).pipe(Stream.map((valid): RowBatch => [valid, []])),
   validator,
 })

@@ -18,7 +18,7 @@ const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
  * Repeats a statement that drops one monthly partition and returns its `name`, until none is left to drop. Returns the
  * names of all dropped partitions.
  */
-export const dropOldMonths = Effect.fnUntraced(function* (
+export const dropOldMonthlyPartitions = Effect.fnUntraced(function* (
   dropNext: Effect.Effect<ReadonlyArray<object>, SqlError.SqlError>,
 ) {
   const dropped: Array<string> = []

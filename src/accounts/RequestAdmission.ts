@@ -7,20 +7,20 @@ import { Effect, Exit } from "effect"
 import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { type EndpointAccess, isTierSufficient } from "../contract/rules/EndpointAnnotations.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/ApiErrors.ts"
 import { flatMapSync, isSettled } from "../contract/rules/SynchronousResults.ts"
 import { toCanonicalAddress } from "../contract/rules/IpNetworks.ts"
 import {
   AddressNotAllowed,
   type ApiKeyDisabled,
   EndpointNotAllowed,
+  type ErrorWithHeaders,
   InsufficientCredits,
   InsufficientTier,
   type InvalidApiKey,
   makeCreditDetails,
   type MissingApiKey,
   type RateLimitExceeded,
-  type Refusal,
 } from "../contract/AccountErrors.ts"
 import { PrepaidBalances } from "./billing/PrepaidBalances.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
@@ -102,7 +102,7 @@ type AdmissionError =
   | InvalidApiKey
   | MissingApiKey
   | RateLimitExceeded
-  | Refusal
+  | ErrorWithHeaders
 
 /** What an endpoint requires of the accounts and keys that use it. */
 export interface AdmissionRules {

@@ -15,18 +15,18 @@ import { mcpPath } from "../../api/RequestTarget.ts"
 import { EndpointDirectory, makeEmptyResponse, refuseMethod } from "../../api/UnroutedResponses.ts"
 import type { EndpointResult, PlainResponse } from "../../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../../contract/rules/ApiRequest.ts"
-import { BadRequest } from "../../contract/rules/Errors.ts"
-import { McpCaller } from "./McpCaller.ts"
-import { makeMessageSlotLimiter, maxMessagesPerAccount, type MessageSlot } from "./MessageSlots.ts"
+import { BadRequest } from "../../contract/rules/ApiErrors.ts"
+import { McpRequestContext } from "./McpRequestContext.ts"
+import { makeAccountMessageLimiter, maxMessagesPerAccount, type MessageSlot } from "./AccountMessageLimiter.ts"
 import {
   announceCapabilities,
+  defaultProtocolVersion,
   findInitializedProtocolVersion,
-  oldestVersion,
-  servedMethods,
   SessionlessMcpServer,
+  supportedMcpMethods,
 } from "./SessionlessServer.ts"
 import { makeToolError } from "./ToolErrors.ts"
-import { mcpRegistrationsLayer } from "./Tools.ts"
+import { mcpRegistrationsLayer } from "./ToolRegistration.ts"
 
 const server = {
   name: "tickerline",
@@ -112,7 +112,7 @@ const getVersionInMessage = ({ params }: typeof Message.Type): unknown =>
 const findSessionlessVersion = (message: typeof Message.Type, versionHeader: string | undefined) => {
   if (getVersionInMessage(message) !== undefined) return undefined
   // An `initialize` message negotiates the version, so the version in the header is ignored.
-  return message.method === "initialize" ? oldestVersion : findInitializedProtocolVersion(versionHeader)
+  return message.method === "initialize" ? defaultProtocolVersion : findInitializedProtocolVersion(versionHeader)
 }
 
 /** Replaces the capabilities in a response from Effect's MCP server with those that this server actually has. */
@@ -147,20 +147,20 @@ const tooManyMessages = new RateLimitExceeded({
 
 /**
  * The sender of the message that Effect's MCP server is processing. Tools run within the server's HTTP route, so a
- * middleware of that route passes it on to them as `McpCaller`.
+ * middleware of that route passes it on to them as `McpRequestContext`.
  */
-const CurrentCaller = Context.Reference<McpCaller["Service"] | undefined>("tickerline/site/CurrentCaller", {
+const CurrentCaller = Context.Reference<McpRequestContext["Service"] | undefined>("tickerline/site/CurrentCaller", {
   defaultValue: () => undefined,
 })
 
-const callerMiddleware = HttpRouter.middleware<{ provides: McpCaller }>()(
+const callerMiddleware = HttpRouter.middleware<{ provides: McpRequestContext }>()(
   Effect.succeed((httpApp) =>
     Effect.flatMap(
       CurrentCaller,
       (caller) =>
         caller === undefined
           ? Effect.die(new Error("A message has no caller"))
-          : Effect.provideService(httpApp, McpCaller, caller),
+          : Effect.provideService(httpApp, McpRequestContext, caller),
     )
   ),
 )
@@ -197,7 +197,7 @@ const makeEndpoint = Effect.gen(function* () {
   const { handleRequest } = yield* SessionlessMcpServer
   const directory = yield* EndpointDirectory
   const origins = yield* allowedOrigins
-  const withSlot = makeMessageSlotLimiter()
+  const withSlot = makeAccountMessageLimiter()
   const httpApp = router.asHttpEffect()
 
   /**
@@ -233,7 +233,7 @@ const makeEndpoint = Effect.gen(function* () {
   }
 
   /** Passes a message to Effect's MCP server, which handles protocol version 2026-07-28. */
-  const respondWithRouter = (caller: McpCaller["Service"], body: string, scope: Scope.Scope) =>
+  const respondWithRouter = (caller: McpRequestContext["Service"], body: string, scope: Scope.Scope) =>
     httpApp.pipe(
       Effect.provideService(HttpServerRequest.HttpServerRequest, toHttpRequest(caller.request, body)),
       Effect.provideService(CurrentCaller, caller),
@@ -250,7 +250,7 @@ const makeEndpoint = Effect.gen(function* () {
   const respondStateless = Effect.fnUntraced(
     function* (
       { id, method }: typeof Message.Type,
-      caller: McpCaller["Service"],
+      caller: McpRequestContext["Service"],
       slot: MessageSlot,
       body: string,
       scope: Scope.Scope,
@@ -271,12 +271,12 @@ const makeEndpoint = Effect.gen(function* () {
     function* (
       { id, method, params }: typeof Message.Type,
       version: string,
-      caller: McpCaller["Service"],
+      caller: McpRequestContext["Service"],
       slot: MessageSlot,
     ) {
       if (id === undefined) return makeEmptyResponse(202, {})
       const reply = slot.run(handleRequest({ id, method, params }, version))
-      return makeJsonResponse(200, yield* Effect.provideService(reply, McpCaller, caller))
+      return makeJsonResponse(200, yield* Effect.provideService(reply, McpRequestContext, caller))
     },
   )
 
@@ -285,7 +285,7 @@ const makeEndpoint = Effect.gen(function* () {
    * account has exceeded its rate limit (`refusal`), the message is parsed only to choose the form of the error.
    */
   const respondToMessage = Effect.fnUntraced(
-    function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
+    function* (message: McpMessage, caller: McpRequestContext["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message
       if (isCompressed(getHeader(request, "content-encoding"))) return { result: refusedEncoding }
       const body = yield* Effect.result(request.client.readBody())
@@ -307,7 +307,7 @@ const makeEndpoint = Effect.gen(function* () {
       const sessionlessVersion = findSessionlessVersion(parsedMessage, versionHeader)
       // Effect's server has more methods than this server announces. They are rejected here, but only for supported
       // versions, because for others the error should be about the version.
-      if (id !== undefined && !servedMethods.has(method) && (sessionlessVersion !== undefined || isStateless)) {
+      if (id !== undefined && !supportedMcpMethods.has(method) && (sessionlessVersion !== undefined || isStateless)) {
         return { result: makeJsonRpcError(isStateless ? 404 : 200, -32601, `Method not found: ${method}`, id) }
       }
       return {
@@ -321,7 +321,7 @@ const makeEndpoint = Effect.gen(function* () {
   /** Responds to an MCP message, or refuses it if too many messages of the same account are in progress. */
   const respond = (message: McpMessage) => {
     const { account, headers, request, run } = message
-    const caller = McpCaller.of({ account, request, run, rateLimitHeaders: headers })
+    const caller = McpRequestContext.of({ account, request, run, rateLimitHeaders: headers })
     const result: ErrorResult = { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } }
     const tooManyMessagesReply: McpReply = { result }
     return withSlot(

@@ -4,9 +4,9 @@
  */
 import { Cause, Context, Effect, Exit, Schema, SchemaAST } from "effect"
 import { QueryNow } from "./Dates.ts"
-import { InternalError, ValidationError } from "./Errors.ts"
-import { unknownParameterReason } from "./Filters.ts"
-import { formatNameSuggestion } from "./Suggestions.ts"
+import { InternalError, ValidationError } from "./ApiErrors.ts"
+import { unknownParameterReason } from "./FilterParameters.ts"
+import { formatNameSuggestion } from "./NameSuggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "./ValidationMessages.ts"
 
 const maxFields = 20

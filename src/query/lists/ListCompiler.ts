@@ -13,10 +13,10 @@ import type { PageFormat } from "../../contract/rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../../contract/rows/RowModel.ts"
 import { describeEmptyReason, type EmptyReason, formatEmptyReason } from "../../contract/rules/EmptyListReasons.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/ApiErrors.ts"
 import type { PagingQuery, ResponseContent } from "../../contract/rules/Paging.ts"
 import { encodeListPage } from "../rows/PageEncoder.ts"
-import { compileFilters, type DecodedListQuery } from "./Conditions.ts"
+import { compileFilters, type DecodedListQuery } from "./FilterConditions.ts"
 import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasonFinder.ts"
 import {
   type FollowedPeriods,
@@ -27,7 +27,7 @@ import {
 } from "./FollowedPeriods.ts"
 import type { ListDefinition, RowGroupModel } from "./ListDefinition.ts"
 import { makeListStatementBuilder } from "./ListStatementBuilder.ts"
-import { type ListStatementShape, makeShapeDescriber, type StatementPurpose } from "./ListStatementShapes.ts"
+import { type ListStatementVariant, makeVariantDescriber, type StatementPurpose } from "./ListStatementVariants.ts"
 
 /** A query, plus the periods to follow once the lineages of its symbols have been resolved. */
 type FollowableQuery<Query> = Query & Partial<WithFollowedPeriods>
@@ -66,8 +66,8 @@ const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<
 
 /**
  * The memory for all compiled statements and the maximum for one of them, in bytes. It is enough for about 2,000
- * statements. Clients choose the filters, so the number of different shapes is not naturally limited. A statement with
- * hundreds of parameters exceeds the maximum. It is neither cached nor prepared, but compiled for each request.
+ * statements. Clients choose the filters, so the number of variants is not naturally limited. A statement with hundreds
+ * of parameters exceeds the maximum. It is neither cached nor prepared, but compiled for each request.
  */
 const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536
@@ -78,31 +78,31 @@ const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length +
 const toDecodedQuery = (query: FollowableQuery<PagingQuery>): DecodedListQuery => ({ ...query })
 
 /**
- * Creates a function that returns the statement for a query. Statements of the same shape share their SQL text, which
+ * Creates a function that returns the statement for a query. Statements of the same variant share their SQL text, which
  * `build` builds only for the first of them. The function that inserts a query's values into the text is cached by
- * `shape.key`.
+ * `variant.key`.
  */
 const makeStatementCompiler = () => {
-  const compiledShapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
+  const compiledVariants = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
     maxSize: maxStatementBytes,
   })
   return (
-    shape: ListStatementShape,
+    variant: ListStatementVariant,
     query: DecodedListQuery,
     build: ReturnType<typeof makeListStatementBuilder>,
   ): CompiledStatement => {
-    const insertCachedValues = compiledShapes.get(shape.key)
+    const insertCachedValues = compiledVariants.get(variant.key)
     if (insertCachedValues !== undefined) return insertCachedValues(query)
     const insertValues = compileStatement<DecodedListQuery>({
       isPrepared: true,
-      isShort: shape.isShort,
-      build: () => build(query, shape),
+      isShort: variant.isShort,
+      build: () => build(query, variant),
     })
     const statement = insertValues(query)
-    const size = shape.key.length + estimateBytes(statement)
+    const size = variant.key.length + estimateBytes(statement)
     // PostgreSQL would keep a prepared statement in memory, so a statement that is too large is not prepared either.
     if (size > maxBytesPerStatement) return { ...statement, isPrepared: false }
-    compiledShapes.set(shape.key, insertValues, { size })
+    compiledVariants.set(variant.key, insertValues, { size })
     return statement
   }
 }
@@ -221,13 +221,13 @@ const makeListReader = <Query extends PagingQuery>(
  * list.
  *
  * Compiling has two levels. `compileList` runs once for each list. The SQL text of a statement is built once for each
- * shape: the parameters that were sent, without their values, and what the statement is for. All queries of the same
- * shape share the text.
+ * variant: the parameters that were sent, without their values, and what the statement is for. All queries of the same
+ * variant share the text.
  */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findEmptyReason = makeEmptyReasonFinder(sql)
-  const compileShape = makeStatementCompiler()
+  const compileVariant = makeStatementCompiler()
   /** The number of lists compiled so far. It distinguishes the statements of a list from those of other lists. */
   let listCount = 0
 
@@ -241,10 +241,10 @@ export const makeListCompiler = Effect.gen(function* () {
     const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
     const followsLineages = added.includes("lineage_ticker")
-    const describeShape = makeShapeDescriber({ listId: listCount++, describeLiterals, shapedBy, followsLineages })
+    const describeVariant = makeVariantDescriber({ listId: listCount++, describeLiterals, shapedBy, followsLineages })
     const build = makeListStatementBuilder(sql, { definition, results, buildConditions, shapedBy, followsLineages })
     const compile = (query: DecodedListQuery, purpose: StatementPurpose) =>
-      compileShape(describeShape(query, purpose), query, build)
+      compileVariant(describeVariant(query, purpose), query, build)
     // Rows without a date belong to no period, so only the current symbols of their companies are followed.
     const hasDates = comparesPeriods || results.rowDate !== undefined
     return {

@@ -21,7 +21,7 @@ export const startFeedDay = Effect.gen(function* () {
 })
 
 /** Starts the current day of the feed, shortly after midnight. */
-export const dayStartJob = {
+export const feedDayStartJob = {
   name: "feed-day",
   every: Duration.seconds(5),
   prepare: () => Effect.succeedSome(startFeedDay),

@@ -3,7 +3,7 @@
  * the contract.
  */
 import { HttpApiMiddleware } from "effect/http-api"
-import { EndpointRemoved, InternalError, ValidationError } from "./Errors.ts"
+import { EndpointRemoved, InternalError, ValidationError } from "./ApiErrors.ts"
 
 /** Declares the 422 error for an invalid parameter (D4, D11). */
 export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMiddleware>()(

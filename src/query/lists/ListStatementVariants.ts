@@ -1,10 +1,10 @@
 /**
- * Determines which of a list's requests can share the text of an SQL statement (D8). Two requests have the same shape
- * if they send the same parameters, whatever the values, for the same purpose: their statements then differ only in the
- * values of the SQL parameters.
+ * Determines which of a list's requests can share the text of an SQL statement (D8). Two requests need the same variant
+ * of the list's statement if they send the same parameters, whatever the values, for the same purpose: their statements
+ * then differ only in the values of the SQL parameters.
  */
 import { getPageRowRange, unlimitedRowCount } from "../../contract/rules/Paging.ts"
-import { countPaddedParameters, type DecodedListQuery } from "./Conditions.ts"
+import { countPaddedParameters, type DecodedListQuery } from "./FilterConditions.ts"
 import { minDeepPageOffset } from "./DeepPages.ts"
 
 /**
@@ -14,7 +14,7 @@ import { minDeepPageOffset } from "./DeepPages.ts"
 export type StatementPurpose = "page" | "export" | "count" | "outside"
 
 /** Everything that the SQL text of a list's statement depends on, except the names of the parameters in the query. */
-export interface ListStatementShape {
+export interface ListStatementVariant {
   /** Identifies the SQL text among the statements of all lists. Contains no text from clients. */
   readonly key: string
   readonly purpose: StatementPurpose
@@ -32,8 +32,8 @@ export interface ListStatementShape {
   readonly isShort: boolean
 }
 
-/** The properties of a list that the shapes of its statements depend on. */
-export interface ShapeDescriberOptions {
+/** The properties of a list that the variants of its statement depend on. */
+export interface VariantDescriberOptions {
   /** The list's number. It distinguishes its statements from those of other lists. */
   readonly listId: number
   /** Returns the literals in the query's conditions as text (`compileFilters`). */
@@ -50,7 +50,7 @@ export interface ShapeDescriberOptions {
  */
 const unfilteredParameters = new Set(["sort", "account_id", "today"])
 
-/** Query properties that either are not parameters of the statement or are represented in its shape in another way. */
+/** Query properties that are not parameters of the statement, or that its variant represents in another way. */
 const otherProperties = new Set([
   "page",
   "limit",
@@ -72,13 +72,15 @@ const listStatementParameters = (query: DecodedListQuery) =>
   Object.keys(query).filter((name) => query[name] !== undefined && !otherProperties.has(name))
 
 /**
- * Creates a function that returns the shape of the statement for a query and a purpose. For example, the requests
- * `?ticker=A,B,C&min_gap=5` and `?ticker=D,E,F,G&min_gap=10` have the same shape: in both, the list of tickers takes
+ * Creates a function that returns the variant of the statement for a query and a purpose. For example, the requests
+ * `?ticker=A,B,C&min_gap=5` and `?ticker=D,E,F,G&min_gap=10` need the same variant: in both, the list of tickers takes
  * four SQL parameters (`countPaddedParameters`).
  */
-export const makeShapeDescriber = ({ describeLiterals, followsLineages, listId, shapedBy }: ShapeDescriberOptions) => {
+export const makeVariantDescriber = (
+  { describeLiterals, followsLineages, listId, shapedBy }: VariantDescriberOptions,
+) => {
   /**
-   * Describes a parameter for the key of the shape: by its name and, if it changes the SQL text, its value or the
+   * Describes a parameter for the key of the variant: by its name and, if it changes the SQL text, its value or the
    * number of its values, such as ` ticker[4]` or ` sort=-price`.
    */
   const describeParameter = (name: string, value: unknown) => {
@@ -88,7 +90,7 @@ export const makeShapeDescriber = ({ describeLiterals, followsLineages, listId, 
     return Array.isArray(value) && !isArrayOfPeriods ? ` ${name}[${countPaddedParameters(value)}]` : ` ${name}`
   }
 
-  return (query: DecodedListQuery, purpose: StatementPurpose): ListStatementShape => {
+  return (query: DecodedListQuery, purpose: StatementPurpose): ListStatementVariant => {
     const { followed, ticker } = query
     const names = listStatementParameters(query)
     const parameters = names.map((name) => describeParameter(name, query[name])).join("")

@@ -9,7 +9,7 @@ import { parseNetwork } from "../contract/rules/IpNetworks.ts"
  * would match an IPv4 address against IPv6 networks as an IPv4-mapped address, so `::/3` would match every IPv4
  * address.
  */
-export class AddressSet {
+export class IpAddressSet {
   readonly #families = { 4: new BlockList(), 6: new BlockList() }
 
   constructor(networks: ReadonlyArray<string> = []) {
