@@ -802,10 +802,12 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   -- The ticker changes with a CIK that lineage does not follow, because they are not confirmed.
   unconfirmed as materialized (
     select old_ticker, new_ticker, cik, effective_date from public.ticker_changes as change
-    where cik is not null and status in ('estimated', 'backfill') and effective_date <= today and not exists (
-      select from public.eligible_changes(today) as known
-      where known.old_ticker = change.old_ticker and known.new_ticker = change.new_ticker
-    )
+    where cik is not null and status in ('estimated', 'backfill') and effective_date <= today
+      and (old_ticker in (select symbol from counts) or new_ticker in (select symbol from counts))
+      and not exists (
+        select from public.eligible_changes(today) as known
+        where known.old_ticker = change.old_ticker and known.new_ticker = change.new_ticker
+      )
   ),
   -- The last day (`passed_on`) on which the SEC's list gave the symbol to another company than now. If lineage does not
   -- know the change, closes and splits until then may be those of that company, unless the row shows by its sources that
@@ -827,7 +829,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       -- The SEC's list may follow a change that lineage knows weeks later.
       and not exists (
         select from public.eligible_changes(today) as known
-        where symbol in (known.old_ticker, known.new_ticker) and known.effective_date > former.last_day - 100
+        where known.old_ticker = symbol and known.effective_date > former.last_day - 100
+      ) and not exists (
+        select from public.eligible_changes(today) as known
+        where known.new_ticker = symbol and known.effective_date > former.last_day - 100
       )
     group by owner.symbol
   ),
@@ -841,11 +846,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           select from public.split_status as split
           where split.ticker = symbol and split.effective_date > counted_on and split.effective_date <= passed_on
         ) then passed_on
-      end as other_until, (
-        select min(split.effective_date)
-        from unconfirmed join public.split_status as split on split.ticker = old_ticker
-        where new_ticker = symbol and split.effective_date > counted_on
-      ) as unconfirmed_on, counted_on < ambiguous_before and exists (
+      end as other_until, unconfirmed_on, counted_on < ambiguous_before and exists (
         select from public.split_status as split
         where split.effective_date > counted_on and split.effective_date <= ambiguous_before and split.ticker in (
           select symbol
@@ -853,7 +854,11 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         )
       ) as has_unknown_splits
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
-      using (symbol) left join passed using (symbol)
+      using (symbol) left join passed using (symbol) left join (
+        select counts.id, min(split.effective_date) as unconfirmed_on
+        from counts join unconfirmed on new_ticker = symbol join public.split_status as split on split.ticker = old_ticker
+        where split.effective_date > counted_on group by counts.id
+      ) as unclear using (id)
   ),
   -- The splits between the count, the ratio of a receipt, and the close, or around the date of the count. `is_counted`
   -- says whether the count is stated in the shares after the split. It is null if the split took place between the date
