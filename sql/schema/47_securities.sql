@@ -114,7 +114,7 @@ returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text, recorded date
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
-  -- The given symbols, and all symbols that changes connect with them.
+  -- The given symbols, and all symbols that are connected with them by ticker changes.
   with recursive reached (ticker) as (
     select unnest(symbols)
     union
@@ -857,7 +857,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       using (symbol) left join passed using (symbol) left join (
         select counts.id, min(split.effective_date) as unconfirmed_on
         from counts join unconfirmed on new_ticker = symbol join public.split_status as split on split.ticker = old_ticker
-        where split.effective_date > counted_on group by counts.id
+        where split.effective_date > counted_on and split.effective_date <= unconfirmed.effective_date + 5
+        group by counts.id
       ) as unclear using (id)
   ),
   -- The splits between the count, the ratio of a receipt, and the close, or around the date of the count. `is_counted`

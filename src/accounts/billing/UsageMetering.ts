@@ -186,9 +186,11 @@ interface UnwrittenUsage {
  * (`requests_today`), their cost today, this month and in total, and the time of the newest request that cost anything
  * (`charged_at`).
  *
- * The sums of each part are sent as a row of `unwritten`. The database may contain the batch being written, and earlier
- * counts of throttled requests, without this process knowing that the write succeeded. The query sees whether it does,
- * and leaves that out.
+ * The usage consists of `parts`, such as the batch that is being written and the requests after it; the sums of each
+ * are sent as a row of `unwritten`. The write may have succeeded although this process does not know it yet. So the
+ * query leaves out a part whose last sequence number the database already has, and subtracts the counts of throttled
+ * requests that it already has. Parts that the database certainly lacks have no sequence number (`last` is null).
+ * Throttled requests are found by ID and time because `usage` is partitioned by time.
  */
 const buildUnwrittenQuery = (
   sql: SqlClient.SqlClient,

@@ -453,7 +453,8 @@ const toFileViolation = (violation: CheckViolation, batch: ReadonlyArray<ValidRo
  * the last one is stored, except that a provisional row replaces only provisional rows (D22, corrections). The function
  * returns the number of new keys (`added`), of rows that a later row replaced (`superseded`), of identical rows
  * (`dropped`), and of provisional rows that were left out in favor of an earlier row (`kept`). If any row violates a
- * CHECK constraint, the function inserts nothing and fails with the first `limit` violations.
+ * CHECK constraint, the function fails with the first `limit` violations. The staging table may then contain rows of
+ * the batch, but the load never merges it.
  */
 export const makeRowInserter = Effect.fnUntraced(
   function* (target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset, limit: number) {

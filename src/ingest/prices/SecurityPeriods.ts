@@ -233,8 +233,9 @@ export const findMisdatedTickerChanges = Effect.flatMap(SqlClient.SqlClient, (sq
   `)
 
 /**
- * Returns the SQL condition that a row belongs to the security of a period, because the security used the row's symbol
- * on the row's date. `rows` is the alias of the row's table, and `periods` is the alias of `symbol_periods`.
+ * Returns the SQL condition that a row belongs to the security of a period: the period's symbol is that of the row, and
+ * the row's date is within the period. `rows` is the alias of the row's table, and `periods` is the alias of
+ * `symbol_periods`.
  */
 export const makePeriodCondition = (rows: string, periods: string) =>
   `${rows}.ticker = ${periods}.ticker and ${rows}.date >= ${periods}.starts and ${rows}.date < ${periods}.ends`

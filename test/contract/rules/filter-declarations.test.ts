@@ -121,7 +121,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
       Effect.gen(function* () {
         const plain = yield* recordEndpointStatements(buildUrl(endpoint.path, makeRequiredQuery(endpoint)))
         const found = new Map(yield* Effect.forEach(plain, withOpened))
-        // `explain` changes the statements only if the list has no rows.
+        // `explain` is left out, because it changes the statements only if the list has no rows.
         const parameters = endpoint.parameters.filter(({ name }) => name !== "explain")
         for (const parameter of sampleUnlessThorough(parameters, 3, endpoint.path.length)) {
           const sent = yield* Effect.forEach(

@@ -390,7 +390,7 @@ describe("A share count", () => {
       assert.include(reasons[1] ?? "", "differs from 51234567 on the balance sheet of 2025-06-30")
       // A lost or doubled digit contradicts the last report, too. Other factors may be an offering.
       assert.strictEqual(current, typed === 170_000_000 || typed === 17_000_000 ? typed : "doubtful")
-      // Without balance sheets, the last report is enough.
+      // If no report has a balance sheet, the count of the last report need only be like the one before.
       const isLike = (ratio: number) => ratio <= 8 && ratio >= 1 / 8
       assert.strictEqual(assess(makeText(covers)).current, isLike(typed / right) ? typed : "doubtful")
       // A split between the two dates of the filing explains the factor.

@@ -176,7 +176,7 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
     /** Returns the count that an operator has set in place of an unreadable one. */
     const findDecided = ({ end, filed, read }: UnreadableCount) =>
       onCover.find(({ decided, fact }) => decided?.read === read && fact.end === (end ?? filed))
-    /** The counts on the cover page that operators have set. All others are readable. */
+    /** The counts that operators have set in place of unreadable ones. All others were read from the cover page. */
     const decided = new Set(unreadable.map(findDecided))
     return {
       accession,

@@ -23,8 +23,8 @@ export interface ReportingPerson {
 }
 
 /**
- * Marks a stated value as doubtful. `describe` returns the value as stated and as an operator may confirm it. If the
- * value is already unknown, the original reason remains.
+ * Marks a stated value as doubtful. `describe` returns two texts: the value as the document states it, and
+ * the value that an operator can confirm. If the value is already unknown, the original reason remains.
  */
 const doubt = <A>(
   reading: Reading<A>,

@@ -232,7 +232,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
     () =>
       Effect.gen(function* () {
         const market = yield* folder
-        // Without CI, even a short operation would draw a progress line and clear it.
+        // Unless the variable `CI` is set, even a short operation draws a progress line and clears it.
         const inCi = yield* Effect.flatMap(onTerminal(70, `generate ${market}/a`, { CI: "true" }), ended)
         assert.include(inCi.out, "screener.csv")
         assert.notInclude(inCi.out, clear)
