@@ -486,9 +486,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- Returns whether the symbols of a company show that several classes of its common shares are listed: two of them differ
--- only by a letter, as BF-A and BF-B or LEN and LEN-B do. Preferred shares, rights, units and warrants have such letters,
--- too.
--- `hasClassSymbols` does the same in TypeScript.
+-- only by a letter, as BF-A and BF-B or LEN and LEN-B do. The letters P, R, U and W do not count, because they stand for
+-- preferred shares, rights, units and warrants. `hasClassSymbols` does the same in TypeScript.
 create function has_class_symbols(symbols text[]) returns boolean language sql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp
 return (

@@ -280,8 +280,8 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
 /**
- * The errors that free list endpoints whose rows have no symbol can return. They include those of exports, because all
- * lists can be exported.
+ * The errors of list endpoints that cost nothing and whose rows have no symbol. All lists can be exported, so the
+ * errors of exports are included.
  */
 export const freeEndpointListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 

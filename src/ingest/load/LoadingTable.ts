@@ -65,8 +65,9 @@ export const readUnloadableColumns = Effect.fnUntraced(function* (table: string)
  */
 export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  // `indkey` lists only the columns that are indexed directly. A column used in an index expression is found through
-  // `pg_depend`, because the index depends on it. The last condition leaves out trigram indexes of both kinds.
+  // `indkey` lists only the columns that are indexed directly. The columns of an index expression are found in
+  // `pg_depend`, as columns on which the index depends. The last condition excludes trigram indexes, whether they are
+  // on a column or on an expression.
   const rows = yield* sql<{ readonly name: string }>`
     select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and (
       attnum = any (indkey::int2[]) or indexprs is not null and exists (

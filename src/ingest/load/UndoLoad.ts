@@ -125,8 +125,8 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
         `The moment ${moment} is too early: the history begins at ${earliest}. Use a backup or the original files.`,
     })
   }
-  // With `running: undefined`, the statement itself finds the transactions that were running at that time. The moment
-  // is not popular, meaning requested often, so no statement is prepared for it.
+  // If `running` is undefined, the statement itself looks up which transactions were running at that moment.
+  // `isPopular` is false, so that no statement is prepared for a moment that is needed only once.
   return { timestamp: moment, bound, month, running: undefined, isPopular: false }
 })
 

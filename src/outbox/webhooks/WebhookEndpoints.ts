@@ -74,7 +74,10 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
     return yield* new UrlRefused({ message: `The URL ${checked.problem}. Nothing was created.` })
   }
   const secret = generateWebhookSecret()
-  /** Returns SQL for a text array, or for null if `values` is null, which means all events, datasets or symbols. */
+  /**
+   * Returns SQL for a text array, or for null if `values` is null. In a column, null stands for all events, all
+   * datasets or all symbols.
+   */
   const toArray = (values: ReadonlyArray<string> | null) =>
     sql`(select array_agg(value) from json_array_elements_text(${toJson(values)}::text::json) as value)`
   // `begin_webhook_feed` moves the position of the webhooks in the change feed to the present, if no endpoint uses it

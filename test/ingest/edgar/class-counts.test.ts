@@ -278,27 +278,40 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       `.values
       assert.strictEqual(row?.[0], "17100000000.00")
       assert.notInclude(String(row?.[1]), "No symbol of the company is known")
-      // The rule in SQL and that in TypeScript agree.
-      for (const stated of ["BFA", "BF.A", "BF-A", "BFB", "BFAX", "BFX", "BF", "B-FA", "BF.B"]) {
-        const [[inSql] = []] = yield* sql`select find_stated_symbol(${brown.cik}, ${stated})`.values
-        assert.strictEqual(findOwnSymbol(brown.tickers, stated) ?? null, inSql, stated)
+      // The rules in SQL and those in TypeScript agree.
+      const symbols = {
+        "BFA": "BF-A",
+        "BF.A": "BF-A",
+        "BF-A": "BF-A",
+        "BFB": "BF-B",
+        "BFAX": "BFAX",
+        "BFX": null,
+        "BF": null,
+        "B-FA": null,
+        "BF.B": "BF-B",
       }
-      const markets = [
-        ["BF-A", "BF-B"],
-        ["LEN", "LEN.B"],
-        ["GOOG", "GOOGL"],
-        ["ACHR", "ACHR-WT", "ACHR.U"],
-        ["A", "B"],
-        [
-          "BAC",
-          "BAC-PB",
-        ],
-        ["ACME", "ACME-R"],
-        [],
+      for (const [stated, expected] of Object.entries(symbols)) {
+        assert.strictEqual(findOwnSymbol(brown.tickers, stated) ?? null, expected, stated)
+        assert.deepStrictEqual(
+          yield* sql`select find_stated_symbol(${brown.cik}, ${stated})`.values,
+          [[expected]],
+          stated,
+        )
+      }
+      const markets: ReadonlyArray<readonly [boolean, ...ReadonlyArray<string>]> = [
+        [true, "BF-A", "BF-B"],
+        [true, "LEN", "LEN.B"],
+        [false, "GOOG", "GOOGL"],
+        [false, "ACHR", "ACHR-WT", "ACHR.U"],
+        [false, "A", "B"],
+        [false, "BAC", "BAC-PB"],
+        [false, "ACME", "ACME-P"],
+        [false, "ACME", "ACME-R"],
+        [false],
       ]
-      for (const symbols of markets) {
-        const [[inSql] = []] = yield* sql`select has_class_symbols(${symbols}::text[])`.values
-        assert.strictEqual(hasClassSymbols(symbols), inSql, symbols.join())
+      for (const [expected, ...tickers] of markets) {
+        assert.strictEqual(hasClassSymbols(tickers), expected, tickers.join())
+        assert.deepStrictEqual(yield* sql`select has_class_symbols(${tickers}::text[])`.values, [[expected]])
       }
     })))
 

@@ -685,29 +685,36 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
     60_000,
   )
 
-  it.effect("pass no count to a company that gave up the symbol of a delisted one years before (D38)", () =>
-    withOwnService(Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { ingest, publish, stub } = yield* startCompany
-      const today = yield* todayInNewYork
-      const earlier = { cik: "0009999999", name: "Earlier Inc", tickers: ["NNN"] }
-      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc, earlier]))
-      publish([subtractDays(today, 40)])
-      stub.responses.set(
-        `/submissions/CIK${earlier.cik}.json`,
-        Stub.makeSubmissions(earlier, [{ accession: "0009999999-26-000001", form: "8-K", filingDate: today }]),
-      )
-      yield* insertRows("ticker_changes", { ...change("IAC", "NNN", "2022-03-01", "confirmed"), cik: earlier.cik })
-      yield* ingest("--tickers", "IAC,NNN")
-      yield* sql`select edgar_remove_delisted(${[peopleInc.cik]}::text[])`
-      const counts = yield* sql`
+  it.effect.each(["years", "a day"])(
+    "pass no count to a company that gave up the symbol %s before (D38)",
+    (moment) =>
+      withOwnService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        const earlier = { cik: "0009999999", name: "Earlier Inc", tickers: ["NNN"] }
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc, earlier]))
+        publish([subtractDays(today, 40)])
+        stub.responses.set(
+          `/submissions/CIK${earlier.cik}.json`,
+          Stub.makeSubmissions(earlier, [{ accession: "0009999999-26-000001", form: "8-K", filingDate: today }]),
+        )
+        const givenUp = moment === "years" ? "2022-03-01" : subtractDays(today, 31)
+        yield* insertRows("ticker_changes", { ...change("IAC", "NNN", givenUp, "confirmed"), cik: earlier.cik })
+        if (moment !== "years") {
+          yield* insertRows("ticker_changes", change("OLD", "IAC", subtractDays(today, 30), "confirmed"))
+        }
+        yield* ingest("--tickers", "IAC,NNN")
+        yield* sql`select edgar_remove_delisted(${[peopleInc.cik]}::text[])`
+        const counts = yield* sql`
         select ticker, counted.company, counted.outstanding, screener.outstanding as listed
         from screener full join float_outstanding as counted using (ticker)
       `
-      assert.deepStrictEqual(counts.map((row) => ({ ...row })), [
-        { ticker: "NNN", company: null, outstanding: null, listed: null },
-      ])
-    })))
+        assert.deepStrictEqual(counts.map((row) => ({ ...row })), [
+          { ticker: "NNN", company: null, outstanding: null, listed: null },
+        ])
+      })),
+  )
 
   it.effect.each(["screener,float_outstanding", "float_outstanding"])(
     "keep an exchange and an industry that the SEC no longer names: %s (D38)",

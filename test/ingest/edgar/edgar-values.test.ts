@@ -85,6 +85,21 @@ const startWithAcme = Effect.gen(function* () {
   return { ...market, sql: yield* SqlClient.SqlClient, today }
 })
 
+/** Stores an executed reverse split of ten shares into one. */
+const storeSplit = (ticker: string, effective_date: string) =>
+  Service.insertRows("split_status", {
+    id: "split",
+    ticker,
+    action_type: "split_effective",
+    split_from: "10",
+    split_to: "1",
+    effective_date,
+    executed: true,
+    filed_at: effective_date,
+    form_type: "8-K",
+    last_updated: `${effective_date} 10:00:00`,
+  })
+
 const readCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly counts: ReadonlyArray<string | null> }>`
@@ -255,7 +270,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish, sql } = yield* startWithAcme
       publish(holding, [{ ...quarter(2, "2026-05-15", 0).filing, form: "S-1" }], makeFacts(holding, []))
+      const readProgress = sql`
+        select dataset from edgar_progress where cik = ${acme.cik} and dataset in ('screener', 'float_outstanding')
+      `.values
       yield* ingest("2020-01-01", "ACME", "--only", "float_outstanding")
+      assert.deepStrictEqual(yield* readProgress, [["screener"]])
       const companies = yield* sql`
         select float_outstanding.company, screener.company as listed
         from float_outstanding join screener using (ticker)
@@ -265,6 +284,36 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(yield* sql`select company, outstanding from screener`, [
         { company: holding.name, outstanding: null },
       ])
+    })))
+
+  it.effect("is not that of a company whose filing is newer than the company's own use of the symbol (D32)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, sql, today } = yield* startWithAcme
+      // Years ago, NEXT had the symbol that the SEC's list has now dropped with Acme.
+      yield* sql`update edgar_companies set listed_on = listed_on - 1, primary_listed_on = primary_listed_on - 1`
+      const change = { old_ticker: "ACME", new_ticker: "NEXT", effective_date: "2022-03-01", status: "confirmed" }
+      yield* Service.insertRows("ticker_changes", { ...change, cik: holding.cik })
+      const next = { ...holding, tickers: ["NEXT"] }
+      publish(next, [{ ...quarter(2, subtractDays(today, 40), 0).filing, form: "8-K" }], makeFacts(holding, []))
+      yield* ingest("2020-01-01", "NEXT")
+      const counts = yield* sql`select outstanding from screener where ticker = 'NEXT'`
+      assert.deepStrictEqual(counts, [{ outstanding: null }])
+    })))
+
+  it.effect("gives a successor its market cap across a split, if it has inherited the count (D38, D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, publish, sql, today } = yield* startWithAcme
+      yield* sql`
+        update edgar_companies set listed_on = listed_on - 7, primary_listed_on = primary_listed_on - 7
+      `
+      publish(holding, [{ accession: accessionOf(9), form: "8-K12B", filingDate: subtractDays(today, 10) }])
+      yield* storeSplit("ACME", subtractDays(today, 9))
+      yield* Service.insertRows("daily_prices", { ticker: "ACME", date: subtractDays(today, 1), close: "100" })
+      yield* ingest()
+      const caps = yield* sql`
+        select market_cap::int, reason from find_market_caps('{ACME}', ${today}::text::date) where dataset = 'float_outstanding'
+      `.values
+      assert.deepStrictEqual(caps, [[500_000_000, null]])
     })))
 
   it.effect("gives no market cap from closes and splits of the company that had the symbol before (D32, D45)", () =>
@@ -283,18 +332,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(yield* sql`select market_cap from screener`.values, [[null]])
       yield* Service.insertRows("daily_prices", { ticker: "ACME", date: "2026-06-15", close: "5" })
       assert.deepStrictEqual(yield* readCaps, [[60_000_000, null], [60_000_000, null]])
-      yield* Service.insertRows("split_status", {
-        id: "split",
-        ticker: "ACME",
-        action_type: "split_effective",
-        split_from: "10",
-        split_to: "1",
-        effective_date: "2026-05-20",
-        executed: true,
-        filed_at: "2026-05-20",
-        form_type: "8-K",
-        last_updated: "2026-05-20 10:00:00",
-      })
+      yield* storeSplit("ACME", "2026-05-20")
       assert.deepStrictEqual(yield* readCaps, [[null, reason], [null, reason]])
       // Lineage knows since when the company has had the symbol.
       const change = { old_ticker: "OLD", new_ticker: "ACME", effective_date: "2026-06-12", status: "confirmed" }
@@ -307,18 +345,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       const { sql, today } = yield* startWithAcme
       const split = subtractDays(today, 60)
       yield* Service.insertRows("daily_prices", { ticker: "ACME", date: subtractDays(today, 20), close: "10" })
-      yield* Service.insertRows("split_status", {
-        id: "split",
-        ticker: "OLD",
-        action_type: "split_effective",
-        split_from: "10",
-        split_to: "1",
-        effective_date: split,
-        executed: true,
-        filed_at: split,
-        form_type: "8-K",
-        last_updated: `${split} 10:00:00`,
-      })
+      yield* storeSplit("OLD", split)
       const readCaps = sql`
         select market_cap::int, reason from find_market_caps('{ACME}', ${today}::text::date) where dataset = 'screener'
       `.values

@@ -131,6 +131,19 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }),
   )
 
+  it.effect("leaves a loaded cap without a count when a split of the symbol is loaded (D38, D44)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      yield* ingestBars(["BARS", "2026-06-01", 5])
+      yield* storeListing("ONLY", { market_cap: "5000000", last_updated: "2026-03-01 10:00:00" })
+      yield* storeClose("ONLY", "2026-06-02", 6)
+      yield* DayBars.ingestCorrections
+      yield* storeSplit("ONLY", "2019-06-25", 10, 1)
+      yield* DayBars.ingestCorrections
+      assert.deepStrictEqual(yield* sql`select market_cap::int from screener`.values, [[5_000_000]])
+    }))
+
   it.effect("uses a close no more that was corrected or removed (D45)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

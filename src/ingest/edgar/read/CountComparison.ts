@@ -66,15 +66,16 @@ interface MissingClass extends ClassShares {
  */
 const minMissingPart = 0.1
 
-/** As 1/2 for other classes: the part of a listed class that must be missing in the sum. */
-const minMissingPartOfListed = 0.25
+/** The part of a class that must be missing in the sum: if its symbol is not listed, and if it is. */
+const minMissingShare = { unlisted: 0.5, listed: 0.25 }
 
 /**
  * Returns a class that the earlier of two cover pages states and that the later one seems to have forgotten, or
  * undefined if there is none. `restateFor` returns what the first count may be in the shares of the second one.
  *
- * - a class whose symbol the company still has, unless the later page states it for another class, or the class had a
- *   tenth of the shares or more and most of these are in the sum: the SEC's list may lag behind a conversion;
+ * - a class whose symbol the company still has. It is not forgotten if the later page states its symbol for another
+ *   class, or if it had a tenth of the shares or more and most of these are in the sum: then it was converted, and the
+ *   SEC's list lags behind;
  * - another class with a tenth of the shares or more, if most of its shares are missing in the sum, too. Otherwise,
  *   they may have been converted into those of another class.
  *
@@ -105,10 +106,10 @@ const findMissingClass = (
     /** Whether at least this part of the class's shares is missing in the later sum, however the splits are counted. */
     const isMissing = (least: number) =>
       part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part * least)
-    const isMissingInSum = isMissing(1 / 2)
+    const isMissingInSum = isMissing(minMissingShare.unlisted)
     const isForgotten = hasCommonName
       ? after?.has(name) === false &&
-        (isListed ? part < minMissingPart || isMissing(minMissingPartOfListed) : isMissingInSum)
+        (isListed ? part < minMissingPart || isMissing(minMissingShare.listed) : isMissingInSum)
       : isListed && isMissingInSum && sums.some((sum) => areWithinRatio(later.val, sum * (1 - part), maxClassSumRatio))
     return isForgotten ? [{ ...one, shares: (sums[0] ?? earlier.val) * part, isListed }] : []
   }).toSorted((one, other) => other.shares - one.shares)[0]

@@ -153,7 +153,8 @@ interface SplitEvidence {
  */
 const weighSplits = (count: CompanyFact, { balance, certain, splits }: SplitEvidence) => {
   const { accn, end, val } = count
-  // From a week before the date of the count until a week after the day on which it was filed.
+  // The recorded day of a split may be wrong by a week, so a split is near a count if it is recorded between a week
+  // before the date of the count and a week after its filing.
   const isAround = ({ day }: KnownSplit, one: CompanyFact) =>
     countDays(one.end, day) >= -maxSplitDelay && countDays(day, one.filed) >= -maxSplitDelay
   const near = splits.filter((split) => isAround(split, count))

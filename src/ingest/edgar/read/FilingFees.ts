@@ -179,8 +179,8 @@ const afterNamePattern =
 const readOfferingLine = (facts: ReadonlyArray<Fact>): Result.Result<OfferingLine, string> =>
   Result.gen(function* () {
     const title = yield* readOnly(facts, "OfferingSctyTitl", readText)
-    // The title may continue with a par value, or with why the shares are registered. These words may name other
-    // securities, so only the name before them is classified.
+    // The name of the security may be followed by its par value, or by the reason for the registration, which may name
+    // other securities. So only the name is classified.
     const kind = classifySharesByTitle(title?.split(afterNamePattern)[0] ?? "")
     const shares = yield* readOnly(facts, "AmtSctiesRegd", readShares)
     const dollars = yield* readOnly(facts, "MaxAggtOfferingPric", readDollars)

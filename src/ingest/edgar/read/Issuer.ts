@@ -44,8 +44,8 @@ export const findOwnSymbol = (tickers: ReadonlyArray<string>, stated: string) =>
 
 /**
  * Returns whether the symbols of a company show that several classes of its common shares are listed: two of them
- * differ only by a letter, as `BF-A` and `BF-B` or `LEN` and `LEN-B` do. Rights, units and warrants have such letters,
- * too. `has_class_symbols` does the same in SQL.
+ * differ only by a letter, as `BF-A` and `BF-B` or `LEN` and `LEN-B` do. The letters P, R, U and W do not count,
+ * because they stand for preferred shares, rights, units and warrants. `has_class_symbols` does the same in SQL.
  */
 export const hasClassSymbols = (tickers: ReadonlyArray<string>) => {
   const symbols = new Set(tickers.map(toSymbolKey))

@@ -153,8 +153,8 @@ const purposesByForm = new Map([
 /**
  * Determines the type of a registration from its form and prospectuses. It is the type of the form, unless there are
  * prospectuses for resales and none for a sale by the company itself. Returns the type, a sentence that explains it
- * (`reason`), and the filings that prove it apart from the statement itself (`evidence`): only a prospectus for a
- * resale is cited, because otherwise the type follows from the form, and prospectuses only confirm it.
+ * (`reason`), and the filings other than the statement itself that prove it (`evidence`). If the type follows from the
+ * form, `evidence` is empty. Only the type `resale` is proved by another filing, a prospectus.
  */
 const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<EdgarFiling>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")

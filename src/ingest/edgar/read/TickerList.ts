@@ -174,9 +174,9 @@ const findLastingRun = (history: TickerHistory, ticker: string) => {
 }
 
 /**
- * Returns the pairs of symbols of which one replaced the other between two consecutive copies of the SEC's ticker list
- * that contain the company. The same pair can occur several times. Symbols of preferred shares, warrants, rights and
- * units are ignored (`isDerivedSymbol`), because they come and go without a rename.
+ * Returns the pairs of an old and a new symbol of a company: the new one replaced the old one between two consecutive
+ * copies of the SEC's ticker list that contain the company. The same pair can occur several times. Symbols of preferred
+ * shares, warrants, rights and units are ignored (`isDerivedSymbol`), because they come and go without a rename.
  */
 const findReplacements = (history: TickerHistory) => {
   const withCompany = history.filter(({ tickers }) => tickers.size > 0)

@@ -97,9 +97,9 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
  * Returns the row to store for a company that is in the ticker list of `day`.
  *
  * The primary symbol changes only after it has been missing from the company's symbols in several copies of the list.
- * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`) or, if the
- * list does not contain that symbol, the company's first ordinary symbol: one that is not derived, as those of
- * warrants, units, and preferred shares are.
+ * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`). If the list
+ * does not contain that symbol, it is the company's first symbol in the list that is not derived. Symbols of warrants,
+ * units and preferred shares are derived.
  *
  * `stored` is the company's current row, or undefined if the company is new. The second argument is the company's entry
  * in the list. `copyDays` are the days of the stored copies of the list.

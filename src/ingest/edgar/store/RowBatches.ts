@@ -94,7 +94,7 @@ const loadRows = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const later = yield* findLaterDecisions(batch.usedDecisions)
         if (later.changes.length > 0) rows.change((table, cells) => changeRowCells(table, cells, later.changes))
-        const deletions = yield* deleteRowsOfOtherCompanies(batch.assessed, new Set(datasets))
+        const deletions = yield* deleteRowsOfOtherCompanies(batch.assessed, datasets)
         return [yield* rows.load, later.decisions, deletions] as const
       }),
     )

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { countDays, todayInChicago, todayInNewYork } from "../../../contract/rules/Dates.ts"
 import type { CompanyFact } from "../read/CompanyFacts.ts"
-import { currentDatasets } from "../schedule/IngestedDatasets.ts"
+import { currentDatasets, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
@@ -276,8 +276,9 @@ const decodeOwnedRows = decodeRows(
  */
 export const deleteRowsOfOtherCompanies = Effect.fnUntraced(function* (
   companies: ReadonlyArray<AssessedCompany>,
-  datasets: ReadonlySet<string>,
+  datasets: ReadonlyArray<IngestedDataset>,
 ) {
+  const current = datasets.filter((dataset) => currentDatasets.has(dataset))
   const contested = companies.filter(({ isListedForOther }) => isListedForOther)
   const unrelated = companies.filter(({ isInherited, isListedForOther }) => !isInherited && !isListedForOther)
     .map(({ cik, ticker }) => ({ cik, ticker }))
@@ -304,7 +305,7 @@ export const deleteRowsOfOtherCompanies = Effect.fnUntraced(function* (
           )
         )
       ) as owned (owner)
-    where owner <> company.cik and dataset = any(${Array.from(datasets)}::text[])
+    where owner <> company.cik and dataset = any(${current}::text[])
   `)
   for (const [dataset, rows] of Map.groupBy(ofOthers, ({ dataset }) => dataset)) {
     yield* sql`delete from ${sql(dataset)} where ticker = any(${rows.map(({ ticker }) => ticker)}::text[])`
@@ -313,7 +314,7 @@ export const deleteRowsOfOtherCompanies = Effect.fnUntraced(function* (
   if (withoutRows.length > 0) {
     yield* sql`
       delete from edgar_progress
-      where cik = any(${withoutRows}::text[]) and dataset = any(${Array.from(currentDatasets)}::text[])
+      where cik = any(${withoutRows}::text[]) and dataset = any(${current}::text[])
     `
   }
   return Array.from(Map.groupBy(ofOthers, ({ ticker }) => ticker), ([ticker, rows]) => {
