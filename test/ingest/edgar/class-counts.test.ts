@@ -436,6 +436,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const [count, cap, listed, details] = yield* readCaps
       assert.deepStrictEqual([count, cap, listed], ["1300600000", null, null])
       assert.include(details ?? "", unknown)
+      // The class may exist although its symbol is not listed any more.
+      yield* sql`update edgar_companies set tickers = '{GOOGL}'`
+      const caps = yield* sql`select market_cap from find_market_caps('{GOOGL}', '2026-08-04')`.values
+      assert.deepStrictEqual(caps, [[null], [null]])
     })))
 
   it.effect("gives no market cap if it is that of the balance sheet, until the classes are known (D44)", () =>

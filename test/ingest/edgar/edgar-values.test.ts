@@ -387,7 +387,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       publish(renamed, [{ ...quarter(2, subtractDays(today, 40), 0).filing, form: "8-K" }], makeFacts(holding, []))
       const list = Stub.makeTickerList([acme, renamed], "Fri, 12 Jun 2026 11:00:00 GMT")
       stub.responses.set(Stub.tickerListPath, list)
-      const change = { old_ticker: "ACME", new_ticker: "NEXT", effective_date: subtractDays(today, 100) }
+      const change = { old_ticker: "ACME", new_ticker: "NEXT", effective_date: subtractDays(today, 50) }
       yield* Service.insertRows("ticker_changes", { ...change, status: "confirmed", cik: holding.cik })
       yield* ingest("2020-01-01", "NEXT")
       const rows = yield* sql`
