@@ -136,8 +136,9 @@ $$;
 
 -- Moves the row of a company from `old_symbol` to `new_symbol`, in a dataset with one row per symbol. If the new symbol
 -- already has a row of the same company, or a row that was not ingested, that row stays and only takes over the values
--- that it lacks. A default value counts as missing. A company that loses its row loses its progress in the dataset, too,
--- so that the next run creates the row again, under the symbol that the company has then.
+-- that it lacks. A default value counts as missing. A company that loses its row, or whose row takes over another one,
+-- loses its progress in the dataset, too, so that the next run writes the row again, under the symbol that the company
+-- has then, with the values of its newest documents.
 create function edgar_move_row(dataset text, company text, old_symbol text, new_symbol text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -180,6 +181,7 @@ begin
         and attgenerated = '' and attname not in ('ticker', 'recorded_in')
     )) using new_symbol, old_symbol;
     execute format('delete from public.%I where ticker = $1', dataset) using old_symbol;
+    delete from public.edgar_progress as progress where cik = company and progress.dataset = edgar_move_row.dataset;
   else
     execute format('update public.%I set ticker = $1 where ticker = $2', dataset) using new_symbol, old_symbol;
   end if;

@@ -541,6 +541,12 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
       join periods as former using (security)
   ),
+  -- The periods of former symbols, with the present symbol of the security.
+  renamed as materialized (
+    select former.ticker, former.starts, former.ends, present.ticker as symbol
+    from periods as former join periods as present using (security)
+    where former.is_linked and present.ends = 'infinity' and present.ticker <> former.ticker
+  ),
   -- The periods in which a security did not use one of its symbols (`is_used` is false), and lineage knows no other
   -- company that did, together with the periods in which the security used them.
   listed_periods as (
@@ -707,13 +713,23 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as assessed on true
     left join lateral jsonb_array_elements(cover -> 'classes') as class
       on jsonb_array_length(cover -> 'classes') > 1
-    -- A class has the close of its symbol only if the company has this symbol (D32) and no other class states it.
+    -- A class has the close of its symbol only if the company has this symbol (D32) and no other class states it. If a
+    -- ticker change has replaced the symbol since the cover page, the present one counts, even if the SEC's list does not
+    -- contain it yet.
     left join lateral (
-      select public.find_stated_symbol(covered.cover_cik, class ->> 'symbol') as own_symbol
+      select coalesce(renamed.symbol, written.symbol) as own_symbol
+      from public.find_stated_symbol(covered.cover_cik, class ->> 'symbol') as written (symbol)
+        left join renamed on renamed.ticker = written.symbol
+          and (cover ->> 'date')::date >= renamed.starts and (cover ->> 'date')::date < renamed.ends
       where (
         select count(*) from jsonb_array_elements(cover -> 'classes') as other
         where other ->> 'symbol' = class ->> 'symbol'
-      ) = 1
+      ) = 1 and coalesce((
+        select owner.cik = covered.cover_cik
+        from public.company_symbols as known join public.edgar_companies as owner using (cik)
+        where known.alias = coalesce(renamed.symbol, written.symbol) and known.alias = any (owner.tickers)
+        order by owner.listed_on desc, owner.cik = covered.cover_cik desc limit 1
+      ), renamed.symbol is not null)
     ) as stated on true
     left join lateral (
       select ratio.ads_ratio, ratio.stated_on

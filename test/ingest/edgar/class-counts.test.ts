@@ -315,6 +315,72 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       }
     })))
 
+  it.effect("gives a market cap after the symbols of the classes have changed, before the next report (D44, D45)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { addInstance, environment, publish, stub } = yield* startMarket
+      const brown: Stub.ListedCompany = { cik: "0000014693", name: "Brown-Forman", tickers: ["BF-B", "BF-A"] }
+      const renamed = { ...brown, tickers: ["XF-B", "XF-A"] }
+      const report = makeReport(2, "2026-04-30", "2026-03-31", 470_000_000, brown)
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([brown]))
+      publish([report], {}, brown)
+      const members = [
+        { member: "us-gaap:CommonClassAMember", title: "Class A Common Stock", symbol: "BF.A", shares: 170_000_000 },
+        { member: "us-gaap:CommonClassBMember", title: "Class B Common Stock", symbol: "BF.B", shares: 300_000_000 },
+      ]
+      addInstance(report, makeInstance({ cik: brown.cik, counts: members, listings: members }))
+      yield* Service.insertRows(
+        "daily_prices",
+        { ticker: "BF-A", date: "2026-05-01", close: "30" },
+        { ticker: "BF-B", date: "2026-05-01", close: "40" },
+        { ticker: "XF-A", date: "2026-06-01", close: "50" },
+        { ticker: "XF-B", date: "2026-06-01", close: "60" },
+      )
+      const ingest = Effect.fnUntraced(function* (since: string) {
+        const { code, err } = yield* runCommandInProcess(["ingest", "edgar", "--all", "--since", since], environment)
+        assert.strictEqual(code, 0, err)
+      })
+      const readCaps = sql`
+        select ticker, market_cap::text from screener union all select ticker, market_cap::text from float_outstanding
+      `.values
+      yield* ingest("2026-01-01")
+      assert.deepStrictEqual(yield* readCaps, [["BF-B", "17100000000.00"], ["BF-B", "17100000000.00"]])
+      const changes = ["A", "B"].map((letter) => ({
+        old_ticker: `BF-${letter}`,
+        new_ticker: `XF-${letter}`,
+        effective_date: "2026-05-20",
+        cik: brown.cik,
+        status: "confirmed",
+      }))
+      yield* Service.insertRows("ticker_changes", ...changes)
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([renamed], "Fri, 12 Jun 2026 11:00:00 GMT"))
+      publish([report], {}, renamed)
+      yield* ingest("2025-01-01")
+      const expected = ["XF-B", `${170_000_000n * 50n + 300_000_000n * 60n}.00`]
+      assert.deepStrictEqual(yield* readCaps, [expected, expected])
+      const readCap = sql`
+        select market_cap::text, reason from find_market_caps('{XF-B}', '2026-06-02') where dataset = 'screener'
+      `.values
+      assert.deepStrictEqual(yield* readCap, [[expected[1], null]])
+      // Another company has had the new symbol of class A before.
+      const other = { cik: "0000000014", tickers: "{XF-A}", primary_ticker: "XF-A", primary_listed_on: "2026-01-05" }
+      yield* Service.insertRows("edgar_companies", { ...other, listed_on: "2026-01-05" })
+      yield* Service.insertRows("company_symbols", { alias: "XF-A", cik: other.cik, ticker: "XF-A" })
+      assert.deepStrictEqual(yield* readCap, [[expected[1], null]])
+      // The list gives it to that company now.
+      const noClose = [[null, "a class of shares without a close"]]
+      yield* sql`update edgar_companies set listed_on = '2099-01-01' where cik = ${other.cik}`
+      assert.deepStrictEqual(yield* readCap, noClose)
+      yield* sql`delete from edgar_companies where cik = ${other.cik}`
+      // The list does not contain the new symbol yet.
+      yield* sql`update edgar_companies set tickers = '{BF-A,XF-B}'`
+      assert.deepStrictEqual(yield* readCap, [[expected[1], null]])
+      // Only the list shows the new symbols, so it is unknown which of them replaced which.
+      yield* sql`delete from ticker_changes`
+      yield* sql`update edgar_companies set tickers = '{XF-A,XF-B}'`
+      assert.deepStrictEqual(yield* readCap, noClose)
+    })))
+
   /** Starts with a company in which one class A share is worth about 1,500 class B shares. */
   const startUnequalClasses = Effect.gen(function* () {
     const market = yield* startMarket

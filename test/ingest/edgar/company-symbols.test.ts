@@ -314,6 +314,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
           pending_s1: false,
           price: "12.5",
           last_updated: "2026-01-01 00:00:00",
+          outstanding: 7_000_000,
         })
         yield* sql`
           update screener set num_runners = 3, price = 99, website = 'https://example.com' where ticker = 'IAC'
@@ -368,6 +369,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         })
         const history = yield* sql`select from history.news where ticker = 'IAC' and replaced_in is not null`
         assert.isAbove(history.length, 0)
+        // The next run replaces the older count of the other source's row, although there is no new filing.
+        const readCount = sql`select outstanding::int, num_gaps::int from screener`.values
+        assert.deepStrictEqual(yield* readCount, [[7_000_000, 7]])
+        yield* ingest("--tickers", "PPLI")
+        assert.deepStrictEqual(yield* readCount, [[80_000_000, 7]])
       })),
     60_000,
   )
