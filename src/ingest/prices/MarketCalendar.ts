@@ -1,7 +1,6 @@
 /**
  * The holidays and early closes of the New York exchanges, computed by the rules that the exchanges have followed since
- * 1998. Closures for other reasons, such as storms and funerals, are not included, because they are not known in
- * advance. In this file, months start at 1.
+ * 1998, and the closures of the past for other reasons, such as storms and funerals. In this file, months start at 1.
  */
 
 /** Whether the exchanges are open on a day. On a half day, regular hours end at 13:00 instead of 16:00. */
@@ -43,8 +42,28 @@ const toGoodFriday = (year: number) => {
   return toDay(year, 3, 28 + fullMoon - weekday - 2)
 }
 
+/** The days on which the exchanges stayed closed although no rule says so. */
+const exceptionalClosures = [
+  "2001-09-11",
+  "2001-09-12",
+  "2001-09-13",
+  "2001-09-14",
+  "2004-06-11",
+  "2007-01-02",
+  "2012-10-29",
+  "2012-10-30",
+  "2018-12-05",
+  "2025-01-09",
+]
+
+/** The days on which the exchanges closed at 13:00 although no rule says so. */
+const exceptionalHalfDays = ["2003-12-26"]
+
+const selectYear = (days: ReadonlyArray<string>, year: number) => days.filter((day) => day.startsWith(`${year}-`))
+
 /** Returns the holidays of a year, as `YYYY-MM-DD`. */
 const listHolidays = (year: number): ReadonlyArray<string> => [
+  ...selectYear(exceptionalClosures, year),
   // If New Year's Day is a Saturday, it is not observed: the exchanges stay open on the last Friday of the year.
   getWeekday(toDay(year, 1, 1)) === saturday ? toDay(year, 1, 1) : toObserved(year, 1, 1),
   toNthDay(year, 1, 3, monday), // Martin Luther King Jr. Day
@@ -68,6 +87,7 @@ const listHalfDays = (year: number): ReadonlyArray<string> => {
   // preceding day.
   const besideIndependence = getWeekday(independence) === thursday && year < 2013 ? 5 : 3
   return [
+    ...selectYear(exceptionalHalfDays, year),
     // If Independence Day is a Saturday, 3 July is the holiday. If it is a Sunday or Monday, 3 July is on a weekend.
     // There is no half day in these years.
     ...([sunday, monday, saturday].includes(getWeekday(independence)) ? [] : [toDay(year, 7, besideIndependence)]),
@@ -94,7 +114,7 @@ const getYear = (year: number) => {
 
 const isWeekend = (day: string) => [saturday, sunday].includes(getWeekday(day))
 
-/** Returns whether the exchanges are open on a day (`YYYY-MM-DD`), as far as this is known in advance. */
+/** Returns whether the exchanges are open on a day (`YYYY-MM-DD`), as far as this is known. */
 export const getMarketDay = (day: string): MarketDay => {
   const year = Number(day.slice(0, 4))
   if (isWeekend(day)) return "closed"

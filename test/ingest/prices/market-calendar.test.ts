@@ -11,24 +11,6 @@ const listed = new Map(
   }),
 )
 
-/**
- * Closures that nobody could have known a year in advance: attacks, funerals, storms, and the day after Christmas in
- * 2003.
- */
-const unscheduled = new Set([
-  "2001-09-11",
-  "2001-09-12",
-  "2001-09-13",
-  "2001-09-14",
-  "2003-12-26",
-  "2004-06-11",
-  "2007-01-02",
-  "2012-10-29",
-  "2012-10-30",
-  "2018-12-05",
-  "2025-01-09",
-])
-
 /** Returns the days from `first` up to but not including `end`. */
 const listDays = (first: string, end: string) =>
   Array.from(
@@ -36,11 +18,11 @@ const listDays = (first: string, end: string) =>
     (_, index) => new Date(Date.parse(first) + index * 86_400_000),
   )
 
-it("knows every holiday and early close that was known in advance, and no other (resources: daily-prices)", () => {
+it("knows every holiday and early close, and no other (resources: daily-prices)", () => {
   const wrong = listDays("1999-01-01", "2029-01-01").flatMap((date) => {
     const day = date.toISOString().slice(0, 10)
     const isWeekend = [0, 6].includes(date.getUTCDay())
-    const expected = isWeekend ? "closed" : unscheduled.has(day) ? "open" : listed.get(day) ?? "open"
+    const expected = isWeekend ? "closed" : listed.get(day) ?? "open"
     return getMarketDay(day) === expected ? [] : [`${day}: ${getMarketDay(day)} instead of ${expected}`]
   })
   assert.deepStrictEqual(wrong, [])
@@ -48,7 +30,7 @@ it("knows every holiday and early close that was known in advance, and no other 
 
 it("lists the half days, none of which is on a weekend (resources: daily-prices)", () => {
   const expected = Array.from(listed).filter(([day, kind]) =>
-    kind === "half day" && !unscheduled.has(day) && ![0, 6].includes(new Date(day).getUTCDay())
+    kind === "half day" && ![0, 6].includes(new Date(day).getUTCDay())
   ).map(([day]) => day)
   assert.deepStrictEqual(listHalfDaysUntil(2028).filter((day) => day >= "1999").toSorted(), expected)
 })
