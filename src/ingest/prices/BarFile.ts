@@ -51,7 +51,10 @@ export interface SkippedBars {
   readonly closedDays: Set<string>
   /** The number of bars outside of the sessions. */
   outside: number
-  /** Whether bars at midnight, which are first read as day bars, are in fact minute bars outside of the sessions. */
+  /**
+   * Whether bars at midnight, which are first read as day bars, are in fact minute bars outside of the sessions: the file
+   * has as many bars at other times, or more.
+   */
   hasMinutesAtMidnight: boolean
   /** The names of columns that are not used. */
   ignoredColumns: ReadonlyArray<string>
@@ -147,14 +150,14 @@ interface BarHeader {
   readonly parse: ReturnType<typeof makeBarParser>
   /** The number of columns. */
   readonly width: number
-  /** Whether a bar at midnight may be a day bar or a minute bar. See `Bar.minute`. */
-  readonly hasAmbiguousMidnight: boolean
+  /** The column with the times, if a bar at midnight may be a day bar or a minute bar (`hasAmbiguousMidnight`). */
+  readonly ambiguousColumn: string | undefined
 }
 
 /**
  * Determines the file's format from its header row. Returns the parser of its rows, which accepts only prices within
- * `bounds`, the number of columns, and whether bars at midnight are ambiguous. Records in `skipped` which columns are
- * not used. Fails if the header is that of no known format.
+ * `bounds`, the number of columns, and the column with ambiguous times. Records in `skipped` which columns are not used.
+ * Fails if the header is that of no known format.
  */
 const parseHeader = (
   path: string,
@@ -172,7 +175,7 @@ const parseHeader = (
   return Result.succeed({
     parse: makeBarParser(format, names, bounds),
     width: names.length,
-    hasAmbiguousMidnight: format.hasAmbiguousMidnight === true,
+    ambiguousColumn: format.hasAmbiguousMidnight === true ? format.timeColumn : undefined,
   })
 }
 
@@ -215,6 +218,18 @@ export const readBars = (path: string, skipped: SkippedBars) =>
     let header: BarHeader | undefined
     /** The symbols of which at least one bar has a volume. */
     const tradedSymbols = new Set<string>()
+    /** The numbers of bars at midnight and at other times, in a format in which these may be day and minute bars. */
+    const count = { midnight: 0, minute: 0 }
+    /** The rows of the first bars that are not at midnight. */
+    const minuteRows: Array<LoadCellError> = []
+
+    /** Counts a bar whose format does not tell whether a bar at midnight is a day bar or a minute bar. */
+    const countAmbiguousBar = ({ minute }: Bar, line: number, column: string) => {
+      count[minute === null ? "midnight" : "minute"] += 1
+      if (minute === null || minuteRows.length > maxReportedBadRows) return
+      const reason = "must be midnight in New York, as in most rows of the file, which are day bars"
+      minuteRows.push({ line, column, reason })
+    }
 
     /** Returns the row's bar, or nothing if the row is bad or its bar is skipped. */
     const parseRow = ({ cells, line }: BarRow, known: BarHeader): ReadonlyArray<NumberedBar> => {
@@ -224,8 +239,7 @@ export const readBars = (path: string, skipped: SkippedBars) =>
         return []
       }
       const bar = parsed.success
-      // Day bars always start at midnight. A bar at another time shows that the file contains minute bars.
-      if (known.hasAmbiguousMidnight && bar.minute !== null) skipped.hasMinutesAtMidnight = true
+      if (known.ambiguousColumn !== undefined) countAmbiguousBar(bar, line, known.ambiguousColumn)
       if (!keepsBar(bar, skipped)) return []
       if (Number(bar.volume) > 0) tradedSymbols.add(bar.ticker)
       else skipped.volumeless.add(bar.ticker)
@@ -247,6 +261,8 @@ export const readBars = (path: string, skipped: SkippedBars) =>
     /** Runs after the last batch. */
     const checkEnd = Effect.suspend((): Effect.Effect<void, BarFileRefused | UnreadableLoadFile> => {
       if (errors.length > 0) return Effect.fail(refuse(path, errors))
+      if (count.midnight > count.minute && count.minute > 0) return Effect.fail(refuse(path, minuteRows))
+      skipped.hasMinutesAtMidnight = count.minute > 0
       // A symbol lacks volume only if none of its bars has one.
       for (const ticker of tradedSymbols) skipped.volumeless.delete(ticker)
       return header === undefined ? Effect.fail(new UnreadableLoadFile({ message: `${path} is empty.` })) : Effect.void
