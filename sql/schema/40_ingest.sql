@@ -237,6 +237,9 @@ create table price_periods (
   low_minute    smallint,
   first_minute  smallint,
   last_minute   smallint,
+  -- The start of the last bar of any symbol on this day in the file that contained the row's bars. If it is before the
+  -- close, so are the row's bars, and `close` may not be the close of the day.
+  covered_until smallint,
   spike_minute  smallint,
   spike_price   price,
   -- The following columns are null unless `period` is `regular`. `fill_minute` is the minute in which the price first
@@ -247,8 +250,6 @@ create table price_periods (
   primary key (ticker, date, period)
 );
 
--- These indexes find the days with known closes: days that have day bars, or whose last minute bar is at the close.
-create index on price_periods (date) where period = 'day';
 create index on price_periods (date, last_minute);
 
 select keep_spellings('price_periods');

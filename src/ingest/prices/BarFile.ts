@@ -52,8 +52,8 @@ export interface SkippedBars {
   /** The number of bars outside of the sessions. */
   outside: number
   /**
-   * Whether bars at midnight, which are first read as day bars, are in fact minute bars outside of the sessions: the file
-   * has as many bars at other times, or more.
+   * Whether bars at midnight, which are first read as day bars, are in fact minute bars outside of the sessions, because
+   * the file has at least as many bars at other times.
    */
   hasMinutesAtMidnight: boolean
   /** The names of columns that are not used. */
@@ -156,8 +156,8 @@ interface BarHeader {
 
 /**
  * Determines the file's format from its header row. Returns the parser of its rows, which accepts only prices within
- * `bounds`, the number of columns, and the column with ambiguous times. Records in `skipped` which columns are not used.
- * Fails if the header is that of no known format.
+ * `bounds`, the number of columns, and the column with ambiguous times. Records in `skipped` which columns are not
+ * used. Fails if the header is that of no known format.
  */
 const parseHeader = (
   path: string,

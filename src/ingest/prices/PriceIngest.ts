@@ -17,6 +17,7 @@ import {
   findConflictingCloses,
   findContradictedDays,
   findShortenedDays,
+  findUnfinishedDays,
   hasEndTimestamps,
   mergePeriods,
   minReportedSymbols,
@@ -25,6 +26,7 @@ import {
   storeBars,
   storeBarSpellings,
   sumBars,
+  type UnfinishedDay,
 } from "./PricePeriodSql.ts"
 import {
   computedRows,
@@ -111,20 +113,15 @@ const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbo
  *
  * - `is_half_day`: an early close was scheduled. The cases below are those without one.
  * - `is_known`: bars ingested before have shown an early close.
- * - `ends_early`: the file's bars end at 13:00.
  * - `closed_early`: the close is taken at 13:00, because enough symbols show that trading nearly stopped then.
  */
-const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: ContradictedDay) => {
+const describeDoubtfulDay = ({ closed_early, date, is_half_day, is_known }: ContradictedDay) => {
   if (is_half_day) {
     return `An early close was scheduled for ${date}, but bars show trading after it. The close is taken at 13:00.`
   }
   if (is_known) {
     return `No early close was scheduled for ${date}, but the bars that were ingested before show one. The close is ` +
       "taken at 13:00."
-  }
-  if (ends_early) {
-    return `The bars of ${date} end at 13:00, but no early close was scheduled. The day counts as complete; if it is ` +
-      "not, ingest it again later."
   }
   return `The bars of ${date} show little trading after 13:00, but no early close was scheduled. ${
     closed_early
@@ -133,19 +130,33 @@ const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_k
   }`
 }
 
-/** The maximum number of symbols that a warning about mixed closes lists. */
-const maxListedSymbols = 20
+/** The maximum number of symbols or days that a warning lists. */
+const maxListed = 20
+
+/** Lists symbols or days, separated by commas. The rest of a long list is replaced by an ellipsis. */
+const formatExamples = (texts: ReadonlyArray<string>) =>
+  texts.slice(0, maxListed).join(", ") + (texts.length > maxListed ? ", …" : "")
+
+/** Returns a warning about the days whose bars end before the close. */
+const describeUnfinishedDays = (days: ReadonlyArray<UnfinishedDay>) =>
+  `The bars of these days end before the close, so there is no close of their symbols: ${
+    formatExamples(days.map(({ date, last_minute }) => `${date} (${formatMinute(last_minute)})`))
+  }. Ingest the whole day once it is over, or its day bars.`
 
 /**
- * Returns a warning about symbols that are not in the file and whose close was taken at another time by an earlier one.
+ * Returns a warning about symbols that are not in the file and that have no close because an earlier file ended before
+ * it, or whose close an earlier file has taken at another time.
  */
-const describeMixedCloses = ({ closed_early, date, symbols }: ConflictingCloses) => {
+const describeMixedCloses = ({ closed_early, date, is_unfinished, symbols }: ConflictingCloses) => {
+  const again = `Ingest the bars of ${date} of these symbols again: ${formatExamples(symbols)}`
+  if (is_unfinished) {
+    return `There is no close of ${date} for ${formatCountWithNoun(symbols.length, "symbol")} that the file lacks, ` +
+      `because the bars that were ingested before end earlier. ${again}`
+  }
   const [fileClose, earlierClose] = closed_early ? ["13:00", "16:00"] : ["16:00", "13:00"]
-  const examples = symbols.slice(0, maxListedSymbols).join(", ")
   const count = formatCountWithNoun(symbols.length, "symbol")
   return `The close of ${date} is taken at ${fileClose}, but that of ${count} that the file lacks was taken at ` +
-    `${earlierClose}. Ingest the bars of ${date} of these symbols again: ${examples}` +
-    (symbols.length > maxListedSymbols ? ", …" : "")
+    `${earlierClose}. ${again}`
 }
 
 const describeMisdatedChange = ({ first_new, last_old, new_ticker, old_ticker, recorded }: MisdatedChange) =>
@@ -181,7 +192,9 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
  * whether the bars' times are their starts. With `check`, this includes patterns that only a few symbols show.
  */
 const listBarWarnings = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
+  const unfinished = yield* findUnfinishedDays
   return [
+    ...(unfinished.length > 0 ? [describeUnfinishedDays(unfinished)] : []),
     ...(yield* findContradictedDays).map(describeDoubtfulDay),
     ...(yield* findConflictingCloses).map(describeMixedCloses),
     ...((yield* hasEndTimestamps(check ? 1 : minReportedSymbols)) ? [endStampsDoubt] : []),

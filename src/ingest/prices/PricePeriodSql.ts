@@ -27,9 +27,6 @@ const [open, earlyClose, close] = [570, 780, 960]
 export const makeCloseMinuteSql = (day: string) =>
   `case when ${day} in (select half_day from half_days) then ${earlyClose} else ${close} end`
 
-/** The last minute before the regular close. */
-const lastRegularMinute = close - 1
-
 /** The number of minutes after the close during which closing prints may still arrive. */
 const closingPrintMinutes = 5
 
@@ -39,20 +36,16 @@ const minEarlyCloseSymbols = 500
 /** The minimum number of symbols in which a pattern must occur to be reported. With fewer symbols, it may be chance. */
 export const minReportedSymbols = 10
 
+/** Returns the SQL condition that bars until this minute reach the close of the day. */
+const reachesClose = (minute: string, day: string) => `${minute} >= ${makeCloseMinuteSql(day)} - 1`
+
 /**
- * Returns the SQL condition that a day is complete, so that the last bar before the close contains the day's closing
- * price. This is the case if any symbol has a day bar, or a minute bar that starts at 15:59 or later (on a half day, at
- * 12:59 or later). It is also the case if the last bar of all symbols starts from 12:59 to 13:04: then the market
- * closed early without notice, and the file contains no after-hours bars.
+ * Returns the SQL condition on a row of `price_periods` that its price is the close of its day: it is a day bar, or it
+ * comes from a file whose bars reach the close. Otherwise, the session was still in progress, or the file has only a
+ * part of it.
  */
-export const makeCompleteDayCondition = (day: string) =>
-  `(exists (select from price_periods as day_bar where day_bar.date = ${day} and day_bar.period = 'day') or (
-    select max(part.last_minute) >= ${lastRegularMinute}
-      or max(part.last_minute) >= ${earlyClose - 1} and (
-        max(part.last_minute) < ${earlyClose + closingPrintMinutes} or ${day} in (select half_day from half_days)
-      )
-    from price_periods as part where part.date = ${day}
-  ))`
+export const makeCloseCondition = (row: string) =>
+  `(${row}.period = 'day' or ${row}.period = 'regular' and ${reachesClose(`${row}.covered_until`, `${row}.date`)})`
 
 /**
  * The minimum length of a halt in minutes. The symbol must also have traded in each of that many minutes before the
@@ -174,7 +167,7 @@ const createBarDays = `
   from (
     select day, day in (select half_day from half_days) as is_half_day, max(minute) as last_minute,
       count(distinct ticker) filter (where minute >= ${open} and minute < ${earlyClose}) as symbols,
-      max(minute) >= ${lastRegularMinute}
+      max(minute) >= ${close - 1}
         and coalesce(sum(volume) filter (where minute >= ${earlyClose + closingPrintMinutes} and minute < ${close}), 0)
           < 0.1 * sum(volume) filter (where minute >= ${open} and minute < ${earlyClose}) as stops
     from bars where minute is not null and volume > 0 group by day
@@ -261,9 +254,10 @@ const createNewPeriods = `
     cross join lateral (select case when minute = high_minute then bars.open else bars.low end as price) as priced
     group by 1, 2, 3
   )
-  select sums.*, case when high >= ${minSpike} * rises.spike_price then rises.spike_price end as spike_price,
+  select sums.*, case when period <> 'day' then bar_days.last_minute end as covered_until,
+    case when high >= ${minSpike} * rises.spike_price then rises.spike_price end as spike_price,
     case when high >= ${minSpike} * rises.spike_price then rises.spike_minute end as spike_minute
-  from sums left join rises using (ticker, date, period)`
+  from sums left join rises using (ticker, date, period) left join bar_days on day = date`
 
 /** The non-key columns that `price_periods` and `new_periods` have in common. */
 const valueColumns = [
@@ -279,6 +273,7 @@ const valueColumns = [
   "low_minute",
   "first_minute",
   "last_minute",
+  "covered_until",
   "spike_minute",
   "spike_price",
   "halt_minutes",
@@ -321,19 +316,13 @@ export interface ContradictedDay {
   readonly is_half_day: boolean
   /** Whether the ingest uses 13:00 as the close. */
   readonly closed_early: boolean
-  /** Whether the last bar of the day starts from 12:59 to 13:04. */
-  readonly ends_early: boolean
   /** Whether 13:00 is used because of bars that were ingested before. */
   readonly is_known: boolean
 }
 
-/** Returns the SQL condition that a day with this last minute ended at 13:00 and has no after-hours bars. */
-const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}`
-
 /**
  * Finds the days on which the bars contradict the calendar, so that the close that the ingest uses may be wrong. The
- * query returns a day in three cases:
- * - The bars end from 12:59 to 13:04, without a scheduled early close (`ends_early`).
+ * query returns a day in two cases:
  * - The close is taken at 13:00 because of previously ingested bars, without a scheduled early close (`is_known`).
  * - The bars, of enough symbols to exclude chance, show that trading nearly stopped at 13:00 without a scheduled early
  *   close, or that it continued until 16:00 in spite of one.
@@ -341,58 +330,83 @@ const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and 
 export const findContradictedDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<ContradictedDay>(`
-    select day::text as date, is_half_day, closed_early, ends_early, is_known
+    select day::text as date, is_half_day, closed_early, is_known
     from bar_days cross join lateral (
-      select not is_half_day and ${isEarlyEnd("last_minute")} as ends_early,
-        closed_early and not is_half_day and symbols < ${minEarlyCloseSymbols} as is_known
+      select closed_early and not is_half_day and symbols < ${minEarlyCloseSymbols} as is_known
     ) as early
-    where ends_early or is_known or symbols >= ${minReportedSymbols}
-      and case when is_half_day then not stops and last_minute >= ${lastRegularMinute} else stops end
+    where is_known or symbols >= ${minReportedSymbols}
+      and case when is_half_day then not stops and last_minute >= ${close - 1} else stops end
     order by day
   `)
 })
 
-/** Symbols whose close on a day was taken at a different time than for the file's symbols. */
+/** A day whose bars in the file end before the close. */
+export interface UnfinishedDay {
+  /** The date as `YYYY-MM-DD`. */
+  readonly date: string
+  /** The start of the last bar, in minutes after midnight in New York. */
+  readonly last_minute: number
+}
+
+/** Finds the days whose minute bars in the file end before the close. Symbols without a day bar get no close then. */
+export const findUnfinishedDays = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.unsafe<UnfinishedDay>(`
+    select day::text as date, last_minute from bar_days
+    where not ${reachesClose("last_minute", "day")} and exists (
+      select from new_periods as part where part.date = day and not exists (
+        select from price_periods as known
+        where known.ticker = part.ticker and known.date = part.date and known.period = 'day'
+      )
+    )
+    order by day
+  `)
+})
+
+/**
+ * Symbols that are not in the file, and whose bars of a day end before the close, or whose close was taken at a
+ * different time than for the file's symbols.
+ */
 export interface ConflictingCloses {
   /** The date as `YYYY-MM-DD`. */
   readonly date: string
   /** Whether 13:00 is used as the close for the file's symbols. */
   readonly closed_early: boolean
+  /** Whether the symbols have no close, because their bars end before it. */
+  readonly is_unfinished: boolean
   readonly symbols: ReadonlyArray<string>
 }
 
 /**
- * Finds symbols that are not in the file and whose close on one of the file's days was taken at a different time.
- * Example: 13:00 was the close of a day in an earlier file of a few symbols, and a file of the whole market now shows
- * 16:00. Such a close can be corrected only with the symbol's bars. If all earlier bars of the day ended at 13:00 and
- * the file shows that trading continued (`goes_on`), all symbols of the earlier bars are affected. Must run before the
- * file is merged.
+ * Finds symbols that are not in the file and whose close on one of the file's days was taken at a different time, or
+ * that have no close. Example: 13:00 was the close of a day in an earlier file of a few symbols, and a file of the
+ * whole market now shows 16:00. Or an earlier file was of a session in progress, and this file has the whole day. Such
+ * a close can be corrected only with the symbol's bars. Must run before the file is merged.
  */
 export const findConflictingCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<ConflictingCloses>(`
     -- "closed_early" is true if the file's symbols use the close of 13:00 on the day. "others" are the symbols whose
-    -- stored bars use the other time. The last condition repeats the condition on "others" with columns of bar_days, to
-    -- exclude most days before the bars of "others" are read.
-    select day::text as date, closed_early, others.symbols
+    -- stored bars use the other time, or end before the close. The last condition repeats the condition on "others"
+    -- with columns of bar_days, to exclude most days before the bars of "others" are read.
+    select day::text as date, closed_early, others.is_unfinished, others.symbols
     from bar_days cross join lateral (
-      select not is_half_day and ${isEarlyEnd("known_last_minute")} and not ${isEarlyEnd("last_minute")} as goes_on
-    ) as early
-    cross join lateral (
       -- The symbols are cast to text, because the driver does not know the type of an array of symbols.
-      select array_agg(distinct ticker::text order by ticker::text) as symbols from price_periods as known
+      select is_unfinished, array_agg(distinct ticker::text order by ticker::text) as symbols
+      from price_periods as known cross join lateral (
+        select period = 'regular' and not ${reachesClose("known.covered_until", "day")} as is_unfinished
+      ) as covered
       where known.date = day
-        and case
-          when closed_early then ${showsUsualClose}
-          else ${showsEarlyClose} or goes_on and period = 'regular'
-        end
+        and (is_unfinished or case when closed_early then ${showsUsualClose} else ${showsEarlyClose} end)
         and not exists (
           select from new_periods as in_file
-          where in_file.ticker = known.ticker and in_file.date = known.date and in_file.period <> 'day'
+          where in_file.ticker = known.ticker and in_file.date = known.date
         )
+      group by is_unfinished
     ) as others
-    where case when closed_early then known_late else known_early or goes_on end and others.symbols is not null
-    order by day
+    where case when closed_early then known_late else known_early end
+      or ${reachesClose("bar_days.last_minute", "day")} and not ${reachesClose("known_last_minute", "day")}
+    order by day, is_unfinished
   `)
 })
 
@@ -453,25 +467,18 @@ export const yearDays = 365
  */
 export const maxDaysWithoutBar = 10
 
-/** An SQL query for the days in the file that are complete: the stored bars of the day reach the close. */
-const completeDays = `select date from (select distinct date from new_periods) as in_file
-  where ${makeCompleteDayCondition("in_file.date")}`
-
 /**
  * Merges `new_periods` into `price_periods`. The totals of a session's minute bars replace all earlier totals of its
  * minute bars. Example: if the file has only regular hours of a session, its premarket totals are removed.
  *
  * Creates these tables. A session is one symbol on one day.
- * - `complete_before`: the days in the file that count as complete, as of before the merge.
  * - `removed`: the parts of a session that had minute bars before but have none in the file.
- * - `changed`: the sessions whose totals have changed, and all sessions of days that the file completes.
+ * - `changed`: the sessions whose totals have changed.
  * - `priced`: all sessions in `changed`, and all other sessions in the file. Their closes are stored.
  * - `touched`: the sessions to compute. At first, they are those in `priced`; later steps add the ones that depend on
  *   them.
  */
 export const mergePeriods = runStatements(
-  // This query reads `price_periods` as it is before the merge.
-  `create temp table complete_before on commit drop as ${completeDays}`,
   `create temp table removed on commit drop as
     with deleted as (
       delete from price_periods as known
@@ -493,9 +500,6 @@ export const mergePeriods = runStatements(
     )
     select ticker, date from removed union select ticker, date from merged`,
   "analyze price_periods",
-  // When a day becomes complete, all of its symbols get a close, even symbols that are not in the file.
-  `insert into changed select distinct ticker, date from price_periods
-    where date in (${completeDays} except select date from complete_before)`,
   `create temp table priced on commit drop as
     select ticker, date from new_periods union select ticker, date from changed`,
   "create temp table touched on commit drop as select ticker, date from priced",

@@ -13,8 +13,8 @@ import { Record } from "effect"
 import type { ComputedRows } from "../load/DatasetLoad.ts"
 import {
   dependentDays,
+  makeCloseCondition,
   makeCloseMinuteSql,
-  makeCompleteDayCondition,
   maxDaysWithoutBar,
   runStatements,
   yearDays,
@@ -68,10 +68,8 @@ const adjustPrice = (price: string, security: string, from: string, to: string) 
     where adjusted between ${minPrice} and ${maxPrice}
   )`
 
-/**
- * SQL condition on a row of `price_periods as known`: the row contains the close of its day, and the day is complete.
- */
-const hasClose = `(period = 'day' or period = 'regular' and ${makeCompleteDayCondition("known.date")})`
+/** SQL condition on a row of `price_periods as known`: the row contains the close of its day. */
+const hasClose = makeCloseCondition("known")
 
 /**
  * SQL aggregate that computes a day's volume from the parts of the day. It is the total of the minute bars or, if there
@@ -281,7 +279,7 @@ const spikeColumns = (part: string) => ({
 const usualRatio = (volume: string, sessionCount: string, total: string) =>
   `case when ${isUsualKnown(sessionCount, total)} then round(${volume} * ${sessionCount} / ${total}, 4) end`
 
-/** Computes the closes of complete days. A session's day bar takes precedence over its minute bars. */
+/** Computes the closes of sessions that are over. A session's day bar takes precedence over its minute bars. */
 const dailyPrices: ComputedRows = {
   columns: { ticker: "ticker", date: "date", close: "close" },
   from: `from (

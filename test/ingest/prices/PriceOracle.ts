@@ -69,11 +69,8 @@ const sum = (values: ReadonlyArray<bigint>) => values.reduce((total, value) => t
 const least = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other < one ? other : one)
 const greatest = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other > one ? other : one)
 
-/** The boundaries of the sessions of a day, and the closing time on a half day, in minutes after midnight. */
-const [premarketOpen, open, earlyClose, close, afterHoursEnd] = [4 * 60, 9 * 60 + 30, 13 * 60, 16 * 60, 20 * 60]
-
-/** The number of minutes after the close in which trades may still be reported. */
-const closingPrintMinutes = 5
+/** The boundaries of the sessions of a day, in minutes after midnight. */
+const [premarketOpen, open, close, afterHoursEnd] = [4 * 60, 9 * 60 + 30, 16 * 60, 20 * 60]
 
 /** Converts a `YYYY-MM-DD` date to days since 1970. */
 const toDay = (date: string) => Date.parse(date) / 86_400_000
@@ -194,10 +191,7 @@ interface OracleMarket {
   readonly completeDays: ReadonlySet<string>
 }
 
-/**
- * Returns the complete days. On a complete day, the last bar of all symbols starts at 15:59 or later, or from 12:59 to
- * 13:04.
- */
+/** Returns the complete days, on which the last bar of all symbols starts at 15:59 or later. */
 const findCompleteDays = (sessions: ReadonlyArray<Session>): ReadonlySet<string> => {
   const lastMinutes = Map.groupBy(
     sessions.flatMap((session) => partsOf(session).map(({ lastMinute }) => ({ date: session.date, lastMinute }))),
@@ -206,7 +200,7 @@ const findCompleteDays = (sessions: ReadonlyArray<Session>): ReadonlySet<string>
   return new Set(
     Array.from(lastMinutes).flatMap(([date, parts]) => {
       const last = Math.max(...parts.map(({ lastMinute }) => lastMinute))
-      return last >= close - 1 || (last >= earlyClose - 1 && last < earlyClose + closingPrintMinutes) ? [date] : []
+      return last >= close - 1 ? [date] : []
     }),
   )
 }

@@ -821,6 +821,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       const sql = yield* SqlClient.SqlClient
       const cik = "0001067983"
       yield* sql`insert into company_symbols values ('BRK-A', ${cik}, 'BRK-B'), ('BRK-B', ${cik}, 'BRK-B')`
+      const listed = { primary_ticker: "BRK-B", listed_on: "2026-06-01", primary_listed_on: "2026-06-01" }
+      yield* insertRows("edgar_companies", { cik, tickers: "{BRK-B,BRK-A}", ...listed })
       yield* storeListing("BRK-B", { cik: "1067983", outstanding: "1300480000" })
       const classes = [{ member: "a", symbol: "BRK.A", shares: 480_000 }, {
         member: "b",
