@@ -449,8 +449,6 @@ describe("Two spellings", () => {
       assert.strictEqual(amountOf({ title: first ?? "" }, { title: second ?? "" }), "1300", `${first}, ${second}`)
     }
     const natures = [
-      ["By Trust", "By Family Trust"],
-      ["By Trust", "By Spouse&apos;s Trust"],
       ["By Spouse", "By Son"],
       ["By Trust A", "By Trust B"],
       ["By Trust I", "By Trust II"],
@@ -459,6 +457,14 @@ describe("Two spellings", () => {
     for (const [first, second] of natures) {
       assert.strictEqual(amountOf({ nature: first ?? "" }, { nature: second ?? "" }), "1300", `${first}, ${second}`)
     }
+    // Neither position continues the amounts of the other one.
+    for (const nature of ["By Family Trust", "By Spouse&apos;s Trust"]) {
+      const shares = [write("-300=500", { nature: "By Trust" }), write("+100=900", { nature })]
+      assert.strictEqual(commonShares(...shares), "1400", nature)
+    }
+    // A transfer from one position to another.
+    const transfer = [write("-100=500", { nature: "By Trust" }), write("+100=600", { nature: "By Family Trust" })]
+    assert.strictEqual(commonShares(...transfer), "1100")
     const preferred = ["Series A Preferred Stock", "Series A-1 Preferred Stock"].map((title) =>
       trade({ title, held: "10" })
     )
@@ -480,6 +486,30 @@ describe("Two spellings", () => {
     }
     const shares = [write("+100=800"), holding({ held: "500", title: "Common Stock, par value $0.001" })]
     assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "800 and 500", null, isUnclearPosition]])
+  })
+
+  it("with additional words make the amount unknown if one continues the amounts of the other (decision 0100)", () => {
+    const titles = [
+      "Common Stock USD 0.01",
+      "Common Stock - Restricted",
+      "Restricted Common Stock",
+      "Common Stock 401k",
+    ]
+    for (const title of titles) assert.isNull(amountOf({ title }, {}), title)
+    const natures = [
+      ["By Family Trust", "By Trust"],
+      ["By Trust", "By Spouse&apos;s Trust"],
+      ["By Trustee", "By Trust"],
+      ["As trustee of trust", "By Trust"],
+      ["By the Doe Family Trust dtd 1/1/2000", "By Doe Family Trust"],
+      ["Jointly with Spouse", "Joint with spouse"],
+    ]
+    for (const [first = "", second = ""] of natures) {
+      assert.isNull(amountOf({ nature: first }, { nature: second }), `${first}, ${second}`)
+    }
+    assert.strictEqual(amountOf({ nature: "By IRA" }, { nature: "By Individual Retirement Account" }), "500")
+    const shares = [write("-300=500"), write("+100=800", { title: "Restricted Common Stock" })]
+    assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "500 and 800", null, isUnclearPosition]])
   })
 
   it("of the terms of one option are one grant, and different terms or underlying classes are two (decision 0100)", () => {

@@ -10,6 +10,7 @@ import { unitsPerShare } from "./XmlValues.ts"
 /** A line in a form's table of derivative or non-derivative securities. It reports a holding or a transaction. */
 export interface HoldingLine {
   readonly isHolding: boolean
+  readonly isDerivative: boolean
   readonly title: string
   readonly security: SecurityIdentity
   /**
@@ -17,6 +18,8 @@ export interface HoldingLine {
    * price, and dates, as JSON.
    */
   readonly terms: string
+  /** Whether the owner holds the securities directly, and not through a trust, for example. */
+  readonly isDirect: boolean
   /** The nature of ownership as a phrase (`NatureOfOwnership.phrase`). Unlike in `terms`, word order matters. */
   readonly nature: string
   /** Ids of the footnotes to the nature of ownership. */
@@ -51,12 +54,46 @@ const isNested = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.isSubsetO
 const mayBeSamePosition = (line: HoldingLine, other: HoldingLine) =>
   isNested(line.footnotes, other.footnotes) && isNested(line.security.optional, other.security.optional)
 
+/** Returns the number of securities held before the transaction, or null if unknown. */
+const getHeldBefore = ({ change, held }: HoldingLine) => change === null || held === null ? null : held - change
+
+/** Returns whether the words contain this one or a variant of it, such as `trustee` for `trust`. */
+const hasWord = (words: ReadonlyArray<string>, word: string) =>
+  words.some((other) => {
+    const [short, long] = [word, other].toSorted((a, b) => a.length - b.length)
+    return word === other || (short !== undefined && short.length > 4 && long?.startsWith(short) === true)
+  })
+
+/**
+ * Returns whether two texts may denote the same thing because one only has additional words, as `By Trust` and `By
+ * Family Trust` do. Words for a class or series are not such words.
+ */
+const mayDenoteSame = (a: string, b: string) => {
+  const [words, others] = [a.split(" ").filter(Boolean), b.split(" ").filter(Boolean)]
+  const added = [words.filter((word) => !hasWord(others, word)), others.filter((word) => !hasWord(words, word))]
+  return added.some(({ length }) => length === 0) && !/\b(class|series|voting|nonvoting)\b/.test(added.flat().join(" "))
+}
+
+/**
+ * Returns whether a transaction in shares appears to continue another one, although its title or nature of ownership
+ * has additional words: it begins with the amount with which the other one ended, and is not earlier. A transfer from
+ * one position to another does not, because the two amounts may be equal by chance.
+ */
+const continues = (line: HoldingLine, former: HoldingLine) =>
+  [line, former].every(({ isDerivative, isHolding }) => !isHolding && !isDerivative) &&
+  former.held !== null && former.held !== 0n && getHeldBefore(line) === former.held &&
+  (line.date === null || former.date === null || line.date >= former.date) &&
+  (line.date !== former.date || line.change === null || former.change === null || line.change + former.change !== 0n) &&
+  line.isDirect === former.isDirect && mayDenoteSame(line.security.name, former.security.name) &&
+  mayDenoteSame(line.nature, former.nature)
+
 /**
  * Groups the lines by position: first by security and terms, and then by the details in which two positions can differ
  * (nature of ownership, footnotes, optional words of the title). Returns null if it is unclear which lines report the
  * same position, because
  *
- * - lines with different details may report the same position (`mayBeSamePosition`), or
+ * - lines with different details may report the same position (`mayBeSamePosition`),
+ * - a transaction of one position continues the amounts of another one (`continues`), or
  * - a line that reports a holding has the same details as another line. A position without transactions has only one
  *   line, so the two may report two positions.
  */
@@ -82,15 +119,17 @@ export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
     if (hasRepeatedHolding || mayAnyBeSame) return null
     positions.push(...positionsOfGroup)
   }
-  return positions
+  const isContinued = positions.some((position) =>
+    positions.some((other) =>
+      position !== other && position.some((former) => other.some((line) => continues(line, former)))
+    )
+  )
+  return isContinued ? null : positions
 }
 
 const isRising = (dates: ReadonlyArray<string>) => dates.every((date, index) => date >= (dates[index - 1] ?? ""))
 
 const findDates = (lines: Lines) => lines.flatMap(({ date }) => date ?? [])
-
-/** Returns the number of securities held before the transaction, or null if unknown. */
-const getHeldBefore = ({ change, held }: HoldingLine) => change === null || held === null ? null : held - change
 
 /** Returns the amount held after each of the lines if it is the same for all of them. */
 const findOnlyAmount = (lines: Lines): bigint | undefined => {

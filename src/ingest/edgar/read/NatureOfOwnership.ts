@@ -75,6 +75,7 @@ const unifySpelling = (text: string) =>
     // Also turns `l.p.` into `lp`.
     .replace(/[.'’"“”]/g, "")
     .replace(/\bf\/b\/o\b|\bfor the benefit of\b/g, "fbo")
+    .replaceAll("individual retirement account", "ira")
     .replaceAll("limited partnership", "lp")
     .replaceAll("limited liability company", "llc")
 

@@ -165,6 +165,7 @@ const readLine = (line: XmlElement, isHolding: boolean, context: FormContext): D
   const stated = readStatedDate(findValue(line, "transactionDate"), filingDate, { firstDay, name: "transactionDate" })
   return {
     isHolding,
+    isDerivative: line.name.startsWith("derivative"),
     title,
     security: identify(title),
     // Lines can report the same position only if these values are equal in both: who holds the securities for the
@@ -174,6 +175,7 @@ const readLine = (line: XmlElement, isHolding: boolean, context: FormContext): D
       ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
       identify(readElementText(findValue(underlyingSecurity, "underlyingSecurityTitle")) ?? "").name,
     ]),
+    isDirect: words === null,
     nature: phrase,
     footnotes,
     date: stated.value,
