@@ -52,8 +52,8 @@ export interface SkippedBars {
   /** The number of bars outside of the sessions. */
   outside: number
   /**
-   * Whether bars at midnight, which are first read as day bars, are in fact minute bars outside of the sessions, because
-   * the file has at least as many bars at other times.
+   * Whether bars at midnight, which are first read as day bars, are in fact minute bars outside of the sessions,
+   * because the file has at least as many bars at other times.
    */
   hasMinutesAtMidnight: boolean
   /** The names of columns that are not used. */

@@ -334,6 +334,35 @@ describe("A share count", () => {
     assert.strictEqual(assessFirst(6, () => 10_500_000).current, "doubtful")
   })
 
+  it("is not confirmed by a report that repeats a corrected error (decision 0103)", () => {
+    const ends = ["2025-02-15", "2024-11-15", "2025-05-15", "2025-08-15"]
+    const reports = [132_000_000, 2_039_000_000, 120_000_000, 147_000_000].map((val, index) =>
+      report(ends[index] ?? assert.fail(), val)
+    )
+    const decisions = decideOn("2025-02-15", 132_000_000, "2132000000")
+    const assessFirst = (count: number) => assess(makeText(reports.slice(0, count)), [], decisions).current
+    assert.deepStrictEqual([2, 3, 4].map(assessFirst), [2_132_000_000, 2_132_000_000, "doubtful"])
+    const next = report("2025-11-15", 2_150_000_000)
+    assert.strictEqual(assess(makeText([...reports, next]), [], decisions).current, 2_150_000_000)
+  })
+
+  it("is not confirmed by two reports if the balance sheet of one contradicts it (decision 0103)", () => {
+    const ends = ["2025-02-15", "2025-05-15", "2025-08-15", "2025-11-15"]
+    const reports = [63_000_000, 6_400_000, 6_500_000, 6_600_000].map((val, index) =>
+      report(ends[index] ?? assert.fail(), val)
+    )
+    /** Builds the balance sheet of the report with this index. */
+    const sheetOf = (index: number, val: number) =>
+      report(ends[index]?.replace(/15$/, "01") ?? assert.fail(), val, { accn: `0000000001-26-00000${index}` })
+    const current = (count: number, ...sheets: ReadonlyArray<MadeFact>) =>
+      assess(makeText(reports.slice(0, count), [], sheets)).current
+    assert.strictEqual(current(3), 6_500_000)
+    for (const index of [1, 2]) assert.strictEqual(current(3, sheetOf(index, 64_500_000)), "doubtful", ends[index])
+    // The balance sheet of the other report agrees, or a third report repeats the count.
+    assert.strictEqual(current(3, sheetOf(1, 64_500_000), sheetOf(2, 6_500_000)), 6_500_000)
+    assert.strictEqual(current(4, sheetOf(1, 64_500_000)), 6_600_000)
+  })
+
   it("that is copied across a split is not confirmed by another copy (decision 0103)", () => {
     const copies = ["2025-08-05", "2025-11-05", "2026-02-05"].map((end) => report(end, 30_000_000))
     const { current, reasons } = assess(makeText(copies), [{ day: "2025-10-01", ratio: 1 / 30 }])

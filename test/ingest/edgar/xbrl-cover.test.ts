@@ -459,6 +459,56 @@ describe("The cover of an instance", () => {
     assert.strictEqual(assess(grown, { decisions: corrected }).current, 62_000_000)
   })
 
+  it("without a class is doubted if the balance sheet is the sum of both (decision 0103)", () => {
+    const [symbols, tickers] = [["ACME", "ACME.B"], ["ACME", "ACME-B"]]
+    // The other class has grown by nearly the forgotten one, so the sum has not decreased.
+    const grown = [[601_000_000, 170_000_000], [785_000_000, undefined]] as const
+    assert.strictEqual(assess(grown, { balances: [771_000_000, 955_000_000], symbols, tickers }).current, "doubtful")
+    // The list lags behind a conversion, and shares were issued.
+    assert.strictEqual(assess(grown, { balances: [771_000_000, 785_000_000], symbols, tickers }).current, 785_000_000)
+    assert.strictEqual(assess(grown, { symbols, tickers }).current, 785_000_000)
+    const splits = [{ day: "2026-03-30", ratio: 5 }]
+    const split = [[166_000_000, 56_000_000], [undefined, 282_000_000]].map(([a, b]) => [a ?? 0, b] as const)
+    const lastMembers = ["acme:None", classB]
+    const balances = [222_000_000, 1_107_000_000]
+    assert.strictEqual(assess(split, { balances, lastMembers, splits, symbols, tickers }).current, "doubtful")
+    // Three reports that forget an unlisted class believe their balance sheets no more than one.
+    const unlisted = [[62_000_000, 254_000_000], [69_000_000, undefined], [69_500_000, undefined], [
+      70_000_000,
+      undefined,
+    ]] as const
+    const sums = [316_000_000, 322_000_000, 321_500_000, 322_000_000]
+    assert.strictEqual(assess(unlisted, { balances: sums }).current, "doubtful")
+    assert.strictEqual(assess(unlisted).current, 70_000_000)
+  })
+
+  it("of which one class is in thousands in three reports is doubted if their balance sheets are not (pitfall 7)", () => {
+    const reports = [[1_300_000_000, 850_000_000], [1_310_000, 850_000_000], [1_320_000, 840_000_000], [
+      1_330_000,
+      835_000_000,
+    ]] as const
+    const balances = [2_150_000_000, 2_160_000_000, 2_160_000_000, 2_165_000_000]
+    assert.strictEqual(assess(reports, { balances }).current, 2_165_000_000)
+  })
+
+  it("that looks like a corrected error is believed if the balance sheet states it (decision 0103)", () => {
+    const reports = [[14_400_000, 800_000], [14_400_000, 7_800_000], [14_400_000, 800_000], [
+      21_600_000,
+      800_000,
+    ]] as const
+    const balances = [15_200_000, 15_200_000, 15_200_000, 22_400_000]
+    const decisions = assess(reports.slice(0, 2), { balances: balances.slice(0, 2) }).correct(1, "15200000")
+    const { current, reasons } = assess(reports, { balances, decisions })
+    assert.deepStrictEqual([current, reasons.at(-1)], [22_400_000, []])
+    const doubted = ["is like a number that an operator has corrected"]
+    assert.deepStrictEqual(assess(reports, { decisions }).reasons.at(-1), doubted)
+    // The balance sheet beside the error had the same error.
+    assert.deepStrictEqual(
+      assess(reports, { balances: balances.with(1, 22_200_000), decisions }).reasons.at(-1),
+      doubted,
+    )
+  })
+
   it("with the same error as one that an operator has corrected is an error, too (decision 0103)", () => {
     const reports = [[50_000, 10_000_000], [50_100, 10_000_000], [50_200_000, 10_000_000]] as const
     const decisions = assess(reports.slice(0, 1)).correct(0, "60000000")

@@ -46,6 +46,10 @@ export const hasClassError = (a: CompanyFact, b: CompanyFact) =>
       (a.val - b.val) * Math.sign(difference) >= Math.abs(difference) / 2
   })
 
+/** Returns whether the count is that of a class with a name, or the sum of several. */
+export const hasNamedClasses = ({ instance }: CompanyFact) =>
+  Array.from(instance?.shares?.keys() ?? []).some((name) => name !== "")
+
 /** Returns the count with another number of shares, and each class changed by the same factor. */
 const changeCount = (fact: CompanyFact, val: number): CompanyFact => {
   const shares = fact.instance?.shares
@@ -69,6 +73,9 @@ const minMissingPart = 0.1
 /** The part of a class that must be missing in the sum: if its symbol is not listed, and if it is. */
 const minMissingShare = { unlisted: 0.5, listed: 0.25 }
 
+/** The largest factor between two statements of one number of shares with a few weeks in between. */
+export const maxRatioOfSameNumber = 1.02
+
 /**
  * Returns a class that the earlier of two cover pages states and that the later one seems to have forgotten, or
  * undefined if there is none. `restateFor` returns what the first count may be in the shares of the second one.
@@ -82,13 +89,19 @@ const minMissingShare = { unlisted: 0.5, listed: 0.25 }
  * If the later page has only a total, or all its classes have other names, a class with a symbol is forgotten if the
  * others alone explain the sum. Otherwise, the classes may have been merged.
  *
+ * Any class that the later page does not state is forgotten if `balance`, from the balance sheet of the same filing, is
+ * the sum of that page and the class.
+ *
  * If several classes are missing, returns the one with the most shares. `tickers` are the company's current symbols.
  */
 const findMissingClass = (
   a: CompanyFact,
   b: CompanyFact,
-  restateFor: (a: CompanyFact, b: CompanyFact) => ReadonlyArray<number>,
-  tickers: ReadonlyArray<string>,
+  { balances = new Map(), restateFor, tickers = [] }: {
+    readonly balances: ReadonlyMap<string, CompanyFact> | undefined
+    readonly restateFor: (a: CompanyFact, b: CompanyFact) => ReadonlyArray<number>
+    readonly tickers: ReadonlyArray<string> | undefined
+  },
 ): MissingClass | undefined => {
   const [earlier, later] = byFactDate(a, b) <= 0 ? [a, b] : [b, a]
   const [before, after] = [earlier.instance?.shares, later.instance?.shares]
@@ -98,6 +111,10 @@ const findMissingClass = (
   const stated = new Set(Array.from(after?.values() ?? [], ({ symbol }) => findOwn(symbol)))
   /** What the sum of the earlier page may be on the date of the later one. There are several if a split is near. */
   const sums = restateFor(earlier, later)
+  const balance = balances.get(later.accn)
+  /** What the balance sheet of the later filing states, in the shares of its cover page. */
+  const total = balance === undefined ? [] : restateFor(balance, later)
+  const isTotal = (sum: number) => total.some((val) => areWithinRatio(val, sum, maxRatioOfSameNumber))
   return Array.from(before).flatMap(([name, one]): ReadonlyArray<MissingClass> => {
     const symbol = findOwn(one.symbol)
     const isListed = symbol !== undefined && !stated.has(symbol)
@@ -107,16 +124,19 @@ const findMissingClass = (
     const isMissing = (least: number) =>
       part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part * least)
     const isMissingInSum = isMissing(minMissingShare.unlisted)
-    const isForgotten = hasCommonName
+    const isOnBalanceSheet = after?.has(name) !== true && part >= minMissingPart / 2 && !isTotal(later.val) &&
+      sums.some((sum) => isTotal(later.val + sum * part))
+    const isForgotten = isOnBalanceSheet || (hasCommonName
       ? after?.has(name) === false &&
         (isListed ? part < minMissingPart || isMissing(minMissingShare.listed) : isMissingInSum)
-      : isListed && isMissingInSum && sums.some((sum) => areWithinRatio(later.val, sum * (1 - part), maxClassSumRatio))
+      : isListed && isMissingInSum && sums.some((sum) => areWithinRatio(later.val, sum * (1 - part), maxClassSumRatio)))
     return isForgotten ? [{ ...one, shares: (sums[0] ?? earlier.val) * part, isListed }] : []
   }).toSorted((one, other) => other.shares - one.shares)[0]
 }
 
 /**
- * Creates functions that compare counts after adjusting them for the splits between their dates:
+ * Creates functions that compare counts after adjusting them for the splits between their dates. `balances` are the
+ * counts on the balance sheets, by accession number of their filing.
  *
  * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
  *   lacks no class of the earlier one
@@ -128,8 +148,11 @@ const findMissingClass = (
  * - `differsInUnit`: whether this is so for either count
  */
 export const makeCountComparison = (
-  { splits = [], tickers = [] }: Pick<CountEvidence, "splits" | "tickers">,
-  decidedSplits: ReadonlyMap<CompanyFact, DecidedSplits> = new Map(),
+  { splits = [], tickers }: Pick<CountEvidence, "splits" | "tickers">,
+  { balances, decidedSplits = new Map() }: {
+    readonly balances?: ReadonlyMap<string, CompanyFact>
+    readonly decidedSplits?: ReadonlyMap<CompanyFact, DecidedSplits>
+  } = {},
 ) => {
   /** What the first count may be in the shares of the second one. */
   const restateFor = (a: CompanyFact, b: CompanyFact) =>
@@ -137,9 +160,10 @@ export const makeCountComparison = (
       decided: decidedSplits.get(a) ?? noDecidedSplits,
       decidedThere: decidedSplits.get(b) ?? noDecidedSplits,
     })
+  const findMissing = (a: CompanyFact, b: CompanyFact) => findMissingClass(a, b, { balances, restateFor, tickers })
   /** The same number before and after a known split is an error, such as a count copied from the previous report. */
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxCountRatio) =>
-    findMissingClass(a, b, restateFor, tickers) === undefined &&
+    findMissing(a, b) === undefined &&
     restateFor(a, b).some((val) => {
       const restated = changeCount(a, val)
       return !hasClassInThousandsOf(restated, b) && !hasClassInThousandsOf(b, restated) &&
@@ -157,8 +181,7 @@ export const makeCountComparison = (
     const isClose = Math.abs(countDays(balance.end, cover.end)) <= maxDaysInFiling &&
       findSplitFactor(splits, balance.end, cover.filed) !== undefined
     // A wrong or forgotten class changes the sum only a little, so a sum of named classes must agree more closely.
-    const names = Array.from(cover.instance?.shares?.keys() ?? [])
-    const ratio = names.some((name) => name !== "") ? maxClassSumRatio : maxRatioInFiling
+    const ratio = hasNamedClasses(cover) ? maxClassSumRatio : maxRatioInFiling
     return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
   }
   return {
@@ -167,7 +190,7 @@ export const makeCountComparison = (
     isAlike,
     isInSmallerUnit,
     differsInUnit,
-    findMissingClass: (a: CompanyFact, b: CompanyFact) => findMissingClass(a, b, restateFor, tickers),
+    findMissingClass: findMissing,
   }
 }
 

@@ -1,6 +1,6 @@
 /** Compares all share counts of a company with each other over time, to find errors and the newest reliable count. */
 import type { CompanyFact } from "./CompanyFacts.ts"
-import { type CountComparison, maxClassSumRatio, maxRatioInFiling } from "./CountComparison.ts"
+import { type CountComparison, hasNamedClasses, maxClassSumRatio, maxRatioInFiling } from "./CountComparison.ts"
 
 /**
  * Largest factor between a count and the previous reliable count that the balance sheet in the same filing can confirm
@@ -68,6 +68,8 @@ interface SeriesEvidence {
  */
 const minReportsLikeError = 3
 
+const countFilings = (facts: ReadonlyArray<CompanyFact>) => new Set(facts.map(({ accn }) => accn)).size
+
 /** Returns the newest fact with the lowest `rank`. */
 const findBest = (facts: ReadonlyArray<CompanyFact>, rank: (fact: CompanyFact) => number) => {
   const lowest = Math.min(...facts.map(rank))
@@ -97,13 +99,14 @@ const isInOtherUnit = (
  * - A count with two or more reasons of its own to doubt it never becomes reliable, and neither does a later
  *   placeholder.
  * - If a count differs by a factor of more than eight, it becomes reliable if its filing's balance sheet agrees with
- *   it, or if another filing (the next report or an amendment) repeats it.
- * - If a count lacks a class of the last reliable one, its filing's balance sheet can confirm it, or three reports, but
- *   neither if the company still has the symbol of the class.
+ *   it, or if another filing (the next report or an amendment) repeats it. If the balance sheet of one of the two
+ *   contradicts it, that of the other one must agree with it, or a third filing must repeat it.
+ * - If a count lacks a class of the last reliable one, its filing's balance sheet can confirm it, or three reports
+ *   whose balance sheets do not contradict its classes, but neither if the company still has the symbol of the class.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
  *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
- *   If the new count is the smaller one, at least three reports must state it, and balance sheets do not count as
- *   confirmation.
+ *   If the new count is the smaller one, at least three reports must state it, without balance sheets that contradict
+ *   its classes, and balance sheets do not count as confirmation.
  * - A count like one that an operator has corrected repeats the error. The next report that states it again makes the
  *   current count unknown, and three reports confirm it if no balance sheet of theirs contradicts it. A copy of the
  *   corrected number is never confirmed.
@@ -190,10 +193,20 @@ export const compareCountSeries = (
       suggestUnitError = lastCandidate === undefined && differsInUnit(newest, former)
       candidates = [date]
     }
-    const similar = candidates.flatMap(({ facts }) => facts.filter((fact) => isAlike(fact, newest)))
+    /** The counts that the newest one repeats, without those that may repeat a corrected error. */
+    const similar = candidates.flatMap(({ facts }) =>
+      facts.filter((fact) => isAlike(fact, newest) && !doubts.knownErrors.has(fact))
+    )
     /** Those that the newest one repeats so closely that they have no lost or doubled digit. */
     const repeated = similar.filter((fact) => isAlike(fact, newest, maxRatioInFiling))
-    const isConfirmedByOther = similar.some((fact) => !isContradicted(fact))
+    const uncontradicted = similar.filter((fact) => !isContradicted(fact))
+    const isConfirmedByOther = countFilings(uncontradicted) >= 2 ||
+      uncontradicted.some(({ accn }) => balances.has(accn))
+    const unopposed = candidates.filter((candidate) =>
+      !hasNamedClasses(candidate.newest) ||
+      agreesWithBalance(candidate.newest, balances.get(candidate.newest.accn) ?? candidate.newest)
+    )
+    const hasThreeReports = unopposed.length >= 3
     // A unit error usually makes a count too small, often throughout the report, so a smaller count needs more
     // evidence.
     const mayBeInThousands = suggestUnitError && newest.val < former.val
@@ -203,11 +216,10 @@ export const compareCountSeries = (
     const isRepeated = newest.val === former.val || missing?.isListed === true
       ? false
       : missing !== undefined
-      ? candidates.length >= 3
+      ? hasThreeReports
       : suggestUnitError
-      ? !isDecided(former) && candidates.length > reliableDates.length &&
-        (!mayBeInThousands || candidates.length >= 3)
-      : new Set(similar.map(({ accn }) => accn)).size >= 2 && isConfirmedByOther
+      ? !isDecided(former) && candidates.length > reliableDates.length && (!mayBeInThousands || hasThreeReports)
+      : countFilings(similar) >= 2 && isConfirmedByOther
     const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance) &&
       (missing === undefined || (!missing.isListed && balance.val - newest.val < missing.shares / 2))
     // If two counts contradict each other and only the former has reasons of its own to doubt it, the former is wrong.

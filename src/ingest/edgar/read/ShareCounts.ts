@@ -17,6 +17,7 @@ import {
   makeCountComparison,
   maxClassSumRatio,
   maxRatioInFiling,
+  maxRatioOfSameNumber,
 } from "./CountComparison.ts"
 import { findCountDateDoubt, isAmendment, maxFactAge, settleFactDate } from "./CountDates.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
@@ -401,7 +402,8 @@ const findCurrent = (
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const { facts: { isFloatZero }, splits = [] } = evidence
   const { balances, counts, decided, floats } = settleFacts(evidence)
-  const comparison = makeCountComparison(evidence)
+  const statedBalances = new Map(balances.map((count) => [count.accn, count]))
+  const comparison = makeCountComparison(evidence, { balances: statedBalances })
   const isDecided = (fact: CompanyFact) => decided.has(fact)
   /** False only if an operator has declared the value unknown. */
   const isKnown = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
@@ -426,6 +428,9 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       .map((count) => [count.accn, count]),
   )
 
+  /** Returns whether the balance sheet in the filing of a count states the number `val`. */
+  const isOnBalanceSheet = ({ accn }: CompanyFact, val: number) =>
+    areWithinRatio(statedBalances.get(accn)?.val ?? 0, val, maxRatioOfSameNumber)
   const replaced = [...counts, ...balances].flatMap((fact) => {
     const settled = decided.get(fact)
     return settled === undefined || settled.decision.isConfirmed
@@ -434,14 +439,18 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   })
   /**
    * Returns whether a count is like the number that an operator has replaced with that of `right`, both restated for
-   * splits. If a sum of classes was wrong, only one of them is, and the others change, so a sum may differ more.
+   * splits. If a sum of classes was wrong, only one of them is, and the others change, so a sum may differ more. A
+   * balance sheet that states the sum shows that it is right, unless the one beside the error stated that error, too,
+   * or a class is missing, which may also be the case on the balance sheet.
    */
   const isLikeError = (fact: CompanyFact, right: CompanyFact, error: number) => {
     const isSum = [fact, right].every(({ instance }) => instance?.hasClasses === true)
     const expected = comparison.restateFor(right, fact)
     const ratio = isSum ? maxRatioOfRepeatedSums : maxRatioOfRepetitions
     return expected.every((val) => !areWithinRatio(fact.val, val, maxClassSumRatio)) &&
-      expected.some((val) => areWithinRatio(fact.val, error * val / right.val, ratio))
+      expected.some((val) => areWithinRatio(fact.val, error * val / right.val, ratio)) &&
+      (!isSum || isOnBalanceSheet(right, error) || !isOnBalanceSheet(fact, fact.val) ||
+        comparison.findMissingClass(fact, right) !== undefined)
   }
   const findKnownError = (fact: CompanyFact) => {
     if (isDecided(fact)) return undefined
@@ -473,13 +482,11 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
   const undoubted = knownCounts.filter((fact) => !unpriced.jumps.has(fact) && !unpriced.unitErrors.has(fact))
-  const finalComparison = makeCountComparison(
-    evidence,
-    new Map(undoubted.map((fact) => {
-      const balance = balanceByFiling.get(fact.accn)
-      return [fact, findDecidedSplits(fact, { balance, certain: undoubted, splits })]
-    })),
-  )
+  const decidedSplits = new Map(undoubted.map((fact) => {
+    const balance = balanceByFiling.get(fact.accn)
+    return [fact, findDecidedSplits(fact, { balance, certain: undoubted, splits })]
+  }))
+  const finalComparison = makeCountComparison(evidence, { balances: statedBalances, decidedSplits })
   const onCover = compareCountSeries(knownCounts, { ...baseEvidence, comparison: finalComparison, countOwnReasons })
   const onBalanceSheet = compareCountSeries(balanceSheetCounts.filter(isKnown), {
     ...baseEvidence,
