@@ -363,7 +363,8 @@ begin
   foreach dataset in array array['screener', 'float_outstanding'] loop
     -- If another company, such as a new holding company, continues the security under another symbol, the row moves to
     -- that symbol, because the new company may not have reported a share count yet. A company that gave up the symbol
-    -- long before the SEC's list dropped this one, or before this one adopted it, is one that used the symbol earlier.
+    -- long before the SEC's list dropped this one, or before this one adopted it or reported a count under it, is one
+    -- that used the symbol earlier.
     for move in execute format($sql$
       select distinct on (heir.cik) heir.cik, stored.ticker as symbol, heir.periods -> -1 ->> 'ticker' as ticker
       from public.%I as stored join public.company_symbols as known on known.alias = stored.ticker
@@ -375,6 +376,9 @@ begin
         and period.ticker = stored.ticker and period.until > former.listed_on - 60 and not exists (
           select from jsonb_to_recordset(former.periods) as own (ticker text, "from" date)
           where own.ticker = stored.ticker and own."from" >= period.until
+        ) and not exists (
+          select from public.historical_float_pro as report
+          where report.ticker = stored.ticker and report.cik = known.cik and report.filed_at > period.until
         )
         and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
       using companies

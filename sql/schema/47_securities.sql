@@ -806,7 +806,7 @@ $$;
 create function find_market_caps(symbols text[], today date)
 returns table (dataset text, ticker text, market_cap numeric, reason text)
 language sql stable set search_path = pg_catalog, pg_temp as $$
-  with counts as materialized (
+  with recursive counts as materialized (
     select row_number() over () as id, counted.* from public.find_share_counts(array(
       select unnest(symbols)
       union
@@ -814,27 +814,59 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where known.alias = any (symbols)
     ), today) as counted
   ),
-  -- The ticker changes with a CIK that lineage does not follow, because they are not confirmed.
-  unconfirmed as materialized (
-    select old_ticker, new_ticker, cik, effective_date from public.ticker_changes as change
-    where cik is not null and status in ('estimated', 'backfill') and effective_date <= today
+  -- The companies whose symbols in the SEC's list are those of counts. If several companies have had a symbol, the one
+  -- that had it last owns it (`is_owner`).
+  listed as materialized (
+    select company.*, rank() over (partition by symbol order by listed_on desc) = 1 as is_owner
+    from (
+      select unnest(tickers) as symbol, cik, listed_on, former_tickers from public.edgar_companies
+    ) as company
+    where symbol in (select symbol from counts union select ticker from counts)
+  ),
+  -- The ticker changes to or from a symbol that are not confirmed, and those that only the SEC's list shows. The day of
+  -- the latter is unknown.
+  reported as materialized (
+    select old_ticker, new_ticker, cik, effective_date from public.ticker_changes
+    where status in ('estimated', 'backfill') and effective_date <= today
       and (old_ticker in (select symbol from counts) or new_ticker in (select symbol from counts))
-      and not exists (
-        select from public.eligible_changes(today) as known
-        where known.old_ticker = change.old_ticker and known.new_ticker = change.new_ticker
-      )
+    union
+    select former, symbol, cik, today from listed cross join unnest(former_tickers) as former
+    where is_owner and former <> symbol and not exists (
+      select from public.edgar_companies as other join public.company_symbols as known using (cik)
+      where known.alias = former and former = any (other.tickers)
+    )
+  ),
+  histories as materialized (
+    select * from public.security_periods(array(
+      select old_ticker from reported union select new_ticker from reported
+    ), today)
+  ),
+  -- Those between symbols that lineage does not connect.
+  unconfirmed as materialized (
+    select * from reported
+    where not exists (
+      select from histories as former join histories as present using (security)
+      where former.is_linked and former.ticker = old_ticker and present.ticker = new_ticker
+    )
+  ),
+  -- The symbols that the security may have had before an unconfirmed change, until a day (`until`).
+  possible as (
+    select new_ticker as symbol, old_ticker as ticker, effective_date as until
+    from unconfirmed where new_ticker in (select symbol from counts)
+    union
+    select symbol, change.old_ticker, change.effective_date
+    from possible join public.ticker_changes as change on change.new_ticker = possible.ticker
+    where change.status in ('confirmed', 'estimated', 'backfill') and change.effective_date < until
   ),
   -- The last day (`passed_on`) on which the SEC's list gave the symbol to another company than now. If lineage does not
   -- know the change, closes and splits until then may be those of that company, unless the row shows by its sources that
   -- the company has inherited the count of the other one.
   passed as materialized (
     select owner.symbol, max(former.last_day) as passed_on
-    from (
-      select unnest(tickers) as symbol, cik, listed_on from public.edgar_companies
-    ) as owner join (
-      select unnest(tickers) as symbol, cik, listed_on as last_day from public.edgar_companies
+    from listed as owner join (
+      select symbol, cik, listed_on as last_day from listed
       union all select primary_ticker, cik, primary_listed_on from public.edgar_companies
-      union all select old_ticker, cik, effective_date - 1 from unconfirmed
+      union all select old_ticker, cik, effective_date - 1 from unconfirmed where cik is not null
     ) as former using (symbol)
     where former.cik <> owner.cik and former.last_day < owner.listed_on and symbol in (select symbol from counts)
       and not exists (
@@ -851,12 +883,24 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       )
     group by owner.symbol
   ),
+  -- The rows that another company than the owner of the symbol has left, according to their sources. Closes under the
+  -- symbol may be the owner's.
+  taken as materialized (
+    select dataset, ticker
+    from (
+      select 'screener' as dataset, ticker, source from public.screener
+      union all select 'float_outstanding', ticker, source from public.float_outstanding
+    ) as stated join listed on symbol = ticker and is_owner
+    where ticker in (select ticker from counts)
+    group by dataset, ticker
+    having not bool_or(cik = substring(array_to_string(source, ' ') from '/submissions/CIK(\d{10})\.json'))
+  ),
   -- The counts with the newest close of their security. The close is null if there is none. `has_unknown_splits` means
   -- that the count is from before an ambiguous ticker change, so that a split since then may be the security's or not.
-  -- `other_until` is `passed_on` if the close or a split since the count is from before that day. `unconfirmed_on` is the
-  -- day of a split since the count under a symbol that the company may have had.
+  -- `other_until` is `passed_on` if the close or a split since the count is from before that day. `unconfirmed_on` is
+  -- the day of a split since the count under a symbol that the company may have had.
   priced as materialized (
-    select counts.*, newest.security, newest.date, newest.close, case
+    select counts.*, newest.security, newest.date, newest.close, taken.ticker is not null as is_taken, case
         when newest.date <= passed_on or exists (
           select from public.split_status as split
           where split.ticker = symbol and split.effective_date > counted_on and split.effective_date <= passed_on
@@ -869,10 +913,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         )
       ) as has_unknown_splits
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
-      using (symbol) left join passed using (symbol) left join (
+      using (symbol) left join passed using (symbol) left join taken using (dataset, ticker) left join (
         select counts.id, min(split.effective_date) as unconfirmed_on
-        from counts join unconfirmed on new_ticker = symbol join public.split_status as split on split.ticker = old_ticker
-        where split.effective_date > counted_on and split.effective_date <= unconfirmed.effective_date + 5
+        from counts join possible using (symbol) join public.split_status as split on split.ticker = possible.ticker
+        where split.effective_date > counted_on and split.effective_date <= until + 5
         group by counts.id
       ) as unclear using (id)
   ),
@@ -916,6 +960,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           then 'a split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD') || ' whose ratio is unknown or contradicted'
         when bool_or(has_unknown_splits)
           then 'an ambiguous ticker history before ' || to_char(min(ambiguous_before), 'YYYY-MM-DD')
+        when bool_or(is_taken) then 'another company that has the symbol now'
         when min(other_until) is not null
           then 'another company that had the symbol until ' || to_char(min(other_until), 'YYYY-MM-DD')
         when min(unconfirmed_on) is not null

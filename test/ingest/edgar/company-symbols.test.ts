@@ -567,6 +567,38 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   )
 
   it.effect(
+    "are never taken from a single copy of the list (pitfall 2)",
+    () =>
+      withOwnService(Effect.gen(function* () {
+        const { age, ingest, list, publish } = yield* startList
+        const day = subtractDays(yield* todayInNewYork, 20)
+        const [first, second] = [{ ...alphabet, tickers: ["GOOGL"] }, { ...berkshire, tickers: ["BRK-B"] }]
+        list([first, second])
+        publish(first, day)
+        publish(second, day)
+        yield* ingest("--tickers", "GOOGL,BRK-B", "--only", "screener")
+        const rename = (one: string, other: string) =>
+          list([{ ...first, tickers: [one] }, { ...second, tickers: [other] }])
+        // Both companies have new symbols, but the copy that proves it confuses the two.
+        for (const [one, other] of [["AAA", "BBB"], ["AAA", "BBB"], ["AAA", "BBB"], ["BBB", "AAA"]] as const) {
+          rename(one, other)
+          yield* age(3)
+          yield* ingest("--tickers", "AAA,BBB", "--only", "screener")
+          assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "GOOGL"])
+        }
+        for (const expected of [["BRK-B", "GOOGL"], ["AAA", "BBB"]]) {
+          rename("AAA", "BBB")
+          yield* age(1)
+          yield* ingest("--tickers", "AAA,BBB", "--only", "screener")
+          assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, expected)
+        }
+        const { body } = yield* requestJson("/v1/screener?ticker=AAA", { key: (yield* Service.TestKeys).ultimate })
+        assert.strictEqual(valueAt(body, "results", 0, "company"), alphabet.name)
+      })),
+    60_000,
+  )
+
+  it.effect(
     "leave current datasets at once if a Form 25 explains why the list lacks the company (D38)",
     () =>
       withOwnService(Effect.gen(function* () {
@@ -691,7 +723,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
     60_000,
   )
 
-  it.effect.each(["years", "a day"])(
+  it.effect.each(["years", "a day", "days before a report"])(
     "pass no count to a company that gave up the symbol %s before (D38)",
     (moment) =>
       withOwnService(Effect.gen(function* () {
@@ -705,9 +737,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
           `/submissions/CIK${earlier.cik}.json`,
           Stub.makeSubmissions(earlier, [{ accession: "0009999999-26-000001", form: "8-K", filingDate: today }]),
         )
-        const givenUp = moment === "years" ? "2022-03-01" : subtractDays(today, 31)
+        const givenUp = moment === "years" ? "2022-03-01" : subtractDays(today, moment === "a day" ? 31 : 45)
         yield* insertRows("ticker_changes", { ...change("IAC", "NNN", givenUp, "confirmed"), cik: earlier.cik })
-        if (moment !== "years") {
+        if (moment === "a day") {
           yield* insertRows("ticker_changes", change("OLD", "IAC", subtractDays(today, 30), "confirmed"))
         }
         yield* ingest("--tickers", "IAC,NNN")

@@ -352,9 +352,50 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]])
       const change = { old_ticker: "OLD", new_ticker: "ACME", effective_date: subtractDays(today, 30), cik: acme.cik }
       yield* Service.insertRows("ticker_changes", { ...change, status: "estimated" })
-      assert.deepStrictEqual(yield* readCaps, [[null, `a split on ${split} before an unconfirmed ticker change`]])
+      const unknown = [[null, `a split on ${split} before an unconfirmed ticker change`]]
+      assert.deepStrictEqual(yield* readCaps, unknown)
+      // A change from another source may lack the CIK.
+      yield* sql`update ticker_changes set cik = null`
+      assert.deepStrictEqual(yield* readCaps, unknown)
       yield* sql`update ticker_changes set status = 'confirmed'`
       assert.deepStrictEqual(yield* readCaps, [[50_000_000, null]])
+      // The split is recorded under the symbol before the previous one.
+      const former = { ...change, old_ticker: "OLDER", new_ticker: "OLD", effective_date: subtractDays(today, 45) }
+      yield* Service.insertRows("ticker_changes", { ...former, status: "confirmed" })
+      yield* sql`update split_status set ticker = 'OLDER'`
+      assert.deepStrictEqual(yield* readCaps, [[50_000_000, null]])
+      yield* sql`update ticker_changes set status = 'estimated' where new_ticker = 'ACME'`
+      assert.deepStrictEqual(yield* readCaps, unknown)
+      // Lineage connects the symbols, so an estimated change between them adds nothing.
+      yield* sql`update ticker_changes set status = 'confirmed', cik = ${acme.cik}`
+      yield* Service.insertRows("ticker_changes", { ...change, old_ticker: "OLDER", status: "estimated" })
+      assert.deepStrictEqual(yield* readCaps, [[50_000_000, null]])
+      // Only the SEC's list has shown the former symbol.
+      yield* sql`truncate ticker_changes`
+      assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]])
+      yield* sql`update edgar_companies set former_tickers = '{OLDER}'`
+      assert.deepStrictEqual(yield* readCaps, unknown)
+      const other = { cik: holding.cik, tickers: "{OLDER}", primary_ticker: "OLDER", listed_on: today }
+      yield* Service.insertRows("edgar_companies", { ...other, primary_listed_on: today })
+      yield* Service.insertRows("company_symbols", { alias: "OLDER", cik: holding.cik, ticker: "OLDER" })
+      assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]], "another company has that symbol now")
+    })))
+
+  it.effect("gives no market cap while the newest list gives the symbol to another company (D32)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { sql, today } = yield* startWithAcme
+      yield* Service.insertRows("daily_prices", { ticker: "ACME", date: subtractDays(today, 1), close: "10" })
+      const readCaps = sql`
+        select market_cap::int, reason from find_market_caps('{ACME}', ${today}::text::date) order by dataset
+      `.values
+      const known = [500_000_000, null]
+      assert.deepStrictEqual(yield* readCaps, [known, known])
+      const other = { cik: holding.cik, tickers: "{ACME}", primary_ticker: "OTHER", primary_listed_on: "2026-01-05" }
+      yield* Service.insertRows("edgar_companies", { ...other, listed_on: "2026-01-05" })
+      assert.deepStrictEqual(yield* readCaps, [known, known], "it had the symbol in January")
+      yield* sql`update edgar_companies set listed_on = '2099-01-01' where cik = ${holding.cik}`
+      const unknown = [null, "another company that has the symbol now"]
+      assert.deepStrictEqual(yield* readCaps, [unknown, unknown])
     })))
 
   it.effect("is not withheld because a former user of the symbol had several classes (D44)", () =>

@@ -98,8 +98,8 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
  *
  * The primary symbol changes only after it has been missing from the company's symbols in several copies of the list.
  * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`). If the list
- * does not contain that symbol, it is the company's first symbol in the list that is not derived. Symbols of warrants,
- * units and preferred shares are derived.
+ * does not contain that symbol, it is the company's first symbol in this copy and the last one that is not derived.
+ * Symbols of warrants, units and preferred shares are derived.
  *
  * `stored` is the company's current row, or undefined if the company is new. The second argument is the company's entry
  * in the list. `copyDays` are the days of the stored copies of the list.
@@ -120,8 +120,10 @@ export const updateCompanySymbols = (
   if (!isRemovedFromList(primary_listed_on, copyDays)) return company
   /** The symbol that the rows carry now. It differs from `primary_ticker` after a confirmed ticker change. */
   const currentSymbol = periods.at(-1)?.ticker ?? primary_ticker
-  const successor = tickers.includes(currentSymbol) ? currentSymbol : findOrdinarySymbol(tickers)
-  // If only derived symbols are left, nothing can replace the primary symbol.
+  /** The symbols that the last copy of the list assigned to the company, too. A single copy may be wrong. */
+  const lasting = tickers.filter((symbol) => stored.tickers.includes(symbol))
+  const successor = tickers.includes(currentSymbol) ? currentSymbol : findOrdinarySymbol(lasting)
+  // Nothing can replace the primary symbol yet, or only derived symbols are left.
   return successor === undefined ? company : {
     ...company,
     primary_ticker: successor,
