@@ -2,7 +2,7 @@
 import { countDays } from "../../../contract/rules/Dates.ts"
 import { byFactDate, type ClassShares, type CompanyFact } from "./CompanyFacts.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
-import { areWithinRatio, isInThousandsOf, maxCountRatio } from "./CountRatios.ts"
+import { areWithinRatio, differByDigit, isInThousandsOf, maxCountRatio, maxRatioOfSameNumber } from "./CountRatios.ts"
 import { findOwnSymbol } from "./Issuer.ts"
 import { type DecidedSplits, findSplitFactor, noDecidedSplits, restateCount } from "./CountSplits.ts"
 
@@ -72,9 +72,6 @@ const minMissingPart = 0.1
 
 /** The part of a class that must be missing in the sum: if its symbol is not listed, and if it is. */
 const minMissingShare = { unlisted: 0.5, listed: 0.25 }
-
-/** The largest factor between two statements of one number of shares with a few weeks in between. */
-export const maxRatioOfSameNumber = 1.02
 
 /**
  * Returns a class that the earlier of two cover pages states and that the later one seems to have forgotten, or
@@ -182,7 +179,12 @@ export const makeCountComparison = (
       findSplitFactor(splits, balance.end, cover.filed) !== undefined
     // A wrong or forgotten class changes the sum only a little, so a sum of named classes must agree more closely.
     const ratio = hasNamedClasses(cover) ? maxClassSumRatio : maxRatioInFiling
-    return isAlike(cover, balance, isClose ? ratio : maxCountRatio)
+    // A leading digit too many or too few changes the number by less than the factor `maxRatioInFiling`.
+    const isMistyped = isClose &&
+      restateFor(balance, cover).every((val) =>
+        !areWithinRatio(cover.val, val, maxClassSumRatio) && differByDigit(cover.val, val)
+      )
+    return !isMistyped && isAlike(cover, balance, isClose ? ratio : maxCountRatio)
   }
   return {
     restateFor,

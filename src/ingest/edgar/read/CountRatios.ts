@@ -12,6 +12,18 @@ export const maxCountRatio = 8
 /** Returns whether the values differ by at most the factor `ratio`. */
 export const areWithinRatio = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
 
+/** The largest factor between two statements of one number of shares with a few weeks in between. */
+export const maxRatioOfSameNumber = 1.02
+
+/** Returns whether one of the numbers, without one of its digits, is about the other: 183,847,790 and 82,384,631. */
+export const differByDigit = (a: number, b: number) => {
+  const [short, long] = [a, b].toSorted((one, other) => one - other)
+  if (short === undefined || long === undefined) return false
+  const digits = String(long)
+  return Array.from(digits, (_, index) => Number(digits.slice(0, index) + digits.slice(index + 1)))
+    .some((rest) => areWithinRatio(rest, short, maxRatioOfSameNumber))
+}
+
 /** Filings state numbers of shares in these units by mistake, or round them to these units. */
 export const roundingUnits = [1_000, 1_000_000]
 

@@ -17,7 +17,6 @@ import {
   makeCountComparison,
   maxClassSumRatio,
   maxRatioInFiling,
-  maxRatioOfSameNumber,
 } from "./CountComparison.ts"
 import { findCountDateDoubt, isAmendment, maxFactAge, settleFactDate } from "./CountDates.ts"
 import type { CountEvidence } from "./CountEvidence.ts"
@@ -30,7 +29,13 @@ import {
   greatestPrice,
   type PriceDoubt,
 } from "./CountPrices.ts"
-import { areWithinRatio, differOnlyByRounding, formatNumber, maxCountRatio } from "./CountRatios.ts"
+import {
+  areWithinRatio,
+  differOnlyByRounding,
+  formatNumber,
+  maxCountRatio,
+  maxRatioOfSameNumber,
+} from "./CountRatios.ts"
 import { compareCountSeries, type CountDoubts } from "./CountSeries.ts"
 import { type CountedSplit, findCountedSplits, findDecidedSplits } from "./CountSplits.ts"
 import { type DoubtKey, formatDoubtKey, type OperatorDecision } from "./Doubt.ts"
