@@ -346,6 +346,17 @@ describe("A share count", () => {
     assert.strictEqual(assess(makeText([...reports, next]), [], decisions).current, 2_150_000_000)
   })
 
+  it("with a doubled digit that an operator has corrected is an error after a split, too (decision 0103)", () => {
+    const ends = ["2025-02-15", "2024-11-15", "2025-05-15", "2025-08-15"]
+    const reports = [11_058_000_000, 1_047_000_000, 1_576_000_000, 11_578_000_000].map((val, index) =>
+      report(ends[index] ?? assert.fail(), val)
+    )
+    const decisions = decideOn("2025-02-15", 11_058_000_000, "1058000000")
+    const { current, reasons } = assess(makeText(reports), [{ day: "2025-04-01", ratio: 1.5 }], decisions)
+    assert.strictEqual(current, 1_576_000_000)
+    assert.strictEqual(reasons.at(-1), "is like a number that an operator has corrected")
+  })
+
   it("is not confirmed by two reports if the balance sheet of one contradicts it (decision 0103)", () => {
     const ends = ["2025-02-15", "2025-05-15", "2025-08-15", "2025-11-15"]
     const reports = [63_000_000, 6_400_000, 6_500_000, 6_600_000].map((val, index) =>
