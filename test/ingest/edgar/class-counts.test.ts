@@ -234,6 +234,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const expected = String(6_671_000_000n * 200n + 5_440_000_000n * 300n)
       assert.deepStrictEqual(yield* readCaps, [[`${expected}.00`], [`${expected}.00`]])
       assert.notInclude(yield* readDetails, "No symbol of the company is known")
+      // A ticker change from before the cover page says nothing about its symbols.
+      const change = { old_ticker: "GOOG", new_ticker: "GOOGL", effective_date: "2014-04-03", cik, status: "confirmed" }
+      yield* Service.insertRows("ticker_changes", change)
+      yield* ingestAll
+      assert.deepStrictEqual(yield* readCaps, [[`${expected}.00`], [`${expected}.00`]])
+      yield* sql`truncate ticker_changes`
       // Another company has the symbol of a class, or both classes have the same one.
       yield* Service.insertRows("daily_prices", { ticker: "MSFT", date: "2026-05-01", close: "500" })
       for (const symbol of ["MSFT", "GOOGL"]) {

@@ -457,6 +457,7 @@ describe("Two spellings", () => {
     for (const [first, second] of natures) {
       assert.strictEqual(amountOf({ nature: first ?? "" }, { nature: second ?? "" }), "1300", `${first}, ${second}`)
     }
+    assert.strictEqual(amountOf({}, { nature: "By Trust" }), "1300", "held directly, and by a trust")
     // Neither position continues the amounts of the other one.
     for (const nature of ["By Family Trust", "By Spouse&apos;s Trust"]) {
       const shares = [write("-300=500", { nature: "By Trust" }), write("+100=900", { nature })]

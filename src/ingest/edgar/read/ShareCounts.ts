@@ -447,8 +447,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
    * Returns whether a count is like the number that an operator has replaced with that of `right`, both restated for
    * splits, or has a digit too many or too few, as that number had. If a sum of classes was wrong, only one of them is,
    * and the others change, so a sum may differ more. A balance sheet that states the sum shows that it is right, unless
-   * the one beside the error stated that error, too, or a class is missing, which may also be the case on the balance
-   * sheet.
+   * the one beside the error stated that error, too.
    */
   const isLikeError = (fact: CompanyFact, right: CompanyFact, error: number) => {
     const isSum = [fact, right].every(({ instance }) => instance?.hasClasses === true)
@@ -459,8 +458,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       expected.some((val) =>
         areWithinRatio(fact.val, error * val / right.val, ratio) || (isMistyped && differByDigit(fact.val, val))
       ) &&
-      (!isSum || isOnBalanceSheet(right, error) || !isOnBalanceSheet(fact, fact.val) ||
-        comparison.findMissingClass(fact, right) !== undefined)
+      (!isSum || isOnBalanceSheet(right, error) || !isOnBalanceSheet(fact, fact.val))
   }
   const findKnownError = (fact: CompanyFact) => {
     if (isDecided(fact)) return undefined
