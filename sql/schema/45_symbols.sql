@@ -15,6 +15,9 @@ create table edgar_companies (
   -- primary symbol (`primary_listed_on`).
   listed_on         date not null,
   primary_listed_on date not null,
+  -- The day of the copy that showed that `primary_ticker` had replaced the last of the former symbols. Null if there are
+  -- none.
+  primary_since     date,
   -- The company's symbols by period, oldest first: [{"ticker": "A", "until": "2026-06-01"}, {"ticker": "B", "from":
   -- …}].
   periods           jsonb not null default '[]'

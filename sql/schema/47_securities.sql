@@ -713,9 +713,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as assessed on true
     left join lateral jsonb_array_elements(cover -> 'classes') as class
       on jsonb_array_length(cover -> 'classes') > 1
-    -- A class has the close of its symbol only if the company has this symbol (D32) and no other class states it. If a
-    -- ticker change has replaced the symbol since the cover page, the present one counts, even if the SEC's list does not
-    -- contain it yet.
+    -- A class has the close of its symbol only if the company has this symbol (D32), or the one that continues it, and no
+    -- other class states it. If a ticker change has replaced the symbol since the cover page, the present one counts,
+    -- even if the SEC's list does not contain it yet.
     left join lateral (
       select coalesce(renamed.symbol, written.symbol) as own_symbol
       from public.find_stated_symbol(covered.cover_cik, class ->> 'symbol') as written (symbol)
@@ -725,7 +725,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         select count(*) from jsonb_array_elements(cover -> 'classes') as other
         where other ->> 'symbol' = class ->> 'symbol'
       ) = 1 and coalesce((
-        select owner.cik = covered.cover_cik
+        select owner.cik = covered.cover_cik or covered.symbol = any (owner.tickers)
         from public.company_symbols as known join public.edgar_companies as owner using (cik)
         where known.alias = coalesce(renamed.symbol, written.symbol) and known.alias = any (owner.tickers)
         order by owner.listed_on desc, owner.cik = covered.cover_cik desc limit 1
@@ -819,18 +819,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   listed as materialized (
     select company.*, rank() over (partition by symbol order by listed_on desc) = 1 as is_owner
     from (
-      select unnest(tickers) as symbol, cik, listed_on, former_tickers from public.edgar_companies
+      select unnest(tickers) as symbol, cik, listed_on, former_tickers, primary_since from public.edgar_companies
     ) as company
     where symbol in (select symbol from counts union select ticker from counts)
   ),
-  -- The ticker changes to or from a symbol that are not confirmed, and those that only the SEC's list shows. The day of
-  -- the latter is unknown.
+  -- The ticker changes to or from a symbol that are not confirmed, and those that only the SEC's list shows, with the
+  -- last possible day.
   reported as materialized (
     select old_ticker, new_ticker, cik, effective_date from public.ticker_changes
     where status in ('estimated', 'backfill') and effective_date <= today
       and (old_ticker in (select symbol from counts) or new_ticker in (select symbol from counts))
     union
-    select former, symbol, cik, today from listed cross join unnest(former_tickers) as former
+    select former, symbol, cik, coalesce(primary_since, today) from listed cross join unnest(former_tickers) as former
     where is_owner and former <> symbol and not exists (
       select from public.edgar_companies as other join public.company_symbols as known using (cik)
       where known.alias = former and former = any (other.tickers)

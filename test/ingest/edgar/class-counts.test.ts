@@ -373,6 +373,17 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       yield* Service.insertRows("edgar_companies", { ...other, listed_on: "2026-01-05" })
       yield* Service.insertRows("company_symbols", { alias: "XF-A", cik: other.cik, ticker: "XF-A" })
       assert.deepStrictEqual(yield* readCap, [[expected[1], null]])
+      // Another company continues the whole company, and states no counts of its own yet.
+      yield* sql`update edgar_companies set listed_on = '2026-05-25', primary_listed_on = '2026-05-25'`
+      yield* sql`
+        update edgar_companies set listed_on = '2099-01-01', tickers = '{XF-A,XF-B}' where cik = ${other.cik}
+      `
+      yield* Service.insertRows("company_symbols", { alias: "XF-B", cik: other.cik, ticker: "XF-B" })
+      const ofSuccessor = `https://data.sec.gov/submissions/CIK${other.cik}.json`
+      yield* sql`update screener set source = ${[ofSuccessor]}::text[]`
+      assert.deepStrictEqual(yield* readCap, [[expected[1], null]])
+      yield* sql`update screener set source = ${[ofSuccessor.replace(other.cik, brown.cik)]}::text[]`
+      yield* sql`update edgar_companies set tickers = '{XF-A}' where cik = ${other.cik}`
       // The list gives it to that company now.
       const noClose = [[null, "a class of shares without a close"]]
       yield* sql`update edgar_companies set listed_on = '2099-01-01' where cik = ${other.cik}`

@@ -579,12 +579,18 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         yield* ingest("--tickers", "GOOGL,BRK-B", "--only", "screener")
         const rename = (one: string, other: string) =>
           list([{ ...first, tickers: [one] }, { ...second, tickers: [other] }])
-        // Both companies have new symbols, but the copy that proves it confuses the two.
+        // Both companies have new symbols, but the copy that proves it, which is read twice, confuses the two.
         for (const [one, other] of [["AAA", "BBB"], ["AAA", "BBB"], ["AAA", "BBB"], ["BBB", "AAA"]] as const) {
           rename(one, other)
           yield* age(3)
-          yield* ingest("--tickers", "AAA,BBB", "--only", "screener")
-          assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "GOOGL"])
+          for (const again of [1, 2]) {
+            yield* ingest("--tickers", "AAA,BBB", "--only", "screener")
+            assert.deepStrictEqual(
+              (yield* request("/v1/screener?limit=100")).tickers,
+              ["BRK-B", "GOOGL"],
+              `run ${again}`,
+            )
+          }
         }
         for (const expected of [["BRK-B", "GOOGL"], ["AAA", "BBB"]]) {
           rename("AAA", "BBB")

@@ -375,6 +375,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]])
       yield* sql`update edgar_companies set former_tickers = '{OLDER}'`
       assert.deepStrictEqual(yield* readCaps, unknown)
+      yield* sql`update edgar_companies set primary_since = ${split}::text::date - 6`
+      assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]], "the company had given up the symbol by then")
+      yield* sql`update edgar_companies set primary_since = ${split}::text::date - 5`
+      assert.deepStrictEqual(yield* readCaps, unknown)
       const other = { cik: holding.cik, tickers: "{OLDER}", primary_ticker: "OLDER", listed_on: today }
       yield* Service.insertRows("edgar_companies", { ...other, primary_listed_on: today })
       yield* Service.insertRows("company_symbols", { alias: "OLDER", cik: holding.cik, ticker: "OLDER" })

@@ -35,6 +35,7 @@ export const CompanySymbols = Schema.Struct({
   former_tickers: Schema.Array(Schema.String),
   listed_on: Schema.String,
   primary_listed_on: Schema.String,
+  primary_since: Schema.NullOr(Schema.String),
 })
 export type CompanySymbols = typeof CompanySymbols.Type
 
@@ -112,16 +113,17 @@ export const updateCompanySymbols = (
 ): CompanySymbols => {
   if (stored === undefined) {
     const primary_ticker = findOrdinarySymbol(tickers) ?? ticker
-    return { cik, tickers, primary_ticker, former_tickers: [], listed_on: day, primary_listed_on: day }
+    const days = { listed_on: day, primary_listed_on: day, primary_since: null }
+    return { cik, tickers, primary_ticker, former_tickers: [], ...days }
   }
-  const { former_tickers, periods, primary_listed_on, primary_ticker } = stored
-  const company = { cik, tickers, primary_ticker, former_tickers, listed_on: day, primary_listed_on }
+  const { former_tickers, periods, primary_listed_on, primary_since, primary_ticker } = stored
+  const company = { cik, tickers, primary_ticker, former_tickers, listed_on: day, primary_listed_on, primary_since }
   if (tickers.includes(primary_ticker)) return { ...company, primary_listed_on: day }
   if (!isRemovedFromList(primary_listed_on, copyDays)) return company
   /** The symbol that the rows carry now. It differs from `primary_ticker` after a confirmed ticker change. */
   const currentSymbol = periods.at(-1)?.ticker ?? primary_ticker
-  /** The symbols that the last copy of the list assigned to the company, too. A single copy may be wrong. */
-  const lasting = tickers.filter((symbol) => stored.tickers.includes(symbol))
+  /** The symbols that the last copy of an earlier day assigned to the company, too. A single copy may be wrong. */
+  const lasting = stored.listed_on < day ? tickers.filter((symbol) => stored.tickers.includes(symbol)) : []
   const successor = tickers.includes(currentSymbol) ? currentSymbol : findOrdinarySymbol(lasting)
   // Nothing can replace the primary symbol yet, or only derived symbols are left.
   return successor === undefined ? company : {
@@ -129,6 +131,7 @@ export const updateCompanySymbols = (
     primary_ticker: successor,
     former_tickers: [...former_tickers, successor === currentSymbol ? primary_ticker : currentSymbol],
     primary_listed_on: day,
+    primary_since: day,
   }
 }
 
@@ -136,7 +139,8 @@ export const updateCompanySymbols = (
 const readStoredCompanies = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const companies = yield* decodeCompanies(sql`
-    select cik, tickers, primary_ticker, former_tickers, listed_on::text, primary_listed_on::text, periods
+    select cik, tickers, primary_ticker, former_tickers, listed_on::text, primary_listed_on::text, primary_since::text,
+      periods
     from edgar_companies
   `)
   return new Map(companies.map((company) => [company.cik, company]))
@@ -223,13 +227,14 @@ const storeSymbols = Effect.fnUntraced(
       // Moving the rows of many companies can take longer than the usual statement timeout.
       yield* sql`set local statement_timeout = 0`
       yield* sql`
-        insert into edgar_companies (cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on)
-        select cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on
+        insert into edgar_companies
+          (cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on, primary_since)
+        select cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on, primary_since
         from jsonb_populate_recordset(null::edgar_companies, ${JSON.stringify(toStore)}::text::jsonb)
         order by cik
         on conflict (cik) do update set tickers = excluded.tickers, primary_ticker = excluded.primary_ticker,
           former_tickers = excluded.former_tickers, listed_on = excluded.listed_on,
-          primary_listed_on = excluded.primary_listed_on
+          primary_listed_on = excluded.primary_listed_on, primary_since = excluded.primary_since
       `
       // Even statements that change no rows would change dataset versions and thereby expire cached responses.
       if (changed.length > 0) yield* sql`select edgar_place_companies(${changed}::text[], ${today}::text::date)`
