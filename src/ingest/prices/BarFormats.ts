@@ -450,8 +450,12 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
 
 /**
  * Matches the symbols that the exchanges use to test their systems. Vendors' files contain them with arbitrary prices.
+ * IBO and ZZZ were test symbols, too, but real securities have had them since, so they are not listed.
  */
-const testSymbol = /^(?:[A-Z]*TEST(?:-[A-Z]+)?|Z[A-Z]ZZT|ZVZZC|ZXYZ-A|ZBZX|ZEXIT|ZIEXT|ZXIET|ZTST|ZVV|ZZK|CBO|CBX)$/
+const testSymbol = new RegExp(
+  "^(?:[A-Z]*TEST(?:-[A-Z]+)?|Z[A-Z]ZZT|[A-Z]{2}ZST|ZVZZC(?:NX)?|ZXYZ-A|" +
+    "ZBZX|ZEXIT|ZIEXT|ZXIET|ZTST|ZVV|ZZK|ZZV|CBO|CBX|IGZ)$",
+)
 
 /** Returns whether the exchanges use the symbol to test their systems. */
 export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
