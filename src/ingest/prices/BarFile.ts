@@ -19,7 +19,6 @@ import {
   type BarRows,
   findBarFormat,
   isInSession,
-  isStorableSymbol,
   isTestSymbol,
   listIgnoredColumns,
   makeBarParser,
@@ -190,9 +189,9 @@ const parseCells = (cells: ReadonlyArray<string>, { parse, width }: BarHeader): 
 
 /** Returns whether a bar should be ingested. If not, records the reason in `skipped`. */
 const keepsBar = (bar: Bar, skipped: SkippedBars) => {
-  const { day, ticker } = bar
+  const { day, isStorable, ticker } = bar
   if (isTestSymbol(ticker)) skipped.testSymbols.add(ticker)
-  else if (!isStorableSymbol(ticker)) skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
+  else if (!isStorable) skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
   else if (getMarketDay(day) === "closed") skipped.closedDays.add(day)
   else if (!isInSession(bar)) skipped.outside += 1
   else return true

@@ -7,8 +7,7 @@ import { type CellProblem, formatRefusedValue } from "../load/FileReader.ts"
 import type { Bounds } from "../load/ColumnBounds.ts"
 import { newYorkTimeFormat } from "../../contract/rows/Timestamps.ts"
 import { isInCalendar } from "../../contract/rules/Dates.ts"
-import { tickerPattern } from "../../contract/rules/Tickers.ts"
-import { toSecSymbol } from "./SecSymbols.ts"
+import { type SymbolNotation, toSecSymbol } from "./SecSymbols.ts"
 
 /** A row of a file before it is parsed. */
 export interface BarRow {
@@ -22,7 +21,10 @@ export type BarRows = ReadonlyArray<BarRow>
 
 /** A price bar. Prices and volume are decimal numbers as text, so that no digits are lost. */
 export interface Bar {
+  /** The symbol in the SEC's spelling, or as in the file if `isStorable` is false. */
   readonly ticker: string
+  /** Whether the symbol has a spelling that the tables accept. Some vendors' symbols have none, such as `LGLr`. */
+  readonly isStorable: boolean
   /** The date in New York, as `YYYY-MM-DD`. */
   readonly day: string
   /**
@@ -54,6 +56,7 @@ interface BarFormat {
   /** The columns that identify the format. */
   readonly signature: ReadonlyArray<string>
   readonly symbolColumn: string
+  readonly symbolNotation: SymbolNotation
   readonly timeColumn: string
   /** The required columns, including `symbolColumn` and `timeColumn`. */
   readonly columns: ReadonlyArray<string>
@@ -212,6 +215,7 @@ export const isPriceColumn = (name: string) => prices.some((column) => column ==
 /** The properties that this service's formats have in common. */
 const ownFormat = {
   symbolColumn: "ticker",
+  symbolNotation: "consolidated tape",
   optionalColumns: ["vwap", "trades"],
   parsePrice: parseDecimal,
   tradesColumn: "trades",
@@ -222,6 +226,7 @@ const formats: ReadonlyArray<BarFormat> = [
     name: "Massive (Polygon) aggregates",
     signature: ["ticker", "window_start"],
     symbolColumn: "ticker",
+    symbolNotation: "consolidated tape",
     timeColumn: "window_start",
     columns: ["ticker", "window_start", ...prices, "volume"],
     optionalColumns: ["transactions"],
@@ -239,6 +244,7 @@ const formats: ReadonlyArray<BarFormat> = [
     name: "Databento OHLCV",
     signature: ["ts_event", "rtype"],
     symbolColumn: "symbol",
+    symbolNotation: "Nasdaq",
     timeColumn: "ts_event",
     columns: ["ts_event", "rtype", "publisher_id", ...prices, "volume", "symbol"],
     optionalColumns: ["instrument_id"],
@@ -413,15 +419,16 @@ const parseTrades = (column: string, text: string) =>
  */
 export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, { day, price, tomorrow }: BarBounds) => {
   const positions = new Map(names.map((name, index) => [name, index]))
-  const { constantColumn, symbolColumn, timeColumn, tradesColumn = "" } = format
+  const { constantColumn, symbolColumn, symbolNotation, timeColumn, tradesColumn = "" } = format
   /** The value of `constantColumn` in the first row. */
   let constant: string | undefined
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
     // No row has a cell at position -1, so a column missing from the file yields an empty string.
     const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
-    const ticker = toSecSymbol(cell(symbolColumn))
-    if (ticker === "") return fail(symbolColumn, "must not be empty", "")
+    const symbol = cell(symbolColumn).trim()
+    if (symbol === "") return fail(symbolColumn, "must not be empty", "")
+    const ticker = toSecSymbol(symbol, symbolNotation)
     if (constantColumn !== undefined) {
       const value = cell(constantColumn.column)
       constant ??= value
@@ -443,7 +450,7 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
       const highest = Math.max(Number(ohlc.high), Number(vwap))
       const volume = yield* parseVolume(cell, start.minute === null, highest)
       const trades = yield* parseTrades(tradesColumn, cell(tradesColumn))
-      return { ticker, ...start, ...ohlc, volume, vwap, trades }
+      return { ticker: ticker ?? symbol, isStorable: ticker !== undefined, ...start, ...ohlc, volume, vwap, trades }
     })
   }
 }
@@ -465,8 +472,3 @@ export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
  * 20:00 in New York.
  */
 export const isInSession = ({ minute }: Bar) => minute === null || (minute >= 4 * 60 && minute < 20 * 60)
-
-/**
- * Returns whether the tables accept the symbol. They do not accept some vendors' symbols, such as `LGLr` for rights.
- */
-export const isStorableSymbol = (ticker: string) => tickerPattern.test(ticker)

@@ -720,6 +720,33 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
       }))
 
+    it.effect("from Databento have hyphens only before the series of preferred shares (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const spellings = [
+          ["AGM.A", "AGM-A"],
+          ["AGM-A", "AGM-PA"],
+          ["BAC-L", "BAC-PL"],
+          ["DCOM-", "DCOM-P"],
+          ["OXY+", "OXY-WT"],
+          ["ETSS=", "ETSS-UN"],
+          ["BRK.B", "BRK-B"],
+          ["AAPL", "AAPL"],
+        ] as const
+        const uncertain = ["LGL^", "GOOG#", "OXY+A", "AGM-A#", "AGM.A=", "BAC-PL", "BACpL"]
+        const header = "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol"
+        const lines = [...spellings.map(([symbol]) => symbol), ...uncertain].map((symbol, index) =>
+          `2026-06-01T00:00:00Z,35,2,${index},${index + 1}.0,${index + 1}.0,${index + 1}.0,${index + 1}.0,300,${symbol}`
+        )
+        const { skipped } = yield* ingest([header, ...lines].join("\n"))
+        assert.deepStrictEqual([...skipped.symbols.keys()], uncertain)
+        const expected = spellings.map(([, ticker], index) => [ticker, `${index + 1}.0000`])
+        assert.deepStrictEqual(
+          (yield* readTable("daily_prices")).map(({ close, ticker }) => [ticker, close]),
+          expected.toSorted(([one = ""], [other = ""]) => one < other ? -1 : 1),
+        )
+      }))
+
     it.effect("from Databento as Parquet have billionths only in integer columns (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const prices = Object.entries({ open: 10, high: 12, low: 10, close: 11 })
