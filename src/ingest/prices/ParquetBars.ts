@@ -32,7 +32,8 @@ const decompressWith =
   (run: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array): Decompress =>
   (bytes, length) => {
     if (length > maxPageBytes) throw new Error("a page is larger than 256 MiB; write smaller pages")
-    return run(bytes, { maxOutputLength: Math.max(1, length) })
+    // A page or dictionary without values, as in a column of nulls, is empty. Snappy and zlib reject an empty output.
+    return length === 0 ? new Uint8Array() : run(bytes, { maxOutputLength: length })
   }
 
 /** Decompressors by codec. hyparquet itself includes only Snappy. */

@@ -210,6 +210,12 @@ const twoDays = [
 /** `twoDays` as written by pyarrow 26, with decimals, timestamps, a dictionary and Zstandard compression. */
 const pyarrowFile = new URL("pyarrow.parquet", import.meta.url).pathname
 
+/**
+ * Bars of AAA and BBB as written by pyarrow 26 with Snappy, in two row groups. `trades` is null in both, and `vwap` in
+ * the first one. The second file has data pages of version 2.
+ */
+const pyarrowNullFiles = ["pyarrow-nulls.parquet", "pyarrow-nulls-v2.parquet"]
+
 layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest prices", (it) => {
   describe("computed rows", () => {
     it.effect(
@@ -848,6 +854,20 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* ingestPriceFile(pyarrowFile, defaultOptions)
         assert.deepStrictEqual(yield* readAllTables, expected)
       }))
+
+    it.effect.each(pyarrowNullFiles)(
+      "may be Parquet with columns of nulls only, as in %s (D31, operations/ingest-prices)",
+      (file) =>
+        Effect.gen(function* () {
+          yield* emptyTables
+          yield* ingestPriceFile(new URL(file, import.meta.url).pathname, defaultOptions)
+          const sql = yield* SqlClient.SqlClient
+          assert.deepStrictEqual(yield* sql`select ticker, close, vwap, trades from price_periods order by ticker`, [
+            { ticker: "AAA", close: "10.0000", vwap: "10.0000", trades: null },
+            { ticker: "BBB", close: "20.0000", vwap: "20.0000", trades: null },
+          ])
+        }),
+    )
 
     it.effect("may have very small numbers, with an exponent in CSV and as doubles in Parquet (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
