@@ -19,7 +19,10 @@ export interface BarRow {
 /** Consecutive rows of a file. The first row of the file is the header with the column names. */
 export type BarRows = ReadonlyArray<BarRow>
 
-/** A price bar. Prices and volume are decimal numbers as text, so that no digits are lost. */
+/**
+ * A price bar. Prices and volume are decimal numbers as text, so that no digits are lost. The prices of a bar with
+ * volume 0 are not read and are 0, too.
+ */
 export interface Bar {
   /** The symbol in the SEC's spelling, or as in the file if `isStorable` is false. */
   readonly ticker: string
@@ -391,6 +394,15 @@ const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Res
 }
 
 /**
+ * The values of a row without volume. Such a row is no bar, so its prices are not read: vendors leave them empty or
+ * write 0 or `nan`.
+ */
+const noTrades = { open: "0", high: "0", low: "0", close: "0", volume: "0", vwap: null, trades: null } as const
+
+/** Returns whether the text of a volume is zero, such as `0` or `0.0`. */
+const isZero = (text: string) => Number(parseDecimal(text)) === 0
+
+/**
  * Parses a VWAP. It may be outside the range from low to high, because odd-lot trades affect the VWAP but not the high
  * and low. 0 means unknown.
  */
@@ -428,7 +440,8 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
     const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
     const symbol = cell(symbolColumn).trim()
     if (symbol === "") return fail(symbolColumn, "must not be empty", "")
-    const ticker = toSecSymbol(symbol, symbolNotation)
+    const spelling = toSecSymbol(symbol, symbolNotation)
+    const security = { ticker: spelling ?? symbol, isStorable: spelling !== undefined }
     if (constantColumn !== undefined) {
       const value = cell(constantColumn.column)
       constant ??= value
@@ -444,13 +457,14 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
         const reason = `must not be before ${day.least}, but is on ${start.day}`
         return yield* Result.fail({ column: timeColumn, reason })
       }
+      if (isZero(cell("volume"))) return { ...security, ...start, ...noTrades }
       const ohlc = yield* parseOhlc(format, cell, price)
       const vwap = yield* parseVwap(cell("vwap"), price)
       // An unknown VWAP is null, which counts as 0 here.
       const highest = Math.max(Number(ohlc.high), Number(vwap))
       const volume = yield* parseVolume(cell, start.minute === null, highest)
       const trades = yield* parseTrades(tradesColumn, cell(tradesColumn))
-      return { ticker: ticker ?? symbol, isStorable: ticker !== undefined, ...start, ...ohlc, volume, vwap, trades }
+      return { ...security, ...start, ...ohlc, volume, vwap, trades }
     })
   }
 }

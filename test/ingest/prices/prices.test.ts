@@ -869,6 +869,28 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }),
     )
 
+    it.effect("may have rows with volume 0, whose prices are not read (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const day = (ticker: string, cells: string) => `${ticker},2026-06-01,${cells}`
+        const { bars, skipped } = yield* ingest(
+          [
+            "ticker,date,open,high,low,close,volume,vwap,trades",
+            day("AAA", "10,10,10,10,100,10,3"),
+            day("BBB", "10,10,10,10,100,10,3"),
+            day("BBB", "nan,nan,nan,nan,0,nan,0"),
+            day("CCC", "0,0,0,0,0.0,,"),
+            day("DDD", ",,,,0,,"),
+          ].join("\n"),
+        )
+        assert.deepStrictEqual([bars, [...skipped.volumeless]], [5, ["CCC", "DDD"]])
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ ticker }) => ticker), ["AAA"])
+        const { message } = yield* Effect.flip(
+          ingest(`ticker,date,open,high,low,close,volume\n${day("AAA", "0,0,0,0,0.5")}`),
+        )
+        assert.include(message, "open must be a price from")
+      }))
+
     it.effect("may have very small numbers, with an exponent in CSV and as doubles in Parquet (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const volumes = ["1e-7", "1e-07", "1.2345678901234567e-7", "5E-324", "0.0000012345678901234567"]
