@@ -31,6 +31,7 @@ import {
 import {
   computedRows,
   computeVolumes,
+  findMissingDays,
   findPreviousCloses,
   markSessionsWithChangedCloses,
   type PriceDataset,
@@ -142,6 +143,11 @@ const describeUnfinishedDays = (days: ReadonlyArray<UnfinishedDay>) =>
   `The bars of these days end before the close, so there is no close of their symbols: ${
     formatExamples(days.map(({ date, last_minute }) => `${date} (${formatMinute(last_minute)})`))
   }. Ingest the whole day once it is over, or its day bars.`
+
+/** Returns a warning about trading days without prices. */
+const describeMissingDays = (days: ReadonlyArray<string>) =>
+  `There are no prices of these days, on which the exchanges were open: ${formatExamples(days)}. So the previous ` +
+  "closes of the days after them are those of earlier days. Ingest the missing days."
 
 /**
  * Returns a warning about symbols that are not in the file and that have no close because an earlier file ended before
@@ -269,6 +275,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const [shortenedDay] = yield* findShortenedDays
   if (shortenedDay !== undefined) return yield* refusePartialDay(label, shortenedDay)
   const corrected = yield* mergeSums(options)
+  const missingDays = yield* findMissingDays
   const misdated = (yield* findMisdatedTickerChanges).map(describeMisdatedChange)
 
   yield* startStep(`${label}: merging`)
@@ -280,7 +287,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const result: PriceFileResult = {
     bars: stored - removed,
     skipped,
-    barWarnings,
+    barWarnings: missingDays.length === 0 ? barWarnings : [...barWarnings, describeMissingDays(missingDays)],
     misdated,
     merged,
     incompleteSymbols,

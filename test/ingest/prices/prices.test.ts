@@ -437,6 +437,33 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readCloses, ["AAA 12.0000"])
       }))
 
+    it.effect("are in doubt if there are no prices of the trading day before (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        const warn = (days: string) => [
+          `There are no prices of these days, on which the exchanges were open: ${days}. So the previous closes of the ` +
+          "days after them are those of earlier days. Ingest the missing days.",
+        ]
+        const ingestDays = (...days: ReadonlyArray<string>) =>
+          Effect.map(
+            ingest(toMassiveFile(days.flatMap((day) => makeFlatDay("AAA", day, 10)))),
+            ({ barWarnings }) => barWarnings,
+          )
+        yield* emptyTables
+        // There are no earlier prices, so 2026-05-21 need not be one that was forgotten.
+        assert.deepStrictEqual(yield* ingestDays("2026-05-22"), [])
+        // 2026-05-25 is Memorial Day, after a weekend.
+        assert.deepStrictEqual(yield* ingestDays("2026-05-26"), [])
+        assert.deepStrictEqual(yield* ingestDays("2026-05-28", "2026-06-01"), warn("2026-05-27, 2026-05-29"))
+        // A day without a close of its own is a day with prices, too.
+        yield* ingest(toMassiveFile([makeFlatBar("BBB", "2026-05-29", "06:00", 10)]))
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* ingestDays("2026-05-28", "2026-06-01"), warn("2026-05-27"))
+        yield* sql`insert into daily_prices (ticker, date, close) values ('CCC', '2026-05-27', 1)`
+        assert.deepStrictEqual(yield* ingestDays("2026-05-28", "2026-06-01"), [])
+        // The newest prices are older than a previous close may be.
+        assert.deepStrictEqual(yield* ingestDays("2026-07-02"), [])
+      }))
+
     it.effect("are in doubt if trading goes on after a scheduled early close (resources: daily-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
