@@ -14,6 +14,7 @@ import {
   type ConflictingCloses,
   type ContradictedDay,
   createBarTables,
+  findBarLength,
   findConflictingCloses,
   findContradictedDays,
   findShortenedDays,
@@ -173,6 +174,10 @@ const endStampsDoubt =
   "Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem to be " +
   "the ends of the bars. They must be their starts."
 
+const describeLongBars = (minutes: number) =>
+  `All bars start at multiples of ${minutes} minutes, so they seem to be bars of ${minutes} minutes or more. They ` +
+  "must be bars of one minute. Otherwise, the first and the last prices of the sessions are wrong."
+
 /** Shows the command's current step in the progress display. */
 const startStep = Effect.fnUntraced(function* (label: string) {
   Object.assign(yield* OperationProgress, { label, done: 0, total: undefined, count: 0, unit: "bars" })
@@ -194,16 +199,19 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
 })
 
 /**
- * Returns warnings about what the file's bars leave uncertain, as sentences: when the market closed on a day, and
- * whether the bars' times are their starts. With `check`, this includes patterns that only a few symbols show.
+ * Returns warnings about what the file's bars leave uncertain, as sentences: when the market closed on a day, whether
+ * the bars' times are their starts, and whether the bars are of one minute. With `check`, this includes
+ * patterns that only a few symbols show.
  */
 const listBarWarnings = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   const unfinished = yield* findUnfinishedDays
+  const barLength = yield* findBarLength
   return [
     ...(unfinished.length > 0 ? [describeUnfinishedDays(unfinished)] : []),
     ...(yield* findContradictedDays).map(describeDoubtfulDay),
     ...(yield* findConflictingCloses).map(describeMixedCloses),
     ...((yield* hasEndTimestamps(check ? 1 : minReportedSymbols)) ? [endStampsDoubt] : []),
+    ...(barLength === undefined ? [] : [describeLongBars(barLength)]),
   ]
 })
 

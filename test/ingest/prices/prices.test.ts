@@ -1152,6 +1152,30 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
       }))
 
+    it.effect("are reported if their bars seem to be longer than a minute (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        const toTime = (minute: number) =>
+          `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}`
+        const makeStarts = (first: number, step: number, count: number) =>
+          Array.from({ length: count }, (_, index) => toTime(first + step * index))
+        const hourly = makeStarts(9 * 60, 60, 7)
+        for (
+          const [starts, minutes] of [
+            [hourly, 60],
+            [makeStarts(9 * 60 + 30, 60, 7), 30],
+            [makeStarts(9 * 60 + 30, 5, 78), 5],
+            [[...hourly, "10:01"], undefined],
+            [hourly.slice(0, 5), undefined],
+          ] as const
+        ) {
+          yield* emptyTables
+          const bars = starts.map((time) => makeFlatBar("AAA", "2026-06-01", time, 10))
+          const { barWarnings } = yield* ingest(toMassiveFile(bars))
+          const [, found] = /so they seem to be bars of (\d+) minutes or more\./.exec(barWarnings.join()) ?? []
+          assert.strictEqual(found, minutes?.toString(), starts.join())
+        }
+      }))
+
     it.effect("with days before 1900 are refused (D42)", () =>
       Effect.gen(function* () {
         yield* emptyTables
