@@ -5,8 +5,9 @@
 import { DateTime, Result } from "effect"
 import { type CellProblem, formatRefusedValue } from "../load/FileReader.ts"
 import type { Bounds } from "../load/ColumnBounds.ts"
-import { newYorkTimeFormat } from "../../contract/rows/Timestamps.ts"
+import { completeOffset, newYorkTimeFormat, zonePattern } from "../../contract/rows/Timestamps.ts"
 import { isInCalendar } from "../../contract/rules/Dates.ts"
+import { removeExponent } from "../../contract/rules/ExponentNotation.ts"
 import { type SymbolNotation, toSecSymbol } from "./SecSymbols.ts"
 
 /** A row of a file before it is parsed. */
@@ -119,8 +120,8 @@ const toNewYork = (seconds: number): BarStart => {
 /** Matches nanoseconds since 1970. They have 18 or 19 digits, so numbers in other units do not match. */
 const nanosecondPattern = /^(\d{9,10})(\d{9})$/
 
-/** Matches an ISO 8601 time with whole seconds. The group for the zone is empty if the time has none. */
-const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\d\d:?\d\d|)$/
+/** Matches an ISO 8601 time with whole seconds, without its zone. */
+const clockPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?$/
 
 /**
  * Parses nanoseconds since 1970, or an ISO 8601 time with a zone. Returns seconds since 1970, or undefined if the text
@@ -129,9 +130,10 @@ const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\
 const parseInstant = (text: string) => {
   const [, whole, rest] = nanosecondPattern.exec(text) ?? []
   if (whole !== undefined) return rest === "000000000" ? Number(whole) : undefined
-  const [, date, time, zone] = isoPattern.exec(text) ?? []
-  if (date === undefined || time === undefined || zone === undefined || zone === "") return undefined
-  const milliseconds = Date.parse(`${date}T${time}${zone}`)
+  const [zone] = zonePattern.exec(text) ?? []
+  const [, date, time] = zone === undefined ? [] : clockPattern.exec(text.slice(0, -zone.length)) ?? []
+  if (zone === undefined || date === undefined || time === undefined) return undefined
+  const milliseconds = Date.parse(`${date}T${time}${completeOffset(zone)}`)
   return Number.isNaN(milliseconds) || !isInCalendar(date) ? undefined : milliseconds / 1000
 }
 
@@ -157,19 +159,12 @@ const isDate = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isInCalendar(
  */
 const decimalPattern = /^\d{1,12}(?:\.\d{1,324})?$/
 
-/** Matches a small number in exponent notation, such as `1e-07`. */
-const smallNumberPattern = /^(\d)(?:\.(\d{1,17}))?e-0*([1-9]\d{0,2})$/i
-
 /**
  * Converts a nonnegative number to a decimal number without an exponent. Returns undefined if the text is not such a
  * number.
  */
 const parseDecimal = (text: string) => {
-  if (decimalPattern.test(text)) return text
-  const [, digit, digits = "", exponent] = smallNumberPattern.exec(text) ?? []
-  if (digit === undefined) return undefined
-  // For 1.5e-07, the digits 15 are padded with zeros to 00000015, which gives 0.00000015.
-  const decimal = `0.${`${digit}${digits}`.padStart(Number(exponent) + digits.length, "0")}`
+  const decimal = removeExponent(text)
   return decimalPattern.test(decimal) ? decimal : undefined
 }
 
@@ -419,10 +414,11 @@ const parseVwap = (text: string, bounds: Bounds) => {
  * Parses a number of trades. The form `100.0` is accepted, because pandas writes whole numbers that way in a column
  * with empty cells (D43).
  */
-const parseTrades = (column: string, text: string) =>
-  text === "" || /^\d{1,12}(\.0+)?$/.test(text)
-    ? Result.succeed(text === "" ? null : text.replace(/\.0+$/, ""))
-    : fail(column, "must be a whole number", text)
+const parseTrades = (column: string, text: string) => {
+  if (text === "") return Result.succeed(null)
+  const [, count] = /^(\d{1,12})(?:\.0+)?$/.exec(removeExponent(text)) ?? []
+  return count === undefined ? fail(column, "must be a whole number", text) : Result.succeed(count)
+}
 
 /**
  * Returns a function that parses the cells of one row to a bar, or fails with the row's first invalid cell. The columns

@@ -943,13 +943,44 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const lines = Array.from({ length: 10 }, (_, index) => `AAA,2026-06-01T13:3${index}:00Z,1,1,1,1,5.5e-2`)
         yield* ingest(["ticker,time,open,high,low,close,volume", ...lines].join("\n"))
         assert.deepStrictEqual((yield* readTable("price_periods")).map((row) => row["volume"]), ["1"])
-        for (const bad of ["1e-0", "1e7", "12e-7", "-1e-7", "1e-400", "e-7"]) {
+        for (const bad of ["1e12", "1e999", "-1e-7", "1e-400", "e-7", "1e", "1e1.5"]) {
           const { message } = yield* Effect.flip(
             ingest(`ticker,date,open,high,low,close,volume\n${ticker},${date},1,1,1,1,${bad}\n`),
           )
           assert.include(message, `volume must be a number of shares, at most 100000000000, but is "${bad}"`)
         }
       }))
+
+    it.effect("may have large numbers with an exponent (D31, operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(
+          "ticker,date,open,high,low,close,volume,trades\n" +
+            "AAA,2026-06-01,1e+01,1.25E+1,1e1,12e0,1e+05,1.2e+03\nBBB,2026-06-01,0.5e1,5,5,5.0e-0,2.5e10,\n",
+        )
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(
+          yield* sql`select open, high, close, volume::text, trades::text from price_periods order by ticker`,
+          [
+            { open: "10.0000", high: "12.5000", close: "12.0000", volume: "100000", trades: "1200" },
+            { open: "5.0000", high: "5.0000", close: "5.0000", volume: "25000000000", trades: null },
+          ],
+        )
+      }))
+
+    it.effect.each(["+00", "-04", "-0400", "-04:00", "Z"])(
+      "may have times with the zone %s (operations/ingest-prices)",
+      (zone) =>
+        Effect.gen(function* () {
+          yield* emptyTables
+          const time = zone.startsWith("-04") ? "2026-06-01 15:59:00" : "2026-06-01 19:59:00.000000"
+          yield* ingest(`ticker,time,open,high,low,close,volume\nAAA,${time}${zone},10,10,10,10,100\n`)
+          const sql = yield* SqlClient.SqlClient
+          assert.deepStrictEqual(yield* sql`select first_minute from price_periods`, [{
+            first_minute: toMinute("15:59"),
+          }])
+        }),
+    )
 
     it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
@@ -1279,7 +1310,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           `AAA,-5,10,10,11,9,${start},1`,
           `AAA,100,10,10,11,9,${inMinute},1`,
           "AAA,100,10,10,11,9",
-          `AAA,100,1e1,10,11,9,${start},1`,
+          `AAA,100,1e7,10,11,9,${start},1`,
           `,100,10,10,11,9,${start},1`,
           `AAA,100,10,10,9999999.0001,9,${start},1`,
           `AAA,100,10,10,11,0.00009,${start},1`,
@@ -1293,7 +1324,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           "  line 7: window_start must be the start of a minute: nanoseconds since 1970, or a time with its zone " +
           `such as 2026-06-01T13:30:00Z, but is "${inMinute}"`,
           "  line 8: the row has 6 cells; the header has 8",
-          '  line 9: open must be a price from 0.0001 to 9999999 USD, but is "1e1"',
+          '  line 9: open must be a price from 0.0001 to 9999999 USD, but is "1e7"',
           "  line 10: ticker must not be empty",
           '  line 11: high must be a price from 0.0001 to 9999999 USD, but is "9999999.0001"',
           '  line 12: low must be a price from 0.0001 to 9999999 USD, but is "0.00009"',
