@@ -48,7 +48,10 @@ export interface Bar {
   readonly trades: string | null
 }
 
-/** Returns the cell in a column of the row, or an empty string if the file has no such column. */
+/**
+ * Returns the cell in a column of the row, without white space at its ends, or an empty string if the file has no such
+ * column.
+ */
 type GetCell = (column: string) => string
 
 /** The day and minute in New York at which a minute bar starts, or the date of a day bar. */
@@ -433,8 +436,8 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
     // No row has a cell at position -1, so a column missing from the file yields an empty string.
-    const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
-    const symbol = cell(symbolColumn).trim()
+    const cell: GetCell = (column) => (cells[positions.get(column) ?? -1] ?? "").trim()
+    const symbol = cell(symbolColumn)
     if (symbol === "") return fail(symbolColumn, "must not be empty", "")
     const spelling = toSecSymbol(symbol, symbolNotation)
     const security = { ticker: spelling ?? symbol, isStorable: spelling !== undefined }

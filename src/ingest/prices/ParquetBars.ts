@@ -95,6 +95,9 @@ const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
   if (logical?.type === "DECIMAL" || converted === "DECIMAL") {
     return (value) => formatNumber(formatDecimal(toBigInt(value), scale))
   }
+  const isTime = logical?.type === "TIMESTAMP" || converted?.startsWith("TIMESTAMP_") === true || type === "INT96"
+  // The days of day bars. pandas has no type for them, so it often writes them as times at midnight.
+  if (isTime && name === "date") return "has times; write it as a date without a time of day (date32), or as text"
   if (logical?.type === "TIMESTAMP") {
     const factor = nanosecondsPerUnit[logical.unit]
     return logical.isAdjustedToUTC

@@ -98,17 +98,27 @@ const refusePartialDay = (file: string, day: ShortenedDay) =>
       "have parts of it and ingest the result. If the shorter day is correct, see docs/operations/ingest-prices.md.",
   })
 
-const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbols, volumeless }: SkippedBars) =>
-  new BarFileRefused({
+/** The maximum number of symbols or days that a message lists. */
+const maxListed = 20
+
+/** Lists symbols or days, separated by commas. The rest of a long list is replaced by an ellipsis. */
+const formatExamples = (texts: ReadonlyArray<string>) =>
+  texts.slice(0, maxListed).join(", ") + (texts.length > maxListed ? ", …" : "")
+
+const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbols, volumeless }: SkippedBars) => {
+  /** Formats the number of symbols or days, and names them. */
+  const list = (names: Iterable<string>) => {
+    const all = [...names]
+    return all.length === 0 ? "0" : `${all.length} (${formatExamples(all)})`
+  }
+  return new BarFileRefused({
     message:
       `${file} was refused, because it has no bars to ingest. Bars outside of the sessions from 04:00 to 20:00 ` +
-      `in New York: ${outside}; bars of symbols that the tables cannot contain: ` +
-      `${
-        [...symbols.values()].reduce((total, count) => total + count, 0)
-      }. Test symbols: ${testSymbols.size}; symbols ` +
-      `without volume: ${volumeless.size}; days on which the exchanges are closed: ${closedDays.size}. If that is ` +
-      "intended, add --allow-empty.",
+      `in New York: ${outside}; symbols that the tables cannot contain: ${list(symbols.keys())}; test symbols: ` +
+      `${list(testSymbols)}; symbols without volume: ${list(volumeless)}; days on which the exchanges are closed: ` +
+      `${list(closedDays)}. If that is intended, add --allow-empty.`,
   })
+}
 
 /**
  * Returns a warning about a day on which the bars contradict the early closes known in advance, and what was assumed:
@@ -131,13 +141,6 @@ const describeDoubtfulDay = ({ closed_early, date, is_half_day, is_known }: Cont
       : "Because they are of few symbols, the close is taken at 16:00. Ingest a file with more symbols, or day bars."
   }`
 }
-
-/** The maximum number of symbols or days that a warning lists. */
-const maxListed = 20
-
-/** Lists symbols or days, separated by commas. The rest of a long list is replaced by an ellipsis. */
-const formatExamples = (texts: ReadonlyArray<string>) =>
-  texts.slice(0, maxListed).join(", ") + (texts.length > maxListed ? ", …" : "")
 
 /** Returns a warning about the days whose bars end before the close. */
 const describeUnfinishedDays = (days: ReadonlyArray<UnfinishedDay>) =>

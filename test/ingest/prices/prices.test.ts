@@ -1004,7 +1004,63 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
         const { message } = yield* Effect.flip(ingest(files[1] ?? ""))
         assert.include(message, "outside of the sessions from 04:00 to 20:00 in New York: 2; ")
-        assert.include(message, "of symbols that the tables cannot contain: 1. Test symbols: 0; ")
+        assert.include(message, "symbols that the tables cannot contain: 1 (LGLr); test symbols: 0; ")
+        const names = ["BRK/B", "BRK B", ...Array.from({ length: 30 }, (_, index) => `S${index}r`)]
+        const refused = yield* Effect.flip(
+          ingest(toMassiveFile(names.map((ticker) => makeFlatBar(ticker, "2026-06-01", "09:30", 10)))),
+        )
+        assert.include(refused.message, "the tables cannot contain: 32 (BRK/B, BRK B, S0r, S1r, ")
+        assert.include(refused.message, "S17r, …); test symbols: 0; symbols without volume: 0;")
+      }))
+
+    it.effect("may have quotation marks and white space around cells (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const file = (...cells: ReadonlyArray<string>) =>
+          `"ticker","date", open,"high",low,close,volume\n"AAA","2026-06-01",${cells.join(",")}\n`
+        yield* ingest(file(" 1.5", '" 1.5 "', "1.5 ", '"1.5"', ' "1200" '))
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* sql`select close, volume::text from price_periods`, [
+          { close: "1.5000", volume: "1200" },
+        ])
+        for (
+          const [cells, reason] of [
+            [
+              ["1", "1", "1", "1", '"1,234"'],
+              'volume must be a number of shares, at most 100000000000, but is "1,234"',
+            ],
+            [["1", "1", "1", '"1,234.50"', "1"], 'close must be a price from 0.0001 to 9999999 USD, but is "1,234.50"'],
+            [["1", "1", "1", "1", '"1,234'], "the row has 8 cells; the header has 7"],
+            [["1", "1", "1", "1", '""'], "volume must be a number of shares, at most 100000000000"],
+            [
+              ["1", "1", "1", "1", '"1"2'],
+              'volume must be a number of shares, at most 100000000000, but is "\\"1\\"2"',
+            ],
+          ] as const
+        ) {
+          const { message } = yield* Effect.flip(ingest(file(...cells)))
+          assert.include(message, `line 2: ${reason}`)
+        }
+      }))
+
+    it.effect("are refused as Parquet if the days of day bars are times (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        const columns: ReadonlyArray<ColumnSource> = [
+          { name: "ticker", data: ["AAA"], type: "STRING" },
+          ...["open", "high", "low", "close"].map((name): ColumnSource => ({ name, data: [10], type: "DOUBLE" })),
+          { name: "volume", data: [300n], type: "INT64" },
+        ]
+        const types: ReadonlyArray<Omit<SchemaElement, "name">> = [
+          { type: "INT64", logical_type: { type: "TIMESTAMP", isAdjustedToUTC: false, unit: "NANOS" } },
+          { type: "INT64", logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MICROS" } },
+          { type: "INT64", converted_type: "TIMESTAMP_MILLIS" },
+        ]
+        for (const type of types) {
+          const days: ColumnSource = { name: "date", data: [BigInt(Date.parse("2026-06-01"))] }
+          const file = toParquet([...columns, days], [{ name: "date", ...type }])
+          const { message } = yield* Effect.flip(ingest(file, "bars.parquet"))
+          assert.match(message, /the column date has times; write it as a date without a time of day \(date32\), or as/)
+        }
       }))
 
     it.effect("may have extensions in upper case (D31, operations/ingest-prices)", () =>
