@@ -50,7 +50,7 @@ const TestLayer = Service.serviceLayerOver(
   ),
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
-type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners" | "float_outstanding"
+type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners" | "float_outstanding" | "daily_prices"
 type Cells = Readonly<Record<string, string>>
 
 /** The required cells of an intraday session. */
@@ -1308,13 +1308,34 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...changeRow, old_ticker: "EIGHTH.A" },
           { ...changeRow, old_ticker: "NINTHNINT" },
         ]
-        const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
+        const { rows: loaded, warnings } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         assert.strictEqual(loaded, 6)
         assert.match(
-          warning ?? "",
+          warnings.join(),
           /^Warning: 4 rows .* \(SEVENTH in line 3, ABCDEFGHIJKLMNOP in line 4, EIGHTH\.A in line 6, …\)/,
         )
-        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", toCsv([changeRow]))).warning)
+        assert.deepStrictEqual((yield* replaceWith("ticker_changes", "a.csv", toCsv([changeRow]))).warnings, [])
+      }))
+
+    it.effect("warns about closes of days on which the exchanges were closed (D32, operations/data)", () =>
+      Effect.gen(function* () {
+        const toCloses = (...days: ReadonlyArray<string>) =>
+          toCsv(days.map((date) => ({ ticker: "ZYXA", date, close: "5" })))
+        const closedDays = ["2026-06-06", "2026-05-25", "2025-01-09", "2026-06-07"]
+        const { rows, warnings } = yield* replaceWith(
+          "daily_prices",
+          "a.csv",
+          toCloses("2026-06-05", ...closedDays, "2026-06-08"),
+        )
+        assert.deepStrictEqual([rows, warnings], [
+          closedDays.length + 2,
+          [
+            "Warning: 4 rows of daily_prices for days on which the exchanges were closed (2025-01-09, 2026-05-25, " +
+            "2026-06-06, …). They count as trading days now, so market caps on them are null for symbols without a row.",
+          ],
+        ])
+        const open = yield* replaceWith("daily_prices", "a.csv", toCloses("2026-06-05", "2026-06-08"))
+        assert.deepStrictEqual(open.warnings, [])
       }))
   })
 
