@@ -82,8 +82,12 @@ export interface LoadableDataset {
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 
-/** Returns whether a symbol exceeds the 6 characters that `/v1/ticker-changes` accepts (D6, symbols). */
-const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
+/**
+ * Returns whether every spelling of a symbol exceeds the 6 characters that `/v1/ticker-changes` accepts (D6, symbols).
+ * `UNIT-UN` does not, because it can be requested as `UNIT.U` (D41).
+ */
+const isTooLong = (cell: RowCells[string]): cell is string =>
+  typeof cell === "string" && cell.replace(/[.-]UN$/, ".U").length > 6
 
 /** All datasets that `load` can fill. */
 export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
