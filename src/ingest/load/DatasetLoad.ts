@@ -182,7 +182,7 @@ const formatClosedDays = ({ count, days }: ClosedDayRows, { table }: LoadableDat
     `Warning: ${
       formatCountWithNoun(count, "row")
     } of ${table} for days on which the exchanges were closed (${list}). ` +
-    "They count as trading days now, so market caps on them are null for symbols without a row.",
+    "A day with closes counts as a trading day, so market caps on it are null for symbols without a close.",
   ]
 }
 

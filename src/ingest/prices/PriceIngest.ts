@@ -203,8 +203,8 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
 
 /**
  * Returns warnings about what the file's bars leave uncertain, as sentences: when the market closed on a day, whether
- * the bars' times are their starts, and whether the bars are of one minute. With `check`, this includes
- * patterns that only a few symbols show.
+ * the bars' times are their starts, and whether the bars are of one minute. With `check`, this includes patterns that
+ * only a few symbols show.
  */
 const listBarWarnings = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   const unfinished = yield* findUnfinishedDays

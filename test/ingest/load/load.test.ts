@@ -1332,7 +1332,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           closedDays.length + 2,
           [
             "Warning: 4 rows of daily_prices for days on which the exchanges were closed (2025-01-09, 2026-05-25, " +
-            "2026-06-06, …). They count as trading days now, so market caps on them are null for symbols without a row.",
+            "2026-06-06, …). A day with closes counts as a trading day, so market caps on it are null for symbols without a " +
+            "close.",
           ],
         ])
         const open = yield* replaceWith("daily_prices", "a.csv", toCloses("2026-06-05", "2026-06-08"))
