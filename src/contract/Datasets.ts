@@ -66,6 +66,11 @@ export interface LoadableDataset {
    */
   readonly pastColumns?: ReadonlyArray<string>
   /**
+   * The column with the trading day of each row. `load` warns about rows of days on which the exchanges were closed,
+   * because a day with a close counts as a trading day (D32).
+   */
+  readonly tradingDayColumn?: string
+  /**
    * Values that mark a row as provisional. A provisional row never replaces a row that has the same key but is not
    * provisional (D22, corrections).
    */
@@ -77,8 +82,12 @@ export interface LoadableDataset {
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 
-/** Returns whether a symbol exceeds the 6 characters that `/v1/ticker-changes` accepts (D6, symbols). */
-const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
+/**
+ * Returns whether every spelling of a symbol exceeds the 6 characters that `/v1/ticker-changes` accepts (D6, symbols).
+ * `UNIT-UN` does not, because it can be requested as `UNIT.U` (D41).
+ */
+const isTooLong = (cell: RowCells[string]): cell is string =>
+  typeof cell === "string" && cell.replace(/[.-]UN$/, ".U").length > 6
 
 /** All datasets that `load` can fill. */
 export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
@@ -140,7 +149,14 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     row: HistoricalFloat.insert,
     key: ["ticker", "filed_at", "form_type", "document_url", "reported_date"],
   },
-  { table: "daily_prices", model: DailyPrice, row: DailyPrice.insert, key: ["ticker", "date"], pastColumns: ["date"] },
+  {
+    table: "daily_prices",
+    model: DailyPrice,
+    row: DailyPrice.insert,
+    key: ["ticker", "date"],
+    pastColumns: ["date"],
+    tradingDayColumn: "date",
+  },
   {
     table: "ownership",
     model: OwnershipRow,

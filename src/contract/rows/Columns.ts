@@ -6,6 +6,7 @@
 import { Effect, Schema, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
 import { CalendarDate } from "../rules/Dates.ts"
+import { removeExponent } from "../rules/ExponentNotation.ts"
 import { tickerPattern } from "../rules/Tickers.ts"
 import { makeJsonDecimal } from "./JsonDecimals.ts"
 
@@ -93,7 +94,10 @@ export const integer = (description: string) =>
     insert: Schema.String.pipe(Schema.decodeTo(
       WholeNumberText,
       // Some programs store integers as floating-point numbers and therefore write 100 as 100.0 (D43).
-      SchemaTransformation.transform({ decode: (cell) => cell.replace(/\.0+$/, ""), encode: (cell) => cell }),
+      SchemaTransformation.transform({
+        decode: (cell) => removeExponent(cell).replace(/\.0+$/, ""),
+        encode: (cell) => cell,
+      }),
     )).annotate({ title: "whole number", description, examples: ["1200000"] }),
     json: Schema.Int.annotate({ description }),
   })
@@ -156,12 +160,22 @@ export const sourceForLoading = Model.Field({ insert: sourceColumn.schemas.inser
 
 /**
  * Returns the schema for a decimal number in a data file, with at most `integers` digits before and `decimals` digits
- * after the decimal point.
+ * after the decimal point. More digits may follow if they are zeros, because some programs write all numbers with the
+ * same number of digits.
  */
-const makeDecimalText = (integers: number, decimals: number) =>
-  Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
+const makeDecimalText = (integers: number, decimals: number) => {
+  const additionalZeros = new RegExp(`(?<=\\.\\d{${decimals}})0+$`)
+  const text = Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
   }))
+  return Schema.String.pipe(Schema.decodeTo(
+    text,
+    SchemaTransformation.transform({
+      decode: (cell) => removeExponent(cell).replace(additionalZeros, ""),
+      encode: (cell) => cell,
+    }),
+  ))
+}
 
 const makeDecimalColumn = (integers: number, decimals: number) => (description: string) =>
   Model.Field({

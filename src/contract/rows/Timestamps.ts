@@ -66,7 +66,15 @@ export const newYorkTimeFormat = makeWallClockFormat(newYork)
  * files contain them: `recorded_at` is printed with six decimals (D15).
  */
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3}0{0,3})?$/
-const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
+
+/**
+ * Matches the zone at the end of a time in a data file: `Z` or an offset from UTC. PostgreSQL and DuckDB write whole
+ * hours without minutes (`+00`), and some programs leave out the colon (`-0400`).
+ */
+export const zonePattern = /(?:Z|[+-](?:0\d|1[0-5])(?::?[0-5]\d)?)$/
+
+/** Adds the minutes to an offset of whole hours, because `Date.parse` does not accept `+00`. */
+export const completeOffset = (zone: string) => /^[+-]\d\d$/.test(zone) ? `${zone}:00` : zone
 
 const isTime = (text: string) => wallClockPattern.test(text) && isInCalendar(`${text.replace(" ", "T")}Z`)
 

@@ -6,6 +6,7 @@ import { Effect, SchemaAST } from "effect"
 import { SqlClient } from "effect/sql"
 import { catalogueEndpoints } from "../../api/catalogue/Endpoints.ts"
 import type { LoadableDataset, RowCells } from "../../contract/Datasets.ts"
+import { completeOffset } from "../../contract/rows/Timestamps.ts"
 import { printedOffset, tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import type { CellProblem } from "./FileReader.ts"
 
@@ -32,8 +33,7 @@ const timePattern = /^(\d{4}-\d\d-\d\d)(?:[ T]([\d:.]+))?(Z|[+-][\d:]+)?$/
 const toComparable = (text: string) => {
   const [, day, clock = "00:00:00", offset = "Z"] = timePattern.exec(text) ?? []
   if (day === undefined) return Number(text)
-  // PostgreSQL prints whole-hour offsets as `+00`, which Date.parse does not accept.
-  return Date.parse(`${day}T${clock}${/^.\d\d$/.test(offset) ? `${offset}:00` : offset}`)
+  return Date.parse(`${day}T${clock}${completeOffset(offset)}`)
 }
 
 /**

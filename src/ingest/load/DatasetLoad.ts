@@ -13,6 +13,7 @@ import { getColumnNames } from "../../contract/rows/RowModel.ts"
 import { type LoadableDataset, requireDataset, type RowCells } from "../../contract/Datasets.ts"
 import { makeBoundsCheck } from "./ColumnBounds.ts"
 import { nullTexts, readFileRows } from "./FileReader.ts"
+import { getMarketDay } from "../prices/MarketCalendar.ts"
 import { hasSeparator } from "../../contract/rules/Tickers.ts"
 import * as Staging from "./LoadingTable.ts"
 import {
@@ -115,8 +116,8 @@ interface FileSummary extends Readonly<FileRowCounts> {
   readonly ignored: ReadonlyArray<string>
   /** Texts that may stand for unknown values, such as `N/A`, but were loaded as text (D43). */
   readonly unknownTexts: ReadonlyArray<UnknownTexts>
-  /** A warning about rows that cannot be requested from `/v1/ticker-changes`, or undefined if there are none. */
-  readonly warning: string | undefined
+  /** Warnings about rows that cannot be requested from `/v1/ticker-changes`, or that are about closed days. */
+  readonly warnings: ReadonlyArray<string>
 }
 
 /** The result of a load or, if the file was only checked, the result that loading it would have had. */
@@ -135,7 +136,7 @@ interface UnreachableRows {
   count: number
 }
 
-/** The maximum number of unreachable rows that the warning lists. */
+/** The maximum number of unreachable rows or closed days that a warning lists. */
 const maxExamples = 3
 
 /** Adds the unreachable rows of a batch to `unreachable`. */
@@ -152,12 +153,47 @@ const addUnreachableRows = (
   }
 }
 
-/** Returns a warning about unreachable rows, or undefined if there are none. */
-const formatWarning = ({ count, examples }: UnreachableRows, { table }: LoadableDataset) => {
-  if (count === 0) return undefined
+/** Rows about days on which the exchanges were closed. */
+interface ClosedDayRows {
+  readonly days: Set<string>
+  count: number
+}
+
+/** Adds the rows of a batch that are about closed days to `closed`. */
+const addClosedDayRows = (
+  closed: ClosedDayRows,
+  { tradingDayColumn }: LoadableDataset,
+  batch: ReadonlyArray<ValidRow>,
+) => {
+  if (tradingDayColumn === undefined) return
+  for (const { cells } of batch) {
+    const day = cells[tradingDayColumn]
+    if (typeof day !== "string" || getMarketDay(day) !== "closed") continue
+    closed.days.add(day)
+    closed.count += 1
+  }
+}
+
+/** Returns warnings about rows on closed days: none or one. */
+const formatClosedDays = ({ count, days }: ClosedDayRows, { table }: LoadableDataset) => {
+  if (count === 0) return []
+  const list = [...days].toSorted().slice(0, maxExamples).join(", ") + (days.size > maxExamples ? ", …" : "")
+  return [
+    `Warning: ${
+      formatCountWithNoun(count, "row")
+    } of ${table} for days on which the exchanges were closed (${list}). ` +
+    "A day with closes counts as a trading day, so market caps on it are null for symbols without a close.",
+  ]
+}
+
+/** Returns warnings about unreachable rows: none or one. */
+const formatUnreachable = ({ count, examples }: UnreachableRows, { table }: LoadableDataset) => {
+  if (count === 0) return []
   const list = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
-  return `Warning: ${formatCountWithNoun(count, "row")} of ${table} with symbols longer than 6 characters (${list}). ` +
-    "Requests to /v1/ticker-changes accept at most 6 characters, so they cannot reach these rows."
+  return [
+    `Warning: ${formatCountWithNoun(count, "row")} of ${table} with symbols longer than 6 characters (${list}). ` +
+    "Requests to /v1/ticker-changes accept at most 6 characters, so they cannot reach these rows.",
+  ]
 }
 
 /** The file has no rows. Without `allowEmpty`, it is rejected, because loading it by mistake would empty the table. */
@@ -348,6 +384,7 @@ interface InsertedBatches {
   readonly badRows: Array<ReadonlyArray<LoadCellError>>
   readonly counts: FileRowCounts
   readonly unreachable: UnreachableRows
+  readonly closed: ClosedDayRows
 }
 
 /**
@@ -362,7 +399,7 @@ const makeBatchInserter = Effect.fnUntraced(
     columns: ReadonlyArray<Staging.LoadableColumn>,
     dataset: LoadableDataset,
     spellings: FileSpellings,
-    { badRows, counts, unreachable }: InsertedBatches,
+    { badRows, closed, counts, unreachable }: InsertedBatches,
     insertedRows: Ref.Ref<number>,
   ) {
     const progress = yield* OperationProgress
@@ -375,6 +412,7 @@ const makeBatchInserter = Effect.fnUntraced(
       if (valid.length === 0) return
       const rows = yield* spellRows(valid, symbolColumns, spellings)
       addUnreachableRows(unreachable, dataset, rows)
+      addClosedDayRows(closed, dataset, rows)
       const inserted = yield* Effect.catchTag(insert(rows), "RowsViolateChecks", ({ violations }) => {
         badRows.push(...groupViolations(violations))
         return Effect.undefined
@@ -408,9 +446,10 @@ const fillTable = Effect.fnUntraced(
       badRows: [],
       counts: { rows: 0, dropped: 0, superseded: 0, kept: 0 },
       unreachable: { examples: [], count: 0 },
+      closed: { days: new Set(), count: 0 },
     }
     // `insertBatch` adds the errors and counts of each batch to these.
-    const { badRows, counts, unreachable } = found
+    const { badRows, closed, counts, unreachable } = found
     const spellings = yield* makeFileSpellings()
     const insertBatch = yield* makeBatchInserter(target, columns, dataset, spellings, found, insertedRows)
     const { batches, validator } = task.validated === undefined
@@ -428,7 +467,7 @@ const fillTable = Effect.fnUntraced(
         ...counts,
         ignored: validator.getIgnored(),
         unknownTexts: validator.getUnknownTexts(),
-        warning: formatWarning(unreachable, dataset),
+        warnings: [...formatUnreachable(unreachable, dataset), ...formatClosedDays(closed, dataset)],
       },
       omitted: validator.getOmitted(),
       hidden: validator.getUnseenHiddenColumns(),

@@ -344,16 +344,16 @@ export const makeRowValidator = (
   }
 
   /**
-   * Returns the problems with the values of a decoded row. Combinations of values are checked only if each value by
-   * itself is valid.
+   * Returns the problems with the values of a decoded row. They quote the values as they are `written` in the file.
+   * Combinations of values are checked only if each value by itself is valid.
    */
-  const findValueProblems = (cells: RowCells): ReadonlyArray<CellProblem> => {
+  const findValueProblems = (cells: RowCells, written: RowCells): ReadonlyArray<CellProblem> => {
     const inCells = [...findLongTexts(cells, indexedColumns), ...checkBounds(cells)]
     const inCombination = inCells.length > 0 ? undefined : dataset.validateRow?.(cells) ?? findPriceOutsideRange(cells)
     const problems = inCombination === undefined ? inCells : [inCombination]
     return problems.map(({ column, reason }) => ({
       column,
-      reason: `${reason}${formatRefusedValue(cells[column])}`,
+      reason: `${reason}${formatRefusedValue(written[column])}`,
     }))
   }
 
@@ -375,7 +375,7 @@ export const makeRowValidator = (
       // Several elements of a list may have the same problem.
       return refuseRow(line, Arr.dedupeWith(problems, isSameProblem))
     }
-    const problems = findValueProblems(decoded.success)
+    const problems = findValueProblems(decoded.success, cells)
     if (problems.length > 0) return refuseRow(line, problems)
     unknownTextCounter.add(decoded.success)
     return Result.succeed({ line, cells: decoded.success })

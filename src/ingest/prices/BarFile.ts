@@ -19,7 +19,6 @@ import {
   type BarRows,
   findBarFormat,
   isInSession,
-  isStorableSymbol,
   isTestSymbol,
   listIgnoredColumns,
   makeBarParser,
@@ -80,9 +79,24 @@ const batchLength = 524_288
 /** Splits text at line endings: LF, CR or CRLF. */
 const splitLines = (text: string) => text.split(text.includes("\r") ? /\r\n?|\n/ : "\n")
 
+/** Matches a cell of a CSV row, with or without quotation marks, and the comma after it or the end of the row. */
+const cellPattern = /(?:\s*"([^"]*)"\s*|([^,]*))(?:,|$)/y
+
+/** Splits a CSV row with quotation marks. A comma within them is part of the cell. */
+const splitQuotedRow = (row: string) => {
+  const cells: Array<string> = []
+  cellPattern.lastIndex = 0
+  for (let hasMore = true; hasMore;) {
+    const [text = "", quoted, bare = ""] = cellPattern.exec(row) ?? []
+    cells.push(quoted ?? bare)
+    hasMore = text.endsWith(",")
+  }
+  return cells
+}
+
 /**
- * Streams the rows of a CSV file in batches. Cells of bars contain neither commas nor quotation marks, so lines are
- * split at commas, and quotation marks around cells are removed. A full CSV parser would take ten times as long.
+ * Streams the rows of a CSV file in batches. Valid cells of bars contain neither commas nor quotation marks, so most
+ * lines are split at commas only. A full CSV parser would take ten times as long.
  */
 const readCsvRows = (path: string) => {
   /** Text that has been read but not yet split into lines. */
@@ -93,7 +107,7 @@ const readCsvRows = (path: string) => {
     lines.flatMap((row) => {
       line += 1
       if (row.trim() === "") return []
-      return [{ line, cells: (row.includes('"') ? row.replaceAll('"', "") : row).split(",") }]
+      return [{ line, cells: row.includes('"') ? splitQuotedRow(row) : row.split(",") }]
     })
   return readTextFile(path).pipe(
     refuseOtherSeparators(path, "ingest", "Parquet"),
@@ -190,9 +204,9 @@ const parseCells = (cells: ReadonlyArray<string>, { parse, width }: BarHeader): 
 
 /** Returns whether a bar should be ingested. If not, records the reason in `skipped`. */
 const keepsBar = (bar: Bar, skipped: SkippedBars) => {
-  const { day, ticker } = bar
+  const { day, isStorable, ticker } = bar
   if (isTestSymbol(ticker)) skipped.testSymbols.add(ticker)
-  else if (!isStorableSymbol(ticker)) skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
+  else if (!isStorable) skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
   else if (getMarketDay(day) === "closed") skipped.closedDays.add(day)
   else if (!isInSession(bar)) skipped.outside += 1
   else return true

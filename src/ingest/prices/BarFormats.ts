@@ -5,10 +5,10 @@
 import { DateTime, Result } from "effect"
 import { type CellProblem, formatRefusedValue } from "../load/FileReader.ts"
 import type { Bounds } from "../load/ColumnBounds.ts"
-import { newYorkTimeFormat } from "../../contract/rows/Timestamps.ts"
+import { completeOffset, newYorkTimeFormat, zonePattern } from "../../contract/rows/Timestamps.ts"
 import { isInCalendar } from "../../contract/rules/Dates.ts"
-import { tickerPattern } from "../../contract/rules/Tickers.ts"
-import { toSecSymbol } from "./SecSymbols.ts"
+import { removeExponent } from "../../contract/rules/ExponentNotation.ts"
+import { type SymbolNotation, toSecSymbol } from "./SecSymbols.ts"
 
 /** A row of a file before it is parsed. */
 export interface BarRow {
@@ -20,9 +20,15 @@ export interface BarRow {
 /** Consecutive rows of a file. The first row of the file is the header with the column names. */
 export type BarRows = ReadonlyArray<BarRow>
 
-/** A price bar. Prices and volume are decimal numbers as text, so that no digits are lost. */
+/**
+ * A price bar. Prices and volume are decimal numbers as text, so that no digits are lost. The prices of a bar with
+ * volume 0 are not read and are 0, too.
+ */
 export interface Bar {
+  /** The symbol in the SEC's spelling, or as in the file if `isStorable` is false. */
   readonly ticker: string
+  /** Whether the symbol has a spelling that the tables accept. Some vendors' symbols have none, such as `LGLr`. */
+  readonly isStorable: boolean
   /** The date in New York, as `YYYY-MM-DD`. */
   readonly day: string
   /**
@@ -42,7 +48,10 @@ export interface Bar {
   readonly trades: string | null
 }
 
-/** Returns the cell in a column of the row, or an empty string if the file has no such column. */
+/**
+ * Returns the cell in a column of the row, without white space at its ends, or an empty string if the file has no such
+ * column.
+ */
 type GetCell = (column: string) => string
 
 /** The day and minute in New York at which a minute bar starts, or the date of a day bar. */
@@ -54,6 +63,7 @@ interface BarFormat {
   /** The columns that identify the format. */
   readonly signature: ReadonlyArray<string>
   readonly symbolColumn: string
+  readonly symbolNotation: SymbolNotation
   readonly timeColumn: string
   /** The required columns, including `symbolColumn` and `timeColumn`. */
   readonly columns: ReadonlyArray<string>
@@ -113,8 +123,8 @@ const toNewYork = (seconds: number): BarStart => {
 /** Matches nanoseconds since 1970. They have 18 or 19 digits, so numbers in other units do not match. */
 const nanosecondPattern = /^(\d{9,10})(\d{9})$/
 
-/** Matches an ISO 8601 time with whole seconds. The group for the zone is empty if the time has none. */
-const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\d\d:?\d\d|)$/
+/** Matches an ISO 8601 time with whole seconds, without its zone. */
+const clockPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?$/
 
 /**
  * Parses nanoseconds since 1970, or an ISO 8601 time with a zone. Returns seconds since 1970, or undefined if the text
@@ -123,9 +133,10 @@ const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\
 const parseInstant = (text: string) => {
   const [, whole, rest] = nanosecondPattern.exec(text) ?? []
   if (whole !== undefined) return rest === "000000000" ? Number(whole) : undefined
-  const [, date, time, zone] = isoPattern.exec(text) ?? []
-  if (date === undefined || time === undefined || zone === undefined || zone === "") return undefined
-  const milliseconds = Date.parse(`${date}T${time}${zone}`)
+  const [zone] = zonePattern.exec(text) ?? []
+  const [, date, time] = zone === undefined ? [] : clockPattern.exec(text.slice(0, -zone.length)) ?? []
+  if (zone === undefined || date === undefined || time === undefined) return undefined
+  const milliseconds = Date.parse(`${date}T${time}${completeOffset(zone)}`)
   return Number.isNaN(milliseconds) || !isInCalendar(date) ? undefined : milliseconds / 1000
 }
 
@@ -151,19 +162,12 @@ const isDate = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isInCalendar(
  */
 const decimalPattern = /^\d{1,12}(?:\.\d{1,324})?$/
 
-/** Matches a small number in exponent notation, such as `1e-07`. */
-const smallNumberPattern = /^(\d)(?:\.(\d{1,17}))?e-0*([1-9]\d{0,2})$/i
-
 /**
  * Converts a nonnegative number to a decimal number without an exponent. Returns undefined if the text is not such a
  * number.
  */
 const parseDecimal = (text: string) => {
-  if (decimalPattern.test(text)) return text
-  const [, digit, digits = "", exponent] = smallNumberPattern.exec(text) ?? []
-  if (digit === undefined) return undefined
-  // For 1.5e-07, the digits 15 are padded with zeros to 00000015, which gives 0.00000015.
-  const decimal = `0.${`${digit}${digits}`.padStart(Number(exponent) + digits.length, "0")}`
+  const decimal = removeExponent(text)
   return decimalPattern.test(decimal) ? decimal : undefined
 }
 
@@ -212,6 +216,7 @@ export const isPriceColumn = (name: string) => prices.some((column) => column ==
 /** The properties that this service's formats have in common. */
 const ownFormat = {
   symbolColumn: "ticker",
+  symbolNotation: "consolidated tape",
   optionalColumns: ["vwap", "trades"],
   parsePrice: parseDecimal,
   tradesColumn: "trades",
@@ -222,6 +227,7 @@ const formats: ReadonlyArray<BarFormat> = [
     name: "Massive (Polygon) aggregates",
     signature: ["ticker", "window_start"],
     symbolColumn: "ticker",
+    symbolNotation: "consolidated tape",
     timeColumn: "window_start",
     columns: ["ticker", "window_start", ...prices, "volume"],
     optionalColumns: ["transactions"],
@@ -239,6 +245,7 @@ const formats: ReadonlyArray<BarFormat> = [
     name: "Databento OHLCV",
     signature: ["ts_event", "rtype"],
     symbolColumn: "symbol",
+    symbolNotation: "Nasdaq",
     timeColumn: "ts_event",
     columns: ["ts_event", "rtype", "publisher_id", ...prices, "volume", "symbol"],
     optionalColumns: ["instrument_id"],
@@ -385,6 +392,15 @@ const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Res
 }
 
 /**
+ * The values of a row without volume. Such a row is no bar, so its prices are not read: vendors leave them empty or
+ * write 0 or `nan`.
+ */
+const noTrades = { open: "0", high: "0", low: "0", close: "0", volume: "0", vwap: null, trades: null } as const
+
+/** Returns whether the text of a volume is zero, such as `0` or `0.0`. */
+const isZero = (text: string) => Number(parseDecimal(text)) === 0
+
+/**
  * Parses a VWAP. It may be outside the range from low to high, because odd-lot trades affect the VWAP but not the high
  * and low. 0 means unknown.
  */
@@ -401,10 +417,11 @@ const parseVwap = (text: string, bounds: Bounds) => {
  * Parses a number of trades. The form `100.0` is accepted, because pandas writes whole numbers that way in a column
  * with empty cells (D43).
  */
-const parseTrades = (column: string, text: string) =>
-  text === "" || /^\d{1,12}(\.0+)?$/.test(text)
-    ? Result.succeed(text === "" ? null : text.replace(/\.0+$/, ""))
-    : fail(column, "must be a whole number", text)
+const parseTrades = (column: string, text: string) => {
+  if (text === "") return Result.succeed(null)
+  const [, count] = /^(\d{1,12})(?:\.0+)?$/.exec(removeExponent(text)) ?? []
+  return count === undefined ? fail(column, "must be a whole number", text) : Result.succeed(count)
+}
 
 /**
  * Returns a function that parses the cells of one row to a bar, or fails with the row's first invalid cell. The columns
@@ -413,15 +430,17 @@ const parseTrades = (column: string, text: string) =>
  */
 export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, { day, price, tomorrow }: BarBounds) => {
   const positions = new Map(names.map((name, index) => [name, index]))
-  const { constantColumn, symbolColumn, timeColumn, tradesColumn = "" } = format
+  const { constantColumn, symbolColumn, symbolNotation, timeColumn, tradesColumn = "" } = format
   /** The value of `constantColumn` in the first row. */
   let constant: string | undefined
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
     // No row has a cell at position -1, so a column missing from the file yields an empty string.
-    const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
-    const ticker = toSecSymbol(cell(symbolColumn))
-    if (ticker === "") return fail(symbolColumn, "must not be empty", "")
+    const cell: GetCell = (column) => (cells[positions.get(column) ?? -1] ?? "").trim()
+    const symbol = cell(symbolColumn)
+    if (symbol === "") return fail(symbolColumn, "must not be empty", "")
+    const spelling = toSecSymbol(symbol, symbolNotation)
+    const security = { ticker: spelling ?? symbol, isStorable: spelling !== undefined }
     if (constantColumn !== undefined) {
       const value = cell(constantColumn.column)
       constant ??= value
@@ -437,21 +456,26 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
         const reason = `must not be before ${day.least}, but is on ${start.day}`
         return yield* Result.fail({ column: timeColumn, reason })
       }
+      if (isZero(cell("volume"))) return { ...security, ...start, ...noTrades }
       const ohlc = yield* parseOhlc(format, cell, price)
       const vwap = yield* parseVwap(cell("vwap"), price)
       // An unknown VWAP is null, which counts as 0 here.
       const highest = Math.max(Number(ohlc.high), Number(vwap))
       const volume = yield* parseVolume(cell, start.minute === null, highest)
       const trades = yield* parseTrades(tradesColumn, cell(tradesColumn))
-      return { ticker, ...start, ...ohlc, volume, vwap, trades }
+      return { ...security, ...start, ...ohlc, volume, vwap, trades }
     })
   }
 }
 
 /**
  * Matches the symbols that the exchanges use to test their systems. Vendors' files contain them with arbitrary prices.
+ * IBO and ZZZ were test symbols, too, but real securities have had them since, so they are not listed.
  */
-const testSymbol = /^(?:[A-Z]*TEST(?:-[A-Z]+)?|Z[A-Z]ZZT|ZVZZC|ZXYZ-A|ZBZX|ZEXIT|ZIEXT|ZXIET|ZTST|ZVV|ZZK|CBO|CBX)$/
+const testSymbol = new RegExp(
+  "^(?:[A-Z]*TEST(?:-[A-Z]+)?|Z[A-Z]ZZT|[A-Z]{2}ZST|ZVZZC(?:NX)?|ZXYZ-A|" +
+    "ZBZX|ZEXIT|ZIEXT|ZXIET|ZTST|ZVV|ZZK|ZZV|CBO|CBX|IGZ)$",
+)
 
 /** Returns whether the exchanges use the symbol to test their systems. */
 export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
@@ -461,8 +485,3 @@ export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
  * 20:00 in New York.
  */
 export const isInSession = ({ minute }: Bar) => minute === null || (minute >= 4 * 60 && minute < 20 * 60)
-
-/**
- * Returns whether the tables accept the symbol. They do not accept some vendors' symbols, such as `LGLr` for rights.
- */
-export const isStorableSymbol = (ticker: string) => tickerPattern.test(ticker)

@@ -123,6 +123,16 @@ export const getMarketDay = (day: string): MarketDay => {
   return holidays.has(day) ? "closed" : halfDays.has(day) ? "half day" : "open"
 }
 
+/**
+ * Returns the last day before a day (both as `YYYY-MM-DD`) on which the exchanges were open, or undefined if it is
+ * before 1998, when the holidays are not known.
+ */
+export const getPreviousMarketDay = (day: string): string | undefined => {
+  const before = new Date(Date.parse(day) - 86_400_000).toISOString().slice(0, 10)
+  if (Number(before.slice(0, 4)) < firstYear) return undefined
+  return getMarketDay(before) === "closed" ? getPreviousMarketDay(before) : before
+}
+
 /** Returns the half days from 1998 through the given year, as `YYYY-MM-DD`. */
 export const listHalfDaysUntil = (year: number): ReadonlyArray<string> =>
   Array.from({ length: year - firstYear + 1 }, (_, index) => Array.from(getYear(firstYear + index).halfDays))

@@ -32,7 +32,8 @@ const decompressWith =
   (run: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array): Decompress =>
   (bytes, length) => {
     if (length > maxPageBytes) throw new Error("a page is larger than 256 MiB; write smaller pages")
-    return run(bytes, { maxOutputLength: Math.max(1, length) })
+    // A page or dictionary without values, as in a column of nulls, is empty. Snappy and zlib reject an empty output.
+    return length === 0 ? new Uint8Array() : run(bytes, { maxOutputLength: length })
   }
 
 /** Decompressors by codec. hyparquet itself includes only Snappy. */
@@ -94,6 +95,9 @@ const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
   if (logical?.type === "DECIMAL" || converted === "DECIMAL") {
     return (value) => formatNumber(formatDecimal(toBigInt(value), scale))
   }
+  const isTime = logical?.type === "TIMESTAMP" || converted?.startsWith("TIMESTAMP_") === true || type === "INT96"
+  // The days of day bars. pandas has no type for them, so it often writes them as times at midnight.
+  if (isTime && name === "date") return "has times; write it as a date without a time of day (date32), or as text"
   if (logical?.type === "TIMESTAMP") {
     const factor = nanosecondsPerUnit[logical.unit]
     return logical.isAdjustedToUTC

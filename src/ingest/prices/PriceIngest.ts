@@ -14,6 +14,7 @@ import {
   type ConflictingCloses,
   type ContradictedDay,
   createBarTables,
+  findBarLength,
   findConflictingCloses,
   findContradictedDays,
   findShortenedDays,
@@ -31,6 +32,7 @@ import {
 import {
   computedRows,
   computeVolumes,
+  findMissingDays,
   findPreviousCloses,
   markSessionsWithChangedCloses,
   type PriceDataset,
@@ -96,17 +98,27 @@ const refusePartialDay = (file: string, day: ShortenedDay) =>
       "have parts of it and ingest the result. If the shorter day is correct, see docs/operations/ingest-prices.md.",
   })
 
-const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbols, volumeless }: SkippedBars) =>
-  new BarFileRefused({
+/** The maximum number of symbols or days that a message lists. */
+const maxListed = 20
+
+/** Lists symbols or days, separated by commas. The rest of a long list is replaced by an ellipsis. */
+const formatExamples = (texts: ReadonlyArray<string>) =>
+  texts.slice(0, maxListed).join(", ") + (texts.length > maxListed ? ", …" : "")
+
+const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbols, volumeless }: SkippedBars) => {
+  /** Formats the number of symbols or days, and names them. */
+  const list = (names: Iterable<string>) => {
+    const all = [...names]
+    return all.length === 0 ? "0" : `${all.length} (${formatExamples(all)})`
+  }
+  return new BarFileRefused({
     message:
       `${file} was refused, because it has no bars to ingest. Bars outside of the sessions from 04:00 to 20:00 ` +
-      `in New York: ${outside}; bars of symbols that the tables cannot contain: ` +
-      `${
-        [...symbols.values()].reduce((total, count) => total + count, 0)
-      }. Test symbols: ${testSymbols.size}; symbols ` +
-      `without volume: ${volumeless.size}; days on which the exchanges are closed: ${closedDays.size}. If that is ` +
-      "intended, add --allow-empty.",
+      `in New York: ${outside}; symbols that the tables cannot contain: ${list(symbols.keys())}; test symbols: ` +
+      `${list(testSymbols)}; symbols without volume: ${list(volumeless)}; days on which the exchanges are closed: ` +
+      `${list(closedDays)}. If that is intended, add --allow-empty.`,
   })
+}
 
 /**
  * Returns a warning about a day on which the bars contradict the early closes known in advance, and what was assumed:
@@ -130,18 +142,16 @@ const describeDoubtfulDay = ({ closed_early, date, is_half_day, is_known }: Cont
   }`
 }
 
-/** The maximum number of symbols or days that a warning lists. */
-const maxListed = 20
-
-/** Lists symbols or days, separated by commas. The rest of a long list is replaced by an ellipsis. */
-const formatExamples = (texts: ReadonlyArray<string>) =>
-  texts.slice(0, maxListed).join(", ") + (texts.length > maxListed ? ", …" : "")
-
 /** Returns a warning about the days whose bars end before the close. */
 const describeUnfinishedDays = (days: ReadonlyArray<UnfinishedDay>) =>
   `The bars of these days end before the close, so there is no close of their symbols: ${
     formatExamples(days.map(({ date, last_minute }) => `${date} (${formatMinute(last_minute)})`))
   }. Ingest the whole day once it is over, or its day bars.`
+
+/** Returns a warning about trading days without prices. */
+const describeMissingDays = (days: ReadonlyArray<string>) =>
+  `There are no prices of these days, on which the exchanges were open: ${formatExamples(days)}. So the previous ` +
+  "closes of the days after them are those of earlier days. Ingest the missing days."
 
 /**
  * Returns a warning about symbols that are not in the file and that have no close because an earlier file ended before
@@ -167,6 +177,10 @@ const endStampsDoubt =
   "Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem to be " +
   "the ends of the bars. They must be their starts."
 
+const describeLongBars = (minutes: number) =>
+  `All bars start at multiples of ${minutes} minutes, so they seem to be bars of ${minutes} minutes or more. They ` +
+  "must be bars of one minute. Otherwise, the first and the last prices of the sessions are wrong."
+
 /** Shows the command's current step in the progress display. */
 const startStep = Effect.fnUntraced(function* (label: string) {
   Object.assign(yield* OperationProgress, { label, done: 0, total: undefined, count: 0, unit: "bars" })
@@ -188,16 +202,19 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
 })
 
 /**
- * Returns warnings about what the file's bars leave uncertain, as sentences: when the market closed on a day, and
- * whether the bars' times are their starts. With `check`, this includes patterns that only a few symbols show.
+ * Returns warnings about what the file's bars leave uncertain, as sentences: when the market closed on a day, whether
+ * the bars' times are their starts, and whether the bars are of one minute. With `check`, this includes patterns that
+ * only a few symbols show.
  */
 const listBarWarnings = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   const unfinished = yield* findUnfinishedDays
+  const barLength = yield* findBarLength
   return [
     ...(unfinished.length > 0 ? [describeUnfinishedDays(unfinished)] : []),
     ...(yield* findContradictedDays).map(describeDoubtfulDay),
     ...(yield* findConflictingCloses).map(describeMixedCloses),
     ...((yield* hasEndTimestamps(check ? 1 : minReportedSymbols)) ? [endStampsDoubt] : []),
+    ...(barLength === undefined ? [] : [describeLongBars(barLength)]),
   ]
 })
 
@@ -269,6 +286,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const [shortenedDay] = yield* findShortenedDays
   if (shortenedDay !== undefined) return yield* refusePartialDay(label, shortenedDay)
   const corrected = yield* mergeSums(options)
+  const missingDays = yield* findMissingDays
   const misdated = (yield* findMisdatedTickerChanges).map(describeMisdatedChange)
 
   yield* startStep(`${label}: merging`)
@@ -280,7 +298,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const result: PriceFileResult = {
     bars: stored - removed,
     skipped,
-    barWarnings,
+    barWarnings: missingDays.length === 0 ? barWarnings : [...barWarnings, describeMissingDays(missingDays)],
     misdated,
     merged,
     incompleteSymbols,

@@ -427,6 +427,24 @@ export const hasEndTimestamps = Effect.fnUntraced(function* (minSymbols: number)
   return found?.has === true
 })
 
+/** The minimum number of different start times in a day to conclude from them how long the bars are. */
+const minStartTimes = 6
+
+/**
+ * Returns the number of minutes, such as 60, of which the start times of all minute bars are multiples, if this shows
+ * that the bars are longer than a minute. Returns undefined otherwise, or if there are too few bars to tell.
+ */
+export const findBarLength = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql.unsafe<{ readonly minutes: number | null }>(`
+    with starts as (select distinct day, minute from bars where minute is not null and volume > 0)
+    select max(length) as minutes from unnest(array[5, 10, 15, 30, 60]) as length
+    where not exists (select from starts where minute % length <> 0)
+      and exists (select from starts group by day having count(*) >= ${minStartTimes})
+  `)
+  return found?.minutes ?? undefined
+})
+
 /**
  * A day for which the file's bars cover less time than the previously ingested bars (`known`). The minutes are the
  * start of the first and the last bar, counted from midnight in New York.

@@ -9,7 +9,9 @@
  * symbols. They find the security's sessions by joining all of its rows in `symbol_periods`, including the current one,
  * under the alias `any_period`.
  */
-import { Record } from "effect"
+import { Effect, Record } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import type { ComputedRows } from "../load/DatasetLoad.ts"
 import {
   dependentDays,
@@ -19,6 +21,7 @@ import {
   runStatements,
   yearDays,
 } from "./PricePeriodSql.ts"
+import { getPreviousMarketDay } from "./MarketCalendar.ts"
 import { makePeriodCondition } from "./SecurityPeriods.ts"
 
 /** The minimum gap, up or down, for a session to be included in `gap_stats`, in percent. */
@@ -203,6 +206,34 @@ const storeGapFills = `
   ) as found
   where stored.ticker = found.ticker and stored.date = found.day and stored.period = 'regular'
     and (fill_close, fill_minute) is distinct from (found.previous, found.minute)`
+
+/**
+ * Finds the days without any prices that are the last trading day before a day of the file, if there are prices of days
+ * before them. A file was probably left out, so that the previous closes are those of an earlier day. Returns the days
+ * as `YYYY-MM-DD`. Must run after the file has been merged.
+ */
+export const findMissingDays = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const days = yield* sql<{ readonly day: string }>`select distinct date::text as day from new_periods order by 1`
+  const pairs = days.flatMap(({ day }) => {
+    const previous = getPreviousMarketDay(day)
+    return previous === undefined ? [] : [{ day, previous }]
+  })
+  const rows = yield* sql.unsafe<{ readonly date: string }>(
+    `select previous::text as date
+    from unnest($1::text[]::date[], $2::text[]::date[]) with ordinality as pair (day, previous, place)
+    where not exists (select from price_periods where date = previous)
+      and not exists (select from daily_prices where date = previous)
+      and (exists (select from price_periods where date >= day - ${maxCloseAge} and date < previous)
+        or exists (select from daily_prices where date >= day - ${maxCloseAge} and date < previous))
+    order by place`,
+    [
+      makeArrayParameter(pairs.map(({ day }) => day), OID.text),
+      makeArrayParameter(pairs.map(({ previous }) => previous), OID.text),
+    ],
+  )
+  return rows.map(({ date }) => date)
+})
 
 /** Creates the table `volumes`, from which most datasets are computed. */
 export const computeVolumes = runStatements(

@@ -57,7 +57,7 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   // The demo key is for the sample data only: with the first rows of the operator's own data, it is revoked.
   const load = withDemoKeyRevocation(loadDatasetFile(task, insertedRows), task.file)
   const [duration, result] = yield* Effect.timed(withProgressDisplay(load))
-  if (result.warning !== undefined) yield* Console.error(result.warning)
+  if (result.warnings.length > 0) yield* Console.error(result.warnings.join("\n"))
   if (result.ignored.length > 0) {
     yield* Console.error(
       `Columns of ${task.file} that were not loaded, because the service itself sets them: ` +

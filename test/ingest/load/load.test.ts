@@ -50,7 +50,7 @@ const TestLayer = Service.serviceLayerOver(
   ),
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
-type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners" | "float_outstanding"
+type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners" | "float_outstanding" | "daily_prices"
 type Cells = Readonly<Record<string, string>>
 
 /** The required cells of an intraday session. */
@@ -434,7 +434,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["an empty required cell", { market_open: "" }, "market_open", /must not be empty|decimal/],
       ["a date that does not exist", { date: "2025-02-30" }, "date", /exists in the calendar/],
       ["a date in another order", { date: "02/03/2025" }, "date", /YYYY-MM-DD/],
-      ["a number with an exponent", { market_open: "1e3" }, "market_open", /decimal/],
+      ["a number with a large exponent", { market_open: "1e14" }, "market_open", /14 digits/],
+      ["a number with a small exponent", { market_open: "1e-5" }, "market_open", /4 after it, but is "1e-5"$/],
+      ["an exponent without a number", { market_open: "e3" }, "market_open", /decimal/],
       ["a number with a comma", { market_open: "1,5" }, "market_open", /decimal/],
       ["a number that is NaN", { market_open: "NaN" }, "market_open", /decimal/],
       ["an infinite number", { market_open: "Infinity" }, "market_open", /decimal/],
@@ -619,9 +621,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         for (
           const [numbers, column] of [
             ['"volume":9007199254740993', "volume"],
-            ['"volume":1e3', "volume"],
+            ['"volume":1.0000000000000001e3', "volume"],
             ['"dollar_volume":0.30000000000000004', "dollar_volume"],
-            ['"market_cap":1E2', "market_cap"],
+            ['"market_cap":1.00000000000000001E2', "market_cap"],
           ] as const
         ) {
           const found = parseErrors(yield* assertRefused("intraday_runners", "a.ndjson", line(numbers)))
@@ -951,10 +953,48 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
+    it.effect.each(["csv", "ndjson"])(
+      "reads numbers with exponents, and with zeros at the end, in %s (D43)",
+      (format) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const numbers = [
+            ["1e+05", "1.52E-1"],
+            ["1.0E10", "0.12500000"],
+            ["12.5e1", "5e-02"],
+            ["-0", "0.0000000"],
+            ["9.007199254740991e15", "1.0000e+0"],
+          ] as const
+          const text = format === "csv"
+            ? toCsv(numbers.map(([float, insider_percent], index) => ({
+              ...company,
+              ticker: `T${index}`,
+              float,
+              insider_percent,
+            })))
+            : numbers.map(([float, percent], index) =>
+              `${JSON.stringify({ ...company, ticker: `T${index}` }).slice(0, -1)},"float":${float},` +
+              `"insider_percent":${percent}}\n`
+            ).join("")
+          yield* replaceWith("float_outstanding", `a.${format}`, text)
+          assert.deepStrictEqual(
+            yield* sql`select "float"::text, insider_percent from float_outstanding order by ticker`,
+            [
+              { float: "100000", insider_percent: "0.1520" },
+              { float: "10000000000", insider_percent: "0.1250" },
+              { float: "125", insider_percent: "0.0500" },
+              { float: "0", insider_percent: "0.0000" },
+              { float: "9007199254740991", insider_percent: "1.0000" },
+            ],
+          )
+        }),
+    )
+
     it.effect.each(
       [
         ["100.5", /float must be a whole number/],
-        ["1e3", /float must be a whole number/],
+        ["1.5e0", /float must be a whole number, at most 9007199254740991, but is "1.5e0"/],
+        ["1e16", /float must be a whole number/],
         ["9007199254740992.0", /float must be a whole number, at most 9007199254740991/],
         ["100.", /float must be a whole number/],
       ] as const,
@@ -1267,14 +1307,37 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...changeRow, old_ticker: "SIXSIX" },
           { ...changeRow, old_ticker: "EIGHTH.A" },
           { ...changeRow, old_ticker: "NINTHNINT" },
+          { ...changeRow, old_ticker: "UNIT-UN" },
         ]
-        const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
-        assert.strictEqual(loaded, 6)
+        const { rows: loaded, warnings } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
+        assert.strictEqual(loaded, rows.length)
         assert.match(
-          warning ?? "",
+          warnings.join(),
           /^Warning: 4 rows .* \(SEVENTH in line 3, ABCDEFGHIJKLMNOP in line 4, EIGHTH\.A in line 6, …\)/,
         )
-        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", toCsv([changeRow]))).warning)
+        assert.deepStrictEqual((yield* replaceWith("ticker_changes", "a.csv", toCsv([changeRow]))).warnings, [])
+      }))
+
+    it.effect("warns about closes of days on which the exchanges were closed (D32, operations/data)", () =>
+      Effect.gen(function* () {
+        const toCloses = (...days: ReadonlyArray<string>) =>
+          toCsv(days.map((date) => ({ ticker: "ZYXA", date, close: "5" })))
+        const closedDays = ["2026-06-06", "2026-05-25", "2025-01-09", "2026-06-07"]
+        const { rows, warnings } = yield* replaceWith(
+          "daily_prices",
+          "a.csv",
+          toCloses("2026-06-05", ...closedDays, "2026-06-08"),
+        )
+        assert.deepStrictEqual([rows, warnings], [
+          closedDays.length + 2,
+          [
+            "Warning: 4 rows of daily_prices for days on which the exchanges were closed (2025-01-09, 2026-05-25, " +
+            "2026-06-06, …). A day with closes counts as a trading day, so market caps on it are null for symbols without a " +
+            "close.",
+          ],
+        ])
+        const open = yield* replaceWith("daily_prices", "a.csv", toCloses("2026-06-05", "2026-06-08"))
+        assert.deepStrictEqual(open.warnings, [])
       }))
   })
 

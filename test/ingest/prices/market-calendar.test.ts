@@ -1,7 +1,7 @@
 /** Compares the exchange calendar with a list of holidays and early closes (resources: daily-prices). */
 import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
-import { getMarketDay, listHalfDaysUntil } from "../../../src/ingest/prices/MarketCalendar.ts"
+import { getMarketDay, getPreviousMarketDay, listHalfDaysUntil } from "../../../src/ingest/prices/MarketCalendar.ts"
 
 /** Holidays and early closes from 1998 to 2028, except the early closes of 1998. */
 const listed = new Map(
@@ -33,4 +33,10 @@ it("lists the half days, none of which is on a weekend (resources: daily-prices)
     kind === "half day" && ![0, 6].includes(new Date(day).getUTCDay())
   ).map(([day]) => day)
   assert.deepStrictEqual(listHalfDaysUntil(2028).filter((day) => day >= "1999").toSorted(), expected)
+})
+
+it("finds the trading day before, from 1998 on (operations/ingest-prices)", () => {
+  const pairs = [["2025-01-10", "2025-01-08"], ["2026-07-06", "2026-07-02"], ["1998-01-05", "1998-01-02"]] as const
+  assert.deepStrictEqual(pairs.map(([day]) => getPreviousMarketDay(day)), pairs.map(([, before]) => before))
+  assert.isUndefined(getPreviousMarketDay("1998-01-02"))
 })

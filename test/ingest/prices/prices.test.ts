@@ -210,6 +210,12 @@ const twoDays = [
 /** `twoDays` as written by pyarrow 26, with decimals, timestamps, a dictionary and Zstandard compression. */
 const pyarrowFile = new URL("pyarrow.parquet", import.meta.url).pathname
 
+/**
+ * Bars of AAA and BBB as written by pyarrow 26 with Snappy, in two row groups. `trades` is null in both, and `vwap` in
+ * the first one. The second file has data pages of version 2.
+ */
+const pyarrowNullFiles = ["pyarrow-nulls.parquet", "pyarrow-nulls-v2.parquet"]
+
 layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest prices", (it) => {
   describe("computed rows", () => {
     it.effect(
@@ -429,6 +435,33 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap((name) => makeSession(name, "14:00"))))
         yield* ingest(toMassiveFile([makeFlatBar("AAA", day, "00:00", 12)]))
         assert.deepStrictEqual(yield* readCloses, ["AAA 12.0000"])
+      }))
+
+    it.effect("are in doubt if there are no prices of the trading day before (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        const warn = (days: string) => [
+          `There are no prices of these days, on which the exchanges were open: ${days}. So the previous closes of the ` +
+          "days after them are those of earlier days. Ingest the missing days.",
+        ]
+        const ingestDays = (...days: ReadonlyArray<string>) =>
+          Effect.map(
+            ingest(toMassiveFile(days.flatMap((day) => makeFlatDay("AAA", day, 10)))),
+            ({ barWarnings }) => barWarnings,
+          )
+        yield* emptyTables
+        // There are no earlier prices, so 2026-05-21 need not be one that was forgotten.
+        assert.deepStrictEqual(yield* ingestDays("2026-05-22"), [])
+        // 2026-05-25 is Memorial Day, after a weekend.
+        assert.deepStrictEqual(yield* ingestDays("2026-05-26"), [])
+        assert.deepStrictEqual(yield* ingestDays("2026-05-28", "2026-06-01"), warn("2026-05-27, 2026-05-29"))
+        // A day without a close of its own is a day with prices, too.
+        yield* ingest(toMassiveFile([makeFlatBar("BBB", "2026-05-29", "06:00", 10)]))
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* ingestDays("2026-05-28", "2026-06-01"), warn("2026-05-27"))
+        yield* sql`insert into daily_prices (ticker, date, close) values ('CCC', '2026-05-27', 1)`
+        assert.deepStrictEqual(yield* ingestDays("2026-05-28", "2026-06-01"), [])
+        // The newest prices are older than a previous close may be.
+        assert.deepStrictEqual(yield* ingestDays("2026-07-02"), [])
       }))
 
     it.effect("are in doubt if trading goes on after a scheduled early close (resources: daily-prices)", () =>
@@ -720,6 +753,33 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
       }))
 
+    it.effect("from Databento have hyphens only before the series of preferred shares (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const spellings = [
+          ["AGM.A", "AGM-A"],
+          ["AGM-A", "AGM-PA"],
+          ["BAC-L", "BAC-PL"],
+          ["DCOM-", "DCOM-P"],
+          ["OXY+", "OXY-WT"],
+          ["ETSS=", "ETSS-UN"],
+          ["BRK.B", "BRK-B"],
+          ["AAPL", "AAPL"],
+        ] as const
+        const uncertain = ["LGL^", "GOOG#", "OXY+A", "AGM-A#", "AGM.A=", "BAC-PL", "BACpL"]
+        const header = "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol"
+        const lines = [...spellings.map(([symbol]) => symbol), ...uncertain].map((symbol, index) =>
+          `2026-06-01T00:00:00Z,35,2,${index},${index + 1}.0,${index + 1}.0,${index + 1}.0,${index + 1}.0,300,${symbol}`
+        )
+        const { skipped } = yield* ingest([header, ...lines].join("\n"))
+        assert.deepStrictEqual([...skipped.symbols.keys()], uncertain)
+        const expected = spellings.map(([, ticker], index) => [ticker, `${index + 1}.0000`])
+        assert.deepStrictEqual(
+          (yield* readTable("daily_prices")).map(({ close, ticker }) => [ticker, close]),
+          expected.toSorted(([one = ""], [other = ""]) => one < other ? -1 : 1),
+        )
+      }))
+
     it.effect("from Databento as Parquet have billionths only in integer columns (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const prices = Object.entries({ open: 10, high: 12, low: 10, close: 11 })
@@ -822,6 +882,42 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readAllTables, expected)
       }))
 
+    it.effect.each(pyarrowNullFiles)(
+      "may be Parquet with columns of nulls only, as in %s (D31, operations/ingest-prices)",
+      (file) =>
+        Effect.gen(function* () {
+          yield* emptyTables
+          yield* ingestPriceFile(new URL(file, import.meta.url).pathname, defaultOptions)
+          const sql = yield* SqlClient.SqlClient
+          assert.deepStrictEqual(yield* sql`select ticker, close, vwap, trades from price_periods order by ticker`, [
+            { ticker: "AAA", close: "10.0000", vwap: "10.0000", trades: null },
+            { ticker: "BBB", close: "20.0000", vwap: "20.0000", trades: null },
+          ])
+        }),
+    )
+
+    it.effect("may have rows with volume 0, whose prices are not read (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const day = (ticker: string, cells: string) => `${ticker},2026-06-01,${cells}`
+        const { bars, skipped } = yield* ingest(
+          [
+            "ticker,date,open,high,low,close,volume,vwap,trades",
+            day("AAA", "10,10,10,10,100,10,3"),
+            day("BBB", "10,10,10,10,100,10,3"),
+            day("BBB", "nan,nan,nan,nan,0,nan,0"),
+            day("CCC", "0,0,0,0,0.0,,"),
+            day("DDD", ",,,,0,,"),
+          ].join("\n"),
+        )
+        assert.deepStrictEqual([bars, [...skipped.volumeless]], [5, ["CCC", "DDD"]])
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ ticker }) => ticker), ["AAA"])
+        const { message } = yield* Effect.flip(
+          ingest(`ticker,date,open,high,low,close,volume\n${day("AAA", "0,0,0,0,0.5")}`),
+        )
+        assert.include(message, "open must be a price from")
+      }))
+
     it.effect("may have very small numbers, with an exponent in CSV and as doubles in Parquet (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
         const volumes = ["1e-7", "1e-07", "1.2345678901234567e-7", "5E-324", "0.0000012345678901234567"]
@@ -847,13 +943,44 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const lines = Array.from({ length: 10 }, (_, index) => `AAA,2026-06-01T13:3${index}:00Z,1,1,1,1,5.5e-2`)
         yield* ingest(["ticker,time,open,high,low,close,volume", ...lines].join("\n"))
         assert.deepStrictEqual((yield* readTable("price_periods")).map((row) => row["volume"]), ["1"])
-        for (const bad of ["1e-0", "1e7", "12e-7", "-1e-7", "1e-400", "e-7"]) {
+        for (const bad of ["1e12", "1e999", "-1e-7", "1e-400", "e-7", "1e", "1e1.5"]) {
           const { message } = yield* Effect.flip(
             ingest(`ticker,date,open,high,low,close,volume\n${ticker},${date},1,1,1,1,${bad}\n`),
           )
           assert.include(message, `volume must be a number of shares, at most 100000000000, but is "${bad}"`)
         }
       }))
+
+    it.effect("may have large numbers with an exponent (D31, operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(
+          "ticker,date,open,high,low,close,volume,trades\n" +
+            "AAA,2026-06-01,1e+01,1.25E+1,1e1,12e0,1e+05,1.2e+03\nBBB,2026-06-01,0.5e1,5,5,5.0e-0,2.5e10,\n",
+        )
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(
+          yield* sql`select open, high, close, volume::text, trades::text from price_periods order by ticker`,
+          [
+            { open: "10.0000", high: "12.5000", close: "12.0000", volume: "100000", trades: "1200" },
+            { open: "5.0000", high: "5.0000", close: "5.0000", volume: "25000000000", trades: null },
+          ],
+        )
+      }))
+
+    it.effect.each(["+00", "-04", "-0400", "-04:00", "Z"])(
+      "may have times with the zone %s (operations/ingest-prices)",
+      (zone) =>
+        Effect.gen(function* () {
+          yield* emptyTables
+          const time = zone.startsWith("-04") ? "2026-06-01 15:59:00" : "2026-06-01 19:59:00.000000"
+          yield* ingest(`ticker,time,open,high,low,close,volume\nAAA,${time}${zone},10,10,10,10,100\n`)
+          const sql = yield* SqlClient.SqlClient
+          assert.deepStrictEqual(yield* sql`select first_minute from price_periods`, [{
+            first_minute: toMinute("15:59"),
+          }])
+        }),
+    )
 
     it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, operations/ingest-prices)", () =>
       Effect.gen(function* () {
@@ -877,7 +1004,63 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
         const { message } = yield* Effect.flip(ingest(files[1] ?? ""))
         assert.include(message, "outside of the sessions from 04:00 to 20:00 in New York: 2; ")
-        assert.include(message, "of symbols that the tables cannot contain: 1. Test symbols: 0; ")
+        assert.include(message, "symbols that the tables cannot contain: 1 (LGLr); test symbols: 0; ")
+        const names = ["BRK/B", "BRK B", ...Array.from({ length: 30 }, (_, index) => `S${index}r`)]
+        const refused = yield* Effect.flip(
+          ingest(toMassiveFile(names.map((ticker) => makeFlatBar(ticker, "2026-06-01", "09:30", 10)))),
+        )
+        assert.include(refused.message, "the tables cannot contain: 32 (BRK/B, BRK B, S0r, S1r, ")
+        assert.include(refused.message, "S17r, …); test symbols: 0; symbols without volume: 0;")
+      }))
+
+    it.effect("may have quotation marks and white space around cells (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const file = (...cells: ReadonlyArray<string>) =>
+          `"ticker","date", open,"high",low,close,volume\n"AAA","2026-06-01",${cells.join(",")}\n`
+        yield* ingest(file(" 1.5", '" 1.5 "', "1.5 ", '"1.5"', ' "1200" '))
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* sql`select close, volume::text from price_periods`, [
+          { close: "1.5000", volume: "1200" },
+        ])
+        for (
+          const [cells, reason] of [
+            [
+              ["1", "1", "1", "1", '"1,234"'],
+              'volume must be a number of shares, at most 100000000000, but is "1,234"',
+            ],
+            [["1", "1", "1", '"1,234.50"', "1"], 'close must be a price from 0.0001 to 9999999 USD, but is "1,234.50"'],
+            [["1", "1", "1", "1", '"1,234'], "the row has 8 cells; the header has 7"],
+            [["1", "1", "1", "1", '""'], "volume must be a number of shares, at most 100000000000"],
+            [
+              ["1", "1", "1", "1", '"1"2'],
+              'volume must be a number of shares, at most 100000000000, but is "\\"1\\"2"',
+            ],
+          ] as const
+        ) {
+          const { message } = yield* Effect.flip(ingest(file(...cells)))
+          assert.include(message, `line 2: ${reason}`)
+        }
+      }))
+
+    it.effect("are refused as Parquet if the days of day bars are times (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        const columns: ReadonlyArray<ColumnSource> = [
+          { name: "ticker", data: ["AAA"], type: "STRING" },
+          ...["open", "high", "low", "close"].map((name): ColumnSource => ({ name, data: [10], type: "DOUBLE" })),
+          { name: "volume", data: [300n], type: "INT64" },
+        ]
+        const types: ReadonlyArray<Omit<SchemaElement, "name">> = [
+          { type: "INT64", logical_type: { type: "TIMESTAMP", isAdjustedToUTC: false, unit: "NANOS" } },
+          { type: "INT64", logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MICROS" } },
+          { type: "INT64", converted_type: "TIMESTAMP_MILLIS" },
+        ]
+        for (const type of types) {
+          const days: ColumnSource = { name: "date", data: [BigInt(Date.parse("2026-06-01"))] }
+          const file = toParquet([...columns, days], [{ name: "date", ...type }])
+          const { message } = yield* Effect.flip(ingest(file, "bars.parquet"))
+          assert.match(message, /the column date has times; write it as a date without a time of day \(date32\), or as/)
+        }
       }))
 
     it.effect("may have extensions in upper case (D31, operations/ingest-prices)", () =>
@@ -984,18 +1167,17 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       Effect.gen(function* () {
         yield* emptyTables
         const bar = (ticker: string, date: string) => makeFlatBar(ticker, date, "15:59", 10)
-        const tests = ["ZVZZT", "ZAZZT", "MTEST.A", "NTEST", "ZXYZ.A", "CBO"]
+        const tests = "ZVZZT ZAZZT MTEST.A NTEST ZXYZ.A CBO IGZ ZZV AAZST XZZST ZVZZC ZVZZCNX".split(" ")
+        const securities = ["AAA", "ATES", "IBO", "ZST", "ZZT", "ZZZ"]
         const { bars, skipped } = yield* ingest(toMassiveFile([
           ...tests.map((ticker) => bar(ticker, "2026-06-01")),
           ...["2026-05-25", "2026-05-30", "2026-05-31"].map((date) => bar("AAA", date)),
-          bar("AAA", "2026-06-01"),
-          bar("ZZT", "2026-06-01"),
-          bar("ATES", "2026-06-01"),
+          ...securities.map((ticker) => bar(ticker, "2026-06-01")),
         ]))
-        assert.strictEqual(bars, 3)
+        assert.strictEqual(bars, securities.length)
         assert.deepStrictEqual([...skipped.testSymbols], tests.map((name) => name.replace(".", "-")))
         assert.deepStrictEqual([...skipped.closedDays], ["2026-05-25", "2026-05-30", "2026-05-31"])
-        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ ticker }) => ticker), ["AAA", "ATES", "ZZT"])
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ ticker }) => ticker), securities)
       }))
 
     it.effect("are reported with symbols without volume and, with --check, with times that seem wrong (D31, operations/ingest-prices)", () =>
@@ -1054,6 +1236,30 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
             doubted,
             `${symbols} ${check}`,
           )
+        }
+      }))
+
+    it.effect("are reported if their bars seem to be longer than a minute (operations/ingest-prices)", () =>
+      Effect.gen(function* () {
+        const toTime = (minute: number) =>
+          `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}`
+        const makeStarts = (first: number, step: number, count: number) =>
+          Array.from({ length: count }, (_, index) => toTime(first + step * index))
+        const hourly = makeStarts(9 * 60, 60, 7)
+        for (
+          const [starts, minutes] of [
+            [hourly, 60],
+            [makeStarts(9 * 60 + 30, 60, 7), 30],
+            [makeStarts(9 * 60 + 30, 5, 78), 5],
+            [[...hourly, "10:01"], undefined],
+            [hourly.slice(0, 5), undefined],
+          ] as const
+        ) {
+          yield* emptyTables
+          const bars = starts.map((time) => makeFlatBar("AAA", "2026-06-01", time, 10))
+          const { barWarnings } = yield* ingest(toMassiveFile(bars))
+          const [, found] = /so they seem to be bars of (\d+) minutes or more\./.exec(barWarnings.join()) ?? []
+          assert.strictEqual(found, minutes?.toString(), starts.join())
         }
       }))
 
@@ -1160,7 +1366,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           `AAA,-5,10,10,11,9,${start},1`,
           `AAA,100,10,10,11,9,${inMinute},1`,
           "AAA,100,10,10,11,9",
-          `AAA,100,1e1,10,11,9,${start},1`,
+          `AAA,100,1e7,10,11,9,${start},1`,
           `,100,10,10,11,9,${start},1`,
           `AAA,100,10,10,9999999.0001,9,${start},1`,
           `AAA,100,10,10,11,0.00009,${start},1`,
@@ -1174,7 +1380,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           "  line 7: window_start must be the start of a minute: nanoseconds since 1970, or a time with its zone " +
           `such as 2026-06-01T13:30:00Z, but is "${inMinute}"`,
           "  line 8: the row has 6 cells; the header has 8",
-          '  line 9: open must be a price from 0.0001 to 9999999 USD, but is "1e1"',
+          '  line 9: open must be a price from 0.0001 to 9999999 USD, but is "1e7"',
           "  line 10: ticker must not be empty",
           '  line 11: high must be a price from 0.0001 to 9999999 USD, but is "9999999.0001"',
           '  line 12: low must be a price from 0.0001 to 9999999 USD, but is "0.00009"',
