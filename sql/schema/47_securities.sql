@@ -562,6 +562,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       listed.outstanding, listed.cik,
       bool_or(listed.is_adr) over (partition by used.symbol) as is_receipt,
       max(listed.stated_on) over same_count as stated_on, max(listed.filed_at) over same_count as filed_at,
+      -- The company whose filing states the count. A successor may have inherited the count.
+      lpad(substring(array_to_string(source, ' ') from '/edgar/data/(\d+)/'), 10, '0') as stated_by,
       -- The SEC's company facts contain a count from a cover page only if the cover page does not divide it by class.
       bool_or(array_to_string(source, ' ') like '%#dei/EntityCommonStockSharesOutstanding/%') over same_count as is_whole
     from used join (
@@ -579,7 +581,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   -- The rows under the requested symbols, with the symbols that the security has used collected in arrays.
   counted as materialized (
-    select dataset, symbol, outstanding, cik, is_receipt, stated_on, filed_at, is_whole, tickers, starts, ends,
+    select dataset, symbol, outstanding, cik, stated_by, is_receipt, stated_on, filed_at, is_whole, tickers, starts, ends,
       owned_from, ambiguous_before, other_tickers, other_starts, other_ends
     from present_rows join (
       select symbol, array_agg(ticker) filter (where is_used) as tickers,
@@ -625,6 +627,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       from public.edgar_instances as instance
       where cover is not null and instance.cik in (
           select counted.cik
+          union select counted.stated_by
           union select known.cik from public.company_symbols as known where known.alias = counted.symbol
         )
       order by is_sum desc, cik = counted.cik desc nulls last, filed_on desc, accession desc limit 1

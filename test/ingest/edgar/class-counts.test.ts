@@ -398,6 +398,50 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       assert.deepStrictEqual(yield* readCap, noClose)
     })))
 
+  it.effect("gives a successor with other symbols the market cap of the classes that it inherits (D38, D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { addInstance, environment, publish, stub } = yield* startMarket
+      const today = yield* todayInNewYork
+      const [changed, yesterday] = [subtractDays(today, 10), subtractDays(today, 1)]
+      publish([may])
+      const members = [
+        { member: "us-gaap:CommonClassAMember", title: "Class A Common Stock", symbol: "GOOGL", shares: 170_000_000 },
+        { member: "goog:CapitalClassCMember", title: "Class C Capital Stock", symbol: "GOOG", shares: 300_000_000 },
+      ]
+      addInstance(may, makeInstance({ cik, counts: members, listings: members }))
+      const ingest = Effect.fnUntraced(function* (symbol: string) {
+        const { code, err } = yield* runCommandInProcess(["ingest", "edgar", "--tickers", symbol], environment)
+        assert.strictEqual(code, 0, err)
+      })
+      yield* ingest("GOOGL")
+      // The next list is that of the next day.
+      yield* sql`update edgar_companies set listed_on = listed_on - 1, primary_listed_on = primary_listed_on - 1`
+      const holding: Stub.ListedCompany = { cik: "0009999999", name: "Holding", tickers: ["HFAX", "HFBX"] }
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Fri, 12 Jun 2026 11:00:00 GMT"))
+      const notice = { accession: "0009999999-26-000001", form: "8-K12B", filingDate: changed }
+      stub.responses.set(`/submissions/CIK${holding.cik}.json`, Stub.makeSubmissions(holding, [notice]))
+      stub.responses.set(`/api/xbrl/companyfacts/CIK${holding.cik}.json`, makeFacts(holding, {}))
+      const changes = [["GOOGL", "HFAX"], ["GOOG", "HFBX"]].map(([old_ticker, new_ticker]) => ({
+        old_ticker,
+        new_ticker,
+        effective_date: changed,
+        cik: holding.cik,
+        status: "confirmed",
+      }))
+      yield* Service.insertRows("ticker_changes", ...changes)
+      yield* Service.insertRows(
+        "daily_prices",
+        { ticker: "HFAX", date: yesterday, close: "31" },
+        { ticker: "HFBX", date: yesterday, close: "11" },
+      )
+      yield* ingest("HFAX")
+      const rows = yield* sql`
+        select outstanding::text, market_cap::text from float_outstanding where ticker = 'HFAX'
+      `.values
+      assert.deepStrictEqual(rows, [["470000000", `${170_000_000n * 31n + 300_000_000n * 11n}.00`]])
+    })))
+
   /** Starts with a company in which one class A share is worth about 1,500 class B shares. */
   const startUnequalClasses = Effect.gen(function* () {
     const market = yield* startMarket

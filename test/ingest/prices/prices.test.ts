@@ -435,6 +435,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap((name) => makeSession(name, "14:00"))))
         yield* ingest(toMassiveFile([makeFlatBar("AAA", day, "00:00", 12)]))
         assert.deepStrictEqual(yield* readCloses, ["AAA 12.0000"])
+        assert.deepStrictEqual((yield* ingest(toMassiveFile(makeSession("AAA", "14:00")))).barWarnings, [])
       }))
 
     it.effect("are in doubt if there are no prices of the trading day before (operations/ingest-prices)", () =>
