@@ -220,7 +220,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       const bad = [
         [line("a", "split"), /line 2: action_type /],
         [line(" ", "withdrawn"), /line 2: id must not be empty$/m],
-        [line("a").replace("100", "1e2"), /line 2: split_from must be a decimal number/],
+        [line("a").replace("100", "1:100"), /line 2: split_from must be a decimal number/],
       ] as const
       for (const [content, reason] of bad) {
         const { message } = yield* Effect.flip(loaded(header + content))

@@ -164,9 +164,18 @@ describe("The schema of a decimal in a data file", () => {
     })
 
     const unreadable = ["NaN", "Infinity", "-Infinity", "null", "true", "$1", "1%", "1.2.3", "0x10", "１", "−1", "1/2"]
-    const malformed = ["", " ", "-", ".", "1.", ".5", "-.5", "+1", "--1", "1e5", "1E5", "1.5e-3", "1,000", "1,5"]
+    const malformed = ["", " ", "-", ".", "1.", ".5", "-.5", "+1", "--1", "1e", "e5", "1e1.5", "1e1000", "1,000", "1,5"]
     it.each([...malformed, ...unreadable, " 1", "1 ", "1\n", 1, null])(`refuses %j: ${name} (D31)`, (text) => {
       assert.isFalse(accepts(cell, text))
+    })
+
+    it(`is exact with an exponent: ${name} (D43)`, () => {
+      const written = { "1e2": "100", "1E+02": "100", "-1.5e1": "-15", "12.5e-1": "1.25", "100e-2": "1.00" }
+      for (const [text, decimal] of Object.entries(written)) {
+        assert.strictEqual(Schema.decodeUnknownSync(cell)(text), decimal, text)
+      }
+      assert.isFalse(accepts(cell, `1e-${decimals + 1}`))
+      assert.isFalse(accepts(cell, `1e${integers}`))
     })
   }
 })
@@ -226,15 +235,32 @@ describe("An integer", () => {
     assert.isTrue(accepts(column.schemas.insert, text))
   })
 
-  it.each([["1.0", "1"], ["100.00", "100"]])(
-    "is accepted in a data file with zeros as decimals: %s (D43)",
+  it.each([["1.0", "1"], ["100.00", "100"], ["1e3", "1000"], ["1.5E+03", "1500"], ["150e-1", "15"]])(
+    "is accepted in a data file with zeros as decimals, or an exponent: %s (D43)",
     (text, digits) => {
       assert.strictEqual(Schema.decodeUnknownSync(column.schemas.insert)(text), digits)
     },
   )
 
   const tooGreat = ["9007199254740992", "-9007199254740992", "9223372036854775807", "99999999999999999999"]
-  const unreadable = ["1.5", "1.", ".5", "", " ", "-", "+1", "1e3", "1,000", " 1", "1 ", "1\n", "0x1", "１"]
+  const unreadable = [
+    "1.5",
+    "1.",
+    ".5",
+    "",
+    " ",
+    "-",
+    "+1",
+    "15e-1",
+    "1e",
+    "1e16",
+    "1,000",
+    " 1",
+    "1 ",
+    "1\n",
+    "0x1",
+    "１",
+  ]
   it.each([...tooGreat, ...unreadable, "NaN", "Infinity", "true", 1, null])(
     "is refused in a data file: %j (D31)",
     (text) => {
