@@ -826,40 +826,42 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as company
     where symbol in (select symbol from counts union select ticker from counts)
   ),
-  -- The ticker changes to or from a symbol that are not confirmed, and those that only the SEC's list shows, with the
-  -- last possible day.
-  reported as materialized (
-    select old_ticker, new_ticker, cik, effective_date from public.ticker_changes
-    where status in ('estimated', 'backfill') and effective_date <= today
-      and (old_ticker in (select symbol from counts) or new_ticker in (select symbol from counts))
-    union
-    select former, symbol, cik, coalesce(primary_since, today) from listed cross join unnest(former_tickers) as former
-    where is_owner and former <> symbol and not exists (
-      select from public.edgar_companies as other join public.company_symbols as known using (cik)
-      where known.alias = former and former = any (other.tickers)
-    )
-  ),
   histories as materialized (
-    select * from public.security_periods(array(
-      select old_ticker from reported union select new_ticker from reported
-    ), today)
+    select * from public.security_periods(array(select distinct symbol from counts), today)
   ),
-  -- Those between symbols that lineage does not connect.
+  -- The ticker changes that are not confirmed, and those that only the SEC's list shows, with the last possible day.
+  -- Those that lineage knows, directly or by several changes, are left out.
   unconfirmed as materialized (
-    select * from reported
+    select * from (
+      select old_ticker, new_ticker, cik, effective_date from public.ticker_changes
+      where status in ('estimated', 'backfill') and effective_date <= today
+        and (old_ticker in (select symbol from counts) or new_ticker in (select ticker from histories))
+      union
+      select former, symbol, cik, coalesce(primary_since, today)
+      from listed cross join unnest(former_tickers) as former where is_owner and former <> symbol
+    ) as reported
     where not exists (
       select from histories as former join histories as present using (security)
       where former.is_linked and former.ticker = old_ticker and present.ticker = new_ticker
     )
   ),
-  -- The symbols that the security may have had before an unconfirmed change, until a day (`until`).
+  -- The symbols that the security may have had before an unconfirmed change, until a day (`until`), if it is not before
+  -- the first count (`since`). If many changes lead to a symbol, only the last ones are followed.
   possible as (
-    select new_ticker as symbol, old_ticker as ticker, effective_date as until
-    from unconfirmed where new_ticker in (select symbol from counts)
+    select counted.symbol, old_ticker as ticker, effective_date as until, since
+    from (
+      select symbol, min(counted_on) - 5 as since from counts group by symbol
+    ) as counted join histories as present on present.ticker = counted.symbol and present.ends = 'infinity'
+      join histories as used using (security) join unconfirmed on new_ticker = used.ticker
+    where effective_date < used.ends and effective_date > since
     union
-    select symbol, change.old_ticker, change.effective_date
-    from possible join public.ticker_changes as change on change.new_ticker = possible.ticker
-    where change.status in ('confirmed', 'estimated', 'backfill') and change.effective_date < until
+    select symbol, change.old_ticker, change.effective_date, since
+    from possible cross join lateral (
+      select old_ticker, effective_date from public.ticker_changes
+      where new_ticker = possible.ticker and status in ('confirmed', 'estimated', 'backfill')
+        and effective_date < until and effective_date > since
+      order by effective_date desc limit 3
+    ) as change
   ),
   -- The last day (`passed_on`) on which the SEC's list gave the symbol to another company than now. If lineage does not
   -- know the change, closes and splits until then may be those of that company, unless the row shows by its sources that
@@ -886,24 +888,31 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       )
     group by owner.symbol
   ),
-  -- The rows that another company than the owner of the symbol has left, according to their sources. Closes under the
-  -- symbol may be the owner's.
+  -- The rows that another company than the owner of the symbol has left, according to their sources: closes under the
+  -- symbol may be the owner's (`since` is infinitely early). Or the company of the row has a new symbol, and nobody else
+  -- is known to have the old one: closes since then (`since`) may be somebody else's.
   taken as materialized (
-    select dataset, ticker
+    select dataset, ticker, min(case
+        when owner.cik <> stated.cik then '-infinity'
+        when owner.cik is null then company.primary_listed_on
+      end) as since
     from (
-      select 'screener' as dataset, ticker, source from public.screener
-      union all select 'float_outstanding', ticker, source from public.float_outstanding
-    ) as stated join listed on symbol = ticker and is_owner
-    where ticker in (select ticker from counts)
-    group by dataset, ticker
-    having not bool_or(cik = substring(array_to_string(source, ' ') from '/submissions/CIK(\d{10})\.json'))
+      select dataset, ticker, substring(array_to_string(source, ' ') from '/submissions/CIK(\d{10})\.json') as cik
+      from (
+        select 'screener' as dataset, ticker, source from public.screener
+        union all select 'float_outstanding', ticker, source from public.float_outstanding
+      ) as listed_row
+      where ticker in (select ticker from counts)
+    ) as stated left join listed as owner on owner.symbol = ticker and owner.is_owner
+      left join public.edgar_companies as company on company.cik = stated.cik and company.primary_ticker = ticker
+    group by dataset, ticker having not coalesce(bool_or(owner.cik = stated.cik), false)
   ),
   -- The counts with the newest close of their security. The close is null if there is none. `has_unknown_splits` means
   -- that the count is from before an ambiguous ticker change, so that a split since then may be the security's or not.
   -- `other_until` is `passed_on` if the close or a split since the count is from before that day. `unconfirmed_on` is
   -- the day of a split since the count under a symbol that the company may have had.
   priced as materialized (
-    select counts.*, newest.security, newest.date, newest.close, taken.ticker is not null as is_taken, case
+    select counts.*, newest.security, newest.date, newest.close, coalesce(newest.date > taken.since, false) as is_taken, case
         when newest.date <= passed_on or exists (
           select from public.split_status as split
           where split.ticker = symbol and split.effective_date > counted_on and split.effective_date <= passed_on
@@ -919,7 +928,12 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       using (symbol) left join passed using (symbol) left join taken using (dataset, ticker) left join (
         select counts.id, min(split.effective_date) as unconfirmed_on
         from counts join possible using (symbol) join public.split_status as split on split.ticker = possible.ticker
-        where split.effective_date > counted_on and split.effective_date <= until + 5
+        where split.effective_date > counted_on and split.effective_date <= until + 5 and not exists (
+          -- Some sources list a split under all symbols of the security.
+          select from public.split_status as own
+          where own.ticker = counts.symbol and own.split_from * split.split_to = own.split_to * split.split_from
+            and abs(own.effective_date - split.effective_date) <= 5
+        )
         group by counts.id
       ) as unclear using (id)
   ),
@@ -963,7 +977,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
           then 'a split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD') || ' whose ratio is unknown or contradicted'
         when bool_or(has_unknown_splits)
           then 'an ambiguous ticker history before ' || to_char(min(ambiguous_before), 'YYYY-MM-DD')
-        when bool_or(is_taken) then 'another company that has the symbol now'
+        when bool_or(is_taken) then 'another company that may have the symbol now'
         when min(other_until) is not null
           then 'another company that had the symbol until ' || to_char(min(other_until), 'YYYY-MM-DD')
         when min(unconfirmed_on) is not null

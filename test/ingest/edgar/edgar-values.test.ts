@@ -379,10 +379,17 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]], "the company had given up the symbol by then")
       yield* sql`update edgar_companies set primary_since = ${split}::text::date - 5`
       assert.deepStrictEqual(yield* readCaps, unknown)
-      const other = { cik: holding.cik, tickers: "{OLDER}", primary_ticker: "OLDER", listed_on: today }
-      yield* Service.insertRows("edgar_companies", { ...other, primary_listed_on: today })
-      yield* Service.insertRows("company_symbols", { alias: "OLDER", cik: holding.cik, ticker: "OLDER" })
-      assert.deepStrictEqual(yield* readCaps, [[500_000_000, null]], "another company has that symbol now")
+      // A source lists the split under both symbols.
+      yield* sql`insert into split_status select (jsonb_populate_record(split_status, '{"id":"own","ticker":"ACME"}')).* from split_status`
+      assert.deepStrictEqual(yield* readCaps, [[50_000_000, null]])
+      yield* sql`delete from split_status where id = 'own'`
+      // An unconfirmed change comes before a confirmed one.
+      yield* sql`update edgar_companies set former_tickers = '{}'`
+      yield* Service.insertRows("ticker_changes", { ...former, status: "estimated" }, {
+        ...change,
+        status: "confirmed",
+      })
+      assert.deepStrictEqual(yield* readCaps, unknown)
     })))
 
   it.effect("gives no market cap while the newest list gives the symbol to another company (D32)", () =>
@@ -398,7 +405,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       yield* Service.insertRows("edgar_companies", { ...other, listed_on: "2026-01-05" })
       assert.deepStrictEqual(yield* readCaps, [known, known], "it had the symbol in January")
       yield* sql`update edgar_companies set listed_on = '2099-01-01' where cik = ${holding.cik}`
-      const unknown = [null, "another company that has the symbol now"]
+      const unknown = [null, "another company that may have the symbol now"]
+      assert.deepStrictEqual(yield* readCaps, [unknown, unknown])
+      // The list gives the company another symbol, and the old one to nobody that has been ingested.
+      yield* sql`delete from edgar_companies where cik = ${holding.cik}`
+      yield* sql`update edgar_companies set tickers = '{NEXT}', primary_listed_on = ${
+        subtractDays(today, 1)
+      }::text::date`
+      assert.deepStrictEqual(yield* readCaps, [known, known], "the newest close is of the last day with the old symbol")
+      yield* sql`update edgar_companies set primary_listed_on = primary_listed_on - 1`
       assert.deepStrictEqual(yield* readCaps, [unknown, unknown])
     })))
 

@@ -118,7 +118,7 @@ interface Position {
 
 /**
  * Returns whether a transaction of one position in a trust seems to continue those of another one, because it begins
- * with the amount with which the other one ended.
+ * with the amount with which the other one ended, and with none of its own position.
  */
 const isContinued = (positions: ReadonlyArray<Position>) => {
   const inTrusts = positions.filter(({ spellings }) => spellings.includes("By Trust") || spellings.length === 2)
@@ -128,7 +128,8 @@ const isContinued = (positions: ReadonlyArray<Position>) => {
       position.transactions.some((former) =>
         former.held !== 0 &&
         other.transactions.some(({ change, day, held }) =>
-          held - change === former.held && day >= former.day && (day !== former.day || change + former.change !== 0)
+          held - change === former.held && other.transactions.every((own) => own.held !== held - change) &&
+          day >= former.day && (day !== former.day || change + former.change !== 0)
         )
       )
     )

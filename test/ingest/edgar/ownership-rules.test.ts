@@ -463,6 +463,12 @@ describe("Two spellings", () => {
       const shares = [write("-300=500", { nature: "By Trust" }), write("+100=900", { nature })]
       assert.strictEqual(commonShares(...shares), "1400", nature)
     }
+    // Two trusts hold and sell the same amounts.
+    const twins = ["By Trust", "By Family Trust"].flatMap((nature) => [
+      write("-100=900", { nature, date: "2026-02-09" }),
+      write("-100=800", { nature, date: "2026-02-10" }),
+    ])
+    assert.strictEqual(commonShares(...twins), "1600")
     // A transfer from one position to another.
     const transfer = [write("-100=500", { nature: "By Trust" }), write("+100=600", { nature: "By Family Trust" })]
     assert.strictEqual(commonShares(...transfer), "1100")

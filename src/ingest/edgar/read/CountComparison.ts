@@ -121,8 +121,8 @@ const findMissingClass = (
     const isMissing = (least: number) =>
       part >= minMissingPart && sums.every((sum) => sum - later.val >= sum * part * least)
     const isMissingInSum = isMissing(minMissingShare.unlisted)
-    const isOnBalanceSheet = after?.has(name) !== true && part >= minMissingPart / 2 && !isTotal(later.val) &&
-      sums.some((sum) => isTotal(later.val + sum * part))
+    const isOnBalanceSheet = after?.has(name) !== true && part >= minMissingPart / (isListed ? 2 : 1) &&
+      !isTotal(later.val) && sums.some((sum) => isTotal(later.val + sum * part))
     const isForgotten = isOnBalanceSheet || (hasCommonName
       ? after?.has(name) === false &&
         (isListed ? part < minMissingPart || isMissing(minMissingShare.listed) : isMissingInSum)

@@ -119,11 +119,13 @@ export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
     if (hasRepeatedHolding || mayAnyBeSame) return null
     positions.push(...positionsOfGroup)
   }
-  const isContinued = positions.some((position) =>
-    positions.some((other) =>
-      position !== other && position.some((former) => other.some((line) => continues(line, former)))
+  const isContinued = positions.some((position) => {
+    // A line that continues its own position shows nothing about others. Two trusts may hold and sell the same amounts.
+    const first = position.filter((line) => position.every(({ held }) => held === null || held !== getHeldBefore(line)))
+    return positions.some((other) =>
+      other !== position && other.some((former) => first.some((line) => continues(line, former)))
     )
-  )
+  })
   return isContinued ? null : positions
 }
 
