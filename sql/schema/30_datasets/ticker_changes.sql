@@ -17,6 +17,7 @@ create table ticker_changes (
 
 create index on ticker_changes (old_ticker, effective_date) where status = 'confirmed';
 create index on ticker_changes (new_ticker, effective_date) where status = 'confirmed';
+create index on ticker_changes (new_ticker) where status in ('estimated', 'backfill');
 
 select history.track('ticker_changes');
 update history.datasets set shown_from = 'effective_date' where dataset = 'ticker_changes';
