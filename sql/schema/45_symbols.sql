@@ -367,7 +367,7 @@ begin
     -- If another company, such as a new holding company, continues the security under another symbol, the row moves to
     -- that symbol, because the new company may not have reported a share count yet. A company that gave up the symbol
     -- long before the SEC's list dropped this one, or before this one adopted it or reported a count under it, is one
-    -- that used the symbol earlier.
+    -- that used the symbol earlier. So is one whose new symbol was in the list together with this company.
     for move in execute format($sql$
       select distinct on (heir.cik) heir.cik, stored.ticker as symbol, heir.periods -> -1 ->> 'ticker' as ticker
       from public.%I as stored join public.company_symbols as known on known.alias = stored.ticker
@@ -382,6 +382,11 @@ begin
         ) and not exists (
           select from public.historical_float_pro as report
           where report.ticker = stored.ticker and report.cik = known.cik and report.filed_at > period.until
+        )
+        -- The last copy of the list with this company does not contain the other one's symbol yet.
+        and not exists (
+          select from public.edgar_ticker_lists as copy
+          where copy.day = former.listed_on and copy.entries like '%%"' || (heir.periods -> -1 ->> 'ticker') || '"%%'
         )
         and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
       using companies
