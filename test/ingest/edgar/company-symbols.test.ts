@@ -729,8 +729,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
     60_000,
   )
 
-  it.effect.each(["years", "a day", "days before a report", "days before a list with both companies"])(
-    "pass no count to a company that gave up the symbol %s before (D38)",
+  it.effect.each(["years before", "a day before", "before a report", "before a list with both"])(
+    "pass no count to a company that gave up the symbol %s (D38)",
     (moment) =>
       withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -743,11 +743,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
           `/submissions/CIK${earlier.cik}.json`,
           Stub.makeSubmissions(earlier, [{ accession: "0009999999-26-000001", form: "8-K", filingDate: today }]),
         )
-        const givenUp = moment === "years"
+        const givenUp = moment === "years before"
           ? "2022-03-01"
-          : subtractDays(today, moment === "days before a report" ? 45 : 31)
+          : subtractDays(today, moment === "before a report" ? 45 : 31)
         yield* insertRows("ticker_changes", { ...change("IAC", "NNN", givenUp, "confirmed"), cik: earlier.cik })
-        if (moment === "a day") {
+        if (moment === "a day before") {
           yield* insertRows("ticker_changes", change("OLD", "IAC", subtractDays(today, 30), "confirmed"))
         }
         yield* ingest("--tickers", "IAC,NNN")
