@@ -13,7 +13,7 @@ import { getColumnNames } from "../../contract/rows/RowModel.ts"
 import { type LoadableDataset, requireDataset, type RowCells } from "../../contract/Datasets.ts"
 import { makeBoundsCheck } from "./ColumnBounds.ts"
 import { nullTexts, readFileRows } from "./FileReader.ts"
-import { getMarketDay } from "../prices/MarketCalendar.ts"
+import { getMarketDay } from "./MarketCalendar.ts"
 import { hasSeparator } from "../../contract/rules/Tickers.ts"
 import * as Staging from "./LoadingTable.ts"
 import {

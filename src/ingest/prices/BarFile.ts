@@ -23,7 +23,7 @@ import {
   listIgnoredColumns,
   makeBarParser,
 } from "./BarFormats.ts"
-import { getMarketDay } from "./MarketCalendar.ts"
+import { getMarketDay } from "../load/MarketCalendar.ts"
 import { readParquetRows } from "./ParquetBars.ts"
 
 /** A bar and its location in the file. */

@@ -18,7 +18,7 @@ import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import { type FileSpellings, respellColumn } from "../load/SymbolSpellings.ts"
 import type { NumberedBar } from "./BarFile.ts"
-import { listHalfDaysUntil } from "./MarketCalendar.ts"
+import { listHalfDaysUntil } from "../load/MarketCalendar.ts"
 
 /** The market open, an early close and the regular close, in minutes after midnight in New York. */
 const [open, earlyClose, close] = [570, 780, 960]

@@ -21,7 +21,7 @@ import {
   runStatements,
   yearDays,
 } from "./PricePeriodSql.ts"
-import { getPreviousMarketDay } from "./MarketCalendar.ts"
+import { getPreviousMarketDay } from "../load/MarketCalendar.ts"
 import { makePeriodCondition } from "./SecurityPeriods.ts"
 
 /** The minimum gap, up or down, for a session to be included in `gap_stats`, in percent. */

@@ -1,7 +1,7 @@
 /** Compares the exchange calendar with a list of holidays and early closes (resources: daily-prices). */
 import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
-import { getMarketDay, getPreviousMarketDay, listHalfDaysUntil } from "../../../src/ingest/prices/MarketCalendar.ts"
+import { getMarketDay, getPreviousMarketDay, listHalfDaysUntil } from "../../../src/ingest/load/MarketCalendar.ts"
 
 /** Holidays and early closes from 1998 to 2028, except the early closes of 1998. */
 const listed = new Map(
