@@ -437,10 +437,13 @@ const minStartTimes = 6
 export const findBarLength = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql.unsafe<{ readonly minutes: number | null }>(`
-    with starts as (select distinct day, minute from bars where minute is not null and volume > 0)
     select max(length) as minutes from unnest(array[5, 10, 15, 30, 60]) as length
-    where not exists (select from starts where minute % length <> 0)
-      and exists (select from starts group by day having count(*) >= ${minStartTimes})
+    -- "case" determines the order. In most files, one of the first bars decides.
+    where case when exists (select from bars where minute % length <> 0 and volume > 0) then false
+      else exists (
+        select from bars where minute is not null and volume > 0
+        group by day having count(distinct minute) >= ${minStartTimes}
+      ) end
   `)
   return found?.minutes ?? undefined
 })
