@@ -897,9 +897,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       )
     group by owner.symbol
   ),
-  -- The rows that another company than the owner of the symbol has left, according to their sources: closes under the
-  -- symbol may be the owner's (`since` is infinitely early). Or the company of the row has a new symbol, and nobody else
-  -- is known to have the old one: closes since then (`since`) may be somebody else's.
+  -- The rows whose sources show that they are not those of the symbol's owner. All closes under the symbol may be the
+  -- owner's, so `since` is minus infinity. If the company of the row has a new symbol, and nobody is known to have the
+  -- old one, closes after `since`, the last day on which the company had it, may be somebody else's.
   taken as materialized (
     select dataset, ticker, min(case
         when owner.cik <> stated.cik then '-infinity'

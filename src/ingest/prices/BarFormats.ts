@@ -25,7 +25,7 @@ export type BarRows = ReadonlyArray<BarRow>
  * volume 0 are not read and are 0, too.
  */
 export interface Bar {
-  /** The symbol in the SEC's spelling, or as in the file if `isStorable` is false. */
+  /** The symbol in the SEC's spelling or, if `isStorable` is false, in that of the file. */
   readonly ticker: string
   /** Whether the symbol has a spelling that the tables accept. Some vendors' symbols have none, such as `LGLr`. */
   readonly isStorable: boolean

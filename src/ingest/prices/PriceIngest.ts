@@ -154,8 +154,8 @@ const describeMissingDays = (days: ReadonlyArray<string>) =>
   "closes of the days after them are those of earlier days. Ingest the missing days."
 
 /**
- * Returns a warning about symbols that are not in the file and that have no close because an earlier file ended before
- * it, or whose close an earlier file has taken at another time.
+ * Returns a warning about symbols that the file lacks. Either they have no close, because an earlier file ended before
+ * it, or an earlier file took their close at another time.
  */
 const describeMixedCloses = ({ closed_early, date, is_unfinished, symbols }: ConflictingCloses) => {
   const again = `Ingest the bars of ${date} of these symbols again: ${formatExamples(symbols)}`

@@ -36,7 +36,7 @@ const minEarlyCloseSymbols = 500
 /** The minimum number of symbols in which a pattern must occur to be reported. With fewer symbols, it may be chance. */
 export const minReportedSymbols = 10
 
-/** Returns the SQL condition that bars until this minute reach the close of the day. */
+/** Returns the SQL condition that a bar that starts at this minute is the last one before the close, or a later one. */
 const reachesClose = (minute: string, day: string) => `${minute} >= ${makeCloseMinuteSql(day)} - 1`
 
 /**

@@ -86,8 +86,8 @@ const minMissingShare = { unlisted: 0.5, listed: 0.25 }
  * If the later page has only a total, or all its classes have other names, a class with a symbol is forgotten if the
  * others alone explain the sum. Otherwise, the classes may have been merged.
  *
- * Any class that the later page does not state is forgotten if `balance`, from the balance sheet of the same filing, is
- * the sum of that page and the class.
+ * Any class that the later page does not state is forgotten if the balance sheet of the same filing (in `balances`, by
+ * accession number) states the sum of that page and the class.
  *
  * If several classes are missing, returns the one with the most shares. `tickers` are the company's current symbols.
  */
@@ -132,8 +132,8 @@ const findMissingClass = (
 }
 
 /**
- * Creates functions that compare counts after adjusting them for the splits between their dates. `balances` are the
- * counts on the balance sheets, by accession number of their filing.
+ * Creates functions that compare counts after adjusting them for the splits between their dates. `balances` contains
+ * the count on the balance sheet of each filing, by accession number.
  *
  * - `isAlike`: whether the counts, and those of each class, differ by at most the factor `ratio`, and the later one
  *   lacks no class of the earlier one

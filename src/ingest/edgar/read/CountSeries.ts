@@ -105,8 +105,8 @@ const isInOtherUnit = (
  *   whose balance sheets do not contradict its classes, but neither if the company still has the symbol of the class.
  * - If the factor is about 1,000 or 1,000,000, one of the counts may be in a wrong unit. Repetition then confirms the
  *   new count only if more reports state it than stated the old one, and never if an operator decided on the old one.
- *   If the new count is the smaller one, at least three reports must state it, without balance sheets that contradict
- *   its classes, and balance sheets do not count as confirmation.
+ *   If the new count is the smaller one, no balance sheet confirms it: at least three reports must state it, and their
+ *   balance sheets must not contradict its classes.
  * - A count like one that an operator has corrected repeats the error. The next report that states it again makes the
  *   current count unknown, and three reports confirm it if no balance sheet of theirs contradicts it. A copy of the
  *   corrected number is never confirmed.

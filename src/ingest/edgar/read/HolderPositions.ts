@@ -76,8 +76,8 @@ const mayDenoteSame = (a: string, b: string) => {
 
 /**
  * Returns whether a transaction in shares appears to continue another one, although its title or nature of ownership
- * has additional words: it begins with the amount with which the other one ended, and is not earlier. A transfer from
- * one position to another does not, because the two amounts may be equal by chance.
+ * has additional words: it begins with the amount with which the other one ended, and is not earlier. If the two
+ * transactions are a transfer between two positions, the amounts may be equal by chance.
  */
 const continues = (line: HoldingLine, former: HoldingLine) =>
   [line, former].every(({ isDerivative, isHolding }) => !isHolding && !isDerivative) &&

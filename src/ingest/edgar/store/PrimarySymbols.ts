@@ -99,8 +99,8 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
  *
  * The primary symbol changes only after it has been missing from the company's symbols in several copies of the list.
  * The new one is the symbol that the confirmed ticker changes lead to (the last of the stored `periods`). If the list
- * does not contain that symbol, it is the company's first symbol in this copy and the last one that is not derived.
- * Symbols of warrants, units and preferred shares are derived.
+ * does not contain that symbol, it is the company's first symbol that is not derived and that the last copy of an
+ * earlier day contains, too. Symbols of warrants, units and preferred shares are derived.
  *
  * `stored` is the company's current row, or undefined if the company is new. The second argument is the company's entry
  * in the list. `copyDays` are the days of the stored copies of the list.
